@@ -1,0 +1,321 @@
+"""weft from Python. The command line does nothing that this does not.
+
+run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06")
+run.table()                  # the paper's main table as a `Table`
+run.report("md")             # all tables, as text
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from weft import benchmarks, config
+from weft.benchmarks import Benchmark, Finished
+from weft.engine.call import Caller, EndpointDown, Halt, Patience
+from weft.engine.limits import Limiter
+from weft.engine.prices import Budget, price_of
+from weft.engine.run import Plan, Progress, Runner, narrowed
+from weft.errors import BudgetReached, UserError, WeftError
+from weft.judges.vlm import VlmJudge
+from weft.models.baselines import Truth
+from weft.models.endpoint import Endpoint
+from weft.models.registry import resolve
+from weft.report.render import render
+from weft.report.summary import Summary, summarise
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal, RunRecord, TurnRecord
+from weft.types import Dataset, Table, Verdict, View
+
+HOME = ".weft"
+GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """What to evaluate, and how. Everything has a default but benchmark, data, model and judge."""
+
+    benchmark: Any
+    data: str | Path
+    model: Any
+    judge: Any
+    home: str | Path = HOME
+    view: View | None = None
+    prompts: str = "weft"
+    limit: int | None = None
+    where: tuple[tuple[str, str], ...] = ()
+    concurrency: int | None = None
+    judge_concurrency: int | None = None
+    budget: float | None = None
+    model_options: Mapping[str, Any] = {}
+    judge_options: Mapping[str, Any] = {}
+    patience: Patience = Patience()
+
+
+class Run:
+    """A run in the journal, finished or not."""
+
+    def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
+        self.id, self.record, self.benchmark = record.id, record, benchmark
+        self.turns: list[TurnRecord] = journal.turns(record.id)
+        self.verdicts: list[Verdict] = journal.verdicts(record.id)
+        self.totals = journal.totals(record.id)
+
+    @property
+    def name(self) -> str:
+        view = self.record.manifest["view"]
+        how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
+        return f"{self.record.manifest['model']['name']} [{', '.join(how)}]"
+
+    @property
+    def finished(self) -> Finished:
+        return Finished(self.name, {turn.sample: turn.groups for turn in self.turns}, self.verdicts)
+
+    def summary(self) -> Summary:
+        return summarise(self.record, self.turns, self.verdicts, self.totals)
+
+    def tables(self) -> list[Table]:
+        return self.benchmark.tables([self.finished])
+
+    def table(self) -> Table:
+        """The benchmark's main table."""
+        return self.tables()[0]
+
+    def report(self, format: str = "md") -> str:
+        return report([self], format)
+
+
+def report(runs: Sequence[Run], format: str = "md") -> str:
+    """Tables of one or more runs of one benchmark, with what a reader must know to trust them."""
+    if len({run.benchmark.name for run in runs}) != 1:
+        raise UserError("runs of different benchmarks do not share a table; report them one by one")
+    names = [run.name for run in runs]
+    finished = [structs.replace(run.finished, name=run.name if names.count(run.name) == 1 else f"{run.name} {run.id}") for run in runs]
+    return render(runs[0].benchmark.tables(finished), [run.summary() for run in runs], format)
+
+
+def evaluate(benchmark: Any, *, on_start: Callable[["Session"], None] | None = None, **options: Any) -> Run:
+    """Generate, judge, aggregate. Works with or without a running event loop; options are the fields of `Job`, plus
+    `history`, `placement`, `past`, `turns` and `official` for the view."""
+    made = evaluate_async(benchmark, on_start=on_start, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(made)
+    box: list[Run | BaseException] = []
+
+    def work() -> None:
+        try:
+            box.append(asyncio.run(made))
+        except BaseException as error:
+            box.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]
+
+
+async def evaluate_async(benchmark: Any, *, on_start: Callable[["Session"], None] | None = None, **options: Any) -> Run:
+    """Raises the reason if the run had to end early; what was done is in the journal."""
+    chosen = {name: options.pop(name) for name in View.__struct_fields__ if name in options}
+    view = options.pop("view", None)
+    found = benchmarks.resolve(benchmark)
+    if view is None:  # the benchmark's own policy, with what the caller chose
+        view = structs.replace(found.default_view(), **chosen)
+        if view.turns == "text" and "past" not in chosen:
+            view = structs.replace(view, past="truth")
+    async with Session.open(Job(benchmark=benchmark, view=view, **options)) as session:
+        if on_start:
+            on_start(session)
+        run = await session.go()
+        if session.halt.reason is not None:
+            raise session.halt.reason
+        return run
+
+
+class Session:
+    """One command's worth of work: dataset loaded, endpoints found, journal open."""
+
+    def __init__(self, job: Job, plan: Plan, journal: Journal, blobs: Blobs, own_prices: Mapping[str, Any]) -> None:
+        self.job, self.plan, self.journal, self.blobs = job, plan, journal, blobs
+        self.run_id = plan.run_id()
+        self.budget = Budget(job.budget)
+        self.halt = Halt()
+        self.model_price, self.judge_price = (price_of(endpoint, own_prices) for endpoint in (plan.model, plan.judge))
+        if job.budget is not None:
+            for endpoint, price in ((plan.model, self.model_price), (plan.judge, self.judge_price)):
+                if price is None:
+                    model = endpoint.identity["model"]
+                    raise UserError(f'--budget needs a price for {model}; add [prices."{model}"] with `in` and `out` to weft.toml')
+        self.round = 1
+        self.model = self._caller(plan.model, "model", self.model_price, job.concurrency)
+        self.judge = self._caller(plan.judge, "judge", self.judge_price, job.judge_concurrency or job.concurrency)
+        width = max(16, 2 * self.model.limiter.maximum)
+        self._runner = Runner(plan, self.run_id, self.model, VlmJudge(self.judge, blobs), blobs, journal, self.halt, width)
+
+    @property
+    def progress(self) -> Progress:
+        return self._runner.progress
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, job: Job) -> AsyncGenerator["Session"]:
+        home = Path(job.home)
+        blobs = Blobs(home / "blobs")
+        settings = config.read()
+        benchmark: Benchmark = benchmarks.resolve(job.benchmark)
+        rubrics = benchmark.rubrics(job.prompts)
+        judge = resolve(job.judge, blobs, job.judge_options, settings)
+        model = None if job.model == "truth" else resolve(job.model, blobs, job.model_options, settings)
+        dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, job.where)
+        check(dataset, job)
+        chosen: dict[str, Any] = {"limit": job.limit, "where": [list(pair) for pair in job.where]}
+        view = job.view or benchmark.default_view()
+        spec = job.benchmark if isinstance(job.benchmark, str) and ".py:" in job.benchmark else ""
+        plan = Plan(benchmark, spec, dataset, view, rubrics, model or Truth(dataset), judge, chosen)
+        journal = Journal(home / "journal.sqlite")
+        try:
+            with _only_one(home, plan.run_id()):
+                yield cls(job, plan, journal, blobs, settings.get("prices", {}))
+        finally:
+            for endpoint in (plan.model, plan.judge):
+                await endpoint.close()
+            journal.close()
+
+    async def go(self) -> Run:
+        """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
+        left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
+        self.round = self.journal.begin(self.run_id, self.plan.manifest(), left_out)
+        self.model.round = self.judge.round = self.round
+        work = asyncio.ensure_future(self._runner.run())
+        with _on_interrupt(lambda: self._interrupt(work)):
+            try:
+                await work
+            except asyncio.CancelledError:
+                if self.halt.reason is None:
+                    raise
+            except BaseExceptionGroup as group:
+                raise _first(group) from group
+        self.journal.end(self.run_id, "stopped" if self.halt.reason else "finished")
+        return Run(self.plan.benchmark, one_run(self.journal, self.run_id), self.journal)
+
+    def _interrupt(self, work: "asyncio.Future[None]") -> None:
+        if self.halt.reason is None:
+            self.halt.stop(Interrupted("interrupted"))
+            asyncio.get_running_loop().call_later(GRACE, work.cancel)
+        else:
+            work.cancel()
+
+    def _caller(self, endpoint: Endpoint, role: str, price: Any, concurrency: int | None) -> Caller:
+        most = min(endpoint.concurrency or concurrency or 64, concurrency or 64)
+        limiter = Limiter(start=most if concurrency else min(8, most), maximum=most)
+        return Caller(
+            endpoint,
+            role=role,
+            journal=self.journal,
+            limiter=limiter,
+            budget=self.budget,
+            price=price,
+            patience=self.job.patience,
+            halt=self.halt,
+            run=self.run_id,
+        )
+
+
+class Interrupted(WeftError):
+    """Ctrl-C or SIGTERM."""
+
+
+def check(dataset: Dataset, job: Job) -> None:
+    if dataset.samples:
+        return
+    errors = [problem for problem in dataset.problems if problem.severity == "error"]
+    if job.where or job.limit == 0:
+        raise UserError(f"{job.data}: no sample is left by --where and --limit ({dataset.records} records)")
+    raise UserError(
+        f"{job.data}: none of its {dataset.records} records can be used" + (f"; the first problem: {errors[0]}" if errors else "")
+    )
+
+
+def one_run(journal: Journal, name: str) -> RunRecord:
+    """A run by its id, the beginning of it, or `last`."""
+    records = journal.runs()
+    if not records:
+        raise UserError(f"there is no run in {journal.path} yet")
+    found = records[-1:] if name == "last" else [record for record in records if record.id == name]
+    found = found or [record for record in records if record.id.startswith(name)]
+    if len(found) != 1:
+        known = ", ".join(record.id for record in (found or records)[-8:])
+        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {known}")
+    return found[0]
+
+
+def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
+    """A run of the journal; its benchmark is found by name unless given."""
+    record = one_run(journal, name)
+    spec = record.manifest["benchmark"].get("spec") or record.manifest["benchmark"]["name"]
+    return Run(benchmarks.resolve(benchmark or spec), record, journal)
+
+
+def validate(benchmark: Any, data: str | Path, judge: Any = "constant/10", **options: Any) -> Run:
+    """Feed the ground truth through the whole path: histories, fits, questions, judge, tables. With the default judge, which gives
+    full marks, anything but full marks and full coverage is a defect of the data or of weft."""
+    return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that a person can act on, out of those that came together."""
+    leaves = [_first(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e for e in group.exceptions]
+    return next((error for error in leaves if isinstance(error, WeftError)), leaves[0])
+
+
+@contextlib.contextmanager
+def _only_one(home: Path, run: str) -> Generator[None]:
+    """The same run twice at once would pay twice. The lock goes with the process, however it ends."""
+    locks = home / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / run).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home") from None
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    for number in signals:
+        loop.add_signal_handler(number, act)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+__all__ = [
+    "BudgetReached",
+    "EndpointDown",
+    "Interrupted",
+    "Job",
+    "Run",
+    "Session",
+    "evaluate",
+    "evaluate_async",
+    "load_run",
+    "report",
+    "validate",
+]

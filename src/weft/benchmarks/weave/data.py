@@ -1,0 +1,223 @@
+"""WEAVEBench's files: `test.json` (one JSON array) and `imgs/`, read into Samples and written from them.
+
+A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are loaded.
+Pictures are found through the record's list, never through file names. Paths must stay inside the dataset.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn, cast
+
+import msgspec
+from msgspec import Struct
+
+from weft.benchmarks.weave.domains import CLASS_OF
+from weft.errors import PictureError, UserError
+from weft.numbering import mentions
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Problem, Sample, Text, Turn
+
+KEY = re.compile(r"(?:(GT|Image) #(\d+)|Text)")
+MARKER = "<image>"
+
+
+class KeyPoint(Struct, frozen=True):
+    """One requirement. `source`: the dataset's picture (`GT`), the model's own earlier one (`Image`), or none (`Text`)."""
+
+    source: str
+    number: int | None
+    text: str
+
+
+def load(data: Path, blobs: Blobs) -> Dataset:
+    file = find(data)
+    try:
+        records: Any = msgspec.json.decode(file.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: broken JSON: {error}") from None
+    if not isinstance(records, list):
+        raise UserError(f"{file}: must be one JSON array of records, not {type(records).__name__}")
+    reader = _Reader(file, blobs)
+    with ThreadPoolExecutor(4) as pool:
+        samples = list(pool.map(reader.read, enumerate(cast(list[Any], records))))
+    reader.find_repeats(cast(list[Any], records))
+    bad = {problem.record for problem in reader.problems if problem.severity == "error"}
+    kept = tuple(sample for name, sample in samples if sample is not None and name not in bad)
+    digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
+    order = {name: at for at, (name, _) in enumerate(samples)}
+    problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, 0), problem.field))
+    return Dataset(digest, kept, tuple(problems), len(samples))
+
+
+def find(data: Path) -> Path:
+    """`test.json`, given its folder or the folder above."""
+    for file in (data, data / "test.json", data / "test" / "test.json"):
+        if file.is_file():
+            return file
+    raise UserError(f"there is no test.json in {data} or {data / 'test'}; give the folder that test.zip was unpacked into")
+
+
+def output_file(images: Sequence[str], turn: int, makes: int | None) -> str:
+    """The official name of a turn's output: the picture's own base name, or <stem of the first picture>_<turn>.txt."""
+    if makes is not None:
+        return PurePosixPath(images[makes - 1]).name
+    return f"{PurePosixPath(images[0]).stem}_{turn}.txt"
+
+
+class _Bad(Exception):
+    """A record cannot be used any further."""
+
+
+class _Reader:
+    def __init__(self, file: Path, blobs: Blobs) -> None:
+        self._file, self._blobs = file, blobs
+        self._root = file.parent.resolve()
+        self.problems: list[Problem] = []
+
+    def read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
+        at, record = numbered
+        fields = cast(dict[str, Any], record) if isinstance(record, dict) else {}
+        name = f"record {at}" + (f" (idx {fields['idx']})" if "idx" in fields else "")
+        try:
+            if not fields:
+                self._fail(name, "", "must be an object")
+            return name, self._sample(name, fields)
+        except _Bad:
+            return name, None
+
+    def find_repeats(self, records: list[Any]) -> None:
+        seen: dict[str, int] = {}
+        for at, record in enumerate(records):
+            if isinstance(record, dict) and "idx" in record:
+                idx = str(cast(dict[str, Any], record)["idx"])
+                if idx in seen:
+                    self._say("error", f"record {at} (idx {idx})", "idx", f"repeats the idx of record {seen[idx]}")
+                seen.setdefault(idx, at)
+
+    def _sample(self, name: str, fields: dict[str, Any]) -> Sample:
+        if not isinstance(fields.get("idx"), (int, str)):
+            self._fail(name, "idx", "is missing; every record needs its own")
+        domain = fields.get("domain")
+        if domain not in CLASS_OF:
+            known = ", ".join(sorted(CLASS_OF))
+            self._say("error", name, "domain", f"{domain!r} is none of the 16 domains ({known})")
+        paths = fields.get("images")
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in cast(list[Any], paths)):
+            self._fail(name, "images", "must be a list of relative paths")
+        images = [self._picture(name, at, path) for at, path in enumerate(cast(list[str], paths))]
+        turns = tuple(self._turns(name, fields.get("chats"), cast(list[str], paths), images))
+        if domain not in CLASS_OF or any(image is None for image in images):
+            raise _Bad
+        pictures = tuple(image for image in images if image is not None)
+        return Sample(str(fields["idx"]), turns, pictures, {"domain": str(domain), "class": CLASS_OF[str(domain)]})
+
+    def _picture(self, name: str, at: int, path: str) -> Image | None:
+        field = f"images[{at}]"
+        full = self._root / path
+        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._root):
+            return self._say("error", name, field, f"{path!r} leads out of the dataset")
+        try:
+            return self._blobs.put(full.read_bytes(), durable=False)
+        except PictureError as error:
+            return self._say("error", name, field, f"{path} {error}")
+        except OSError as error:
+            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            return self._say("error", name, field, f"{path} {why}")
+
+    def _turns(self, name: str, chats: Any, paths: list[str], images: list[Image | None]) -> Iterator[Turn]:
+        if not isinstance(chats, list) or not chats:
+            self._fail(name, "chats", "must be a list of messages")
+        messages = cast(list[Any], chats)
+        if len(messages) % 2:
+            self._fail(name, "chats", f"has {len(messages)} messages; they must come in pairs of user and assistant")
+        if not paths:
+            self._fail(name, "images", "is empty; text answers are named after the first picture")
+        made: dict[int, int] = {}
+        for number in range(len(messages) // 2):
+            user, assistant = (self._message(name, messages, 2 * number + half, half) for half in (0, 1))
+            asked = user["content"]
+            for mention in mentions(asked):
+                if not 1 <= mention <= len(paths):
+                    self._missing(name, f"chats[{2 * number}].content", f"Image #{mention}", len(paths))
+            if assistant.get("type") == "text":
+                yield Turn(number, (Text(asked),), "text", (Text(assistant["content"]),), None, output_file(paths, number, None))
+                continue
+            makes = self._makes(name, 2 * number + 1, assistant["content"], len(paths))
+            if makes in made:
+                self._fail(name, f"chats[{2 * number + 1}].content", f"Image #{makes} is already made by turn {made[makes]}")
+            made[makes] = number
+            points = tuple(self._key_points(name, 2 * number + 1, assistant, len(paths)))
+            image = images[makes - 1]
+            truth = (image,) if image is not None else ()
+            yield Turn(number, (Text(asked),), "image", truth, makes, output_file(paths, number, makes), points)
+        self._check_order(name, messages, made)
+
+    def _message(self, name: str, messages: list[Any], at: int, half: int) -> dict[str, Any]:
+        role = ("user", "assistant")[half]
+        message = messages[at]
+        field = f"chats[{at}]"
+        if not isinstance(message, dict):
+            self._fail(name, field, "must be an object")
+        fields = cast(dict[str, Any], message)
+        if fields.get("role") != role:
+            self._fail(name, f"{field}.role", f"is {fields.get('role')!r}; user and assistant must take turns, so {role!r} is due")
+        if not isinstance(fields.get("content"), str):
+            self._fail(name, f"{field}.content", "must be a string")
+        if half and fields.get("type") not in ("text", "image"):
+            self._fail(name, f"{field}.type", f"is {fields.get('type')!r}; it must be 'text' or 'image'")
+        return fields
+
+    def _makes(self, name: str, at: int, content: str, pictures: int) -> int:
+        found = mentions(content)
+        if len(found) != 1:
+            self._fail(name, f"chats[{at}].content", f"{content!r} must name the picture to make, as in 'Image #2'")
+        if not 1 <= found[0] <= pictures:
+            self._missing(name, f"chats[{at}].content", f"Image #{found[0]}", pictures)
+        return found[0]
+
+    def _key_points(self, name: str, at: int, assistant: dict[str, Any], pictures: int) -> Iterator[KeyPoint]:
+        points = assistant.get("key_point")
+        field = f"chats[{at}].key_point"
+        if not isinstance(points, dict) or not points:
+            self._fail(name, field, "an image turn needs at least one key point")
+        for key, text in cast(dict[str, Any], points).items():
+            match = KEY.fullmatch(key)
+            if match is None or not isinstance(text, str):
+                self._fail(name, field, f"{key!r} must be 'GT #k', 'Image #k' or 'Text', with a sentence")
+            number = int(match.group(2)) if match.group(2) else None
+            if number is not None and not 1 <= number <= pictures:
+                self._missing(name, field, key, pictures)
+            markers = text.count(MARKER)
+            if markers != (number is not None):
+                due = "exactly one" if number is not None else "no"
+                self._fail(name, field, f'"{key}" must hold {due} {MARKER} marker; it holds {markers}')
+            yield KeyPoint(match.group(1) or "Text", number, text)
+
+    def _check_order(self, name: str, messages: list[Any], made: dict[int, int]) -> None:
+        """Own pictures must exist before a key point refers to them or an instruction builds on them."""
+        for turn in range(len(messages) // 2):
+            for number in mentions(messages[2 * turn]["content"]):
+                if made.get(number, -1) >= turn:
+                    what = "its own answer" if made[number] == turn else f"a picture that only turn {made[number]} makes"
+                    self._say("warning", name, f"chats[{2 * turn}].content", f"Image #{number} is {what}; it is not shown")
+            for key in messages[2 * turn + 1].get("key_point") or ():
+                match = KEY.fullmatch(key)
+                if match and match.group(1) == "Image":
+                    number = int(match.group(2))
+                    if made.get(number, -1) >= turn:
+                        self._fail(name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is made by turn {made[number]}, not before this one')
+                    if number not in made:
+                        self._say("warning", name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is no output; its dataset picture is used')
+
+    def _missing(self, name: str, field: str, what: str, pictures: int) -> NoReturn:
+        self._fail(name, field, f'"{what}" names an image that the record does not have (it has {pictures})')
+
+    def _fail(self, name: str, field: str, message: str) -> NoReturn:
+        self._say("error", name, field, message)
+        raise _Bad
+
+    def _say(self, severity: Any, name: str, field: str, message: str) -> None:
+        self.problems.append(Problem(severity, self._file.name, name, field, message))

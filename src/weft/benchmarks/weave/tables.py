@@ -1,0 +1,124 @@
+"""WEAVE's arithmetic (section 3.3, Tables 2 and 7-10; released `summarize.py`).
+
+A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals; Avg is computed from the rounded metrics:
+0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of what there is otherwise.
+`strict` counts a model's failure as zero; `official` leaves it out, as the released scripts and the paper do. Unscored items are in
+neither.
+"""
+
+import importlib.resources
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.benchmarks import Finished
+from weft.benchmarks.weave.domains import CLASSES
+from weft.types import Cell, Table, Verdict
+
+SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
+COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
+PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
+NOTE = (
+    "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and prompts. "
+    "A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be repeated to ask for them again."
+)
+
+
+def average(values: Mapping[str, float | None]) -> float | None:
+    """The paper's Avg from rounded metrics by their short names; absent or None means not measured."""
+    have = {name: value for name in COLUMNS[:4] if (value := values.get(name)) is not None}
+    if not have:
+        return None
+    if have.keys() == {"KP", "VC", "IQ"}:
+        return round(0.5 * have["KP"] + 0.2 * have["VC"] + 0.3 * have["IQ"], 3)
+    if len(have) == 4:
+        return round(0.4 * have["KP"] + 0.1 * have["VC"] + 0.2 * have["IQ"] + 0.3 * have["ACC"], 3)
+    return round(sum(have.values()) / len(have), 3)
+
+
+def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
+    """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
+    cells: dict[str, Cell] = {}
+    for metric, short in SHORT.items():
+        due = [verdict for verdict in verdicts if verdict.metric == metric]
+        if official:
+            due = [verdict for verdict in due if not (verdict.by == "rule" and verdict.value is not None)]
+        values = [verdict.value for verdict in due if verdict.value is not None]
+        if due:
+            cells[short] = Cell(round(sum(values) / len(values) / 10, 3) if values else None, len(values), len(due))
+    scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
+    complete = all(cell.value is not None for cell in cells.values())
+    cells["Avg"] = Cell(average({name: cell.value for name, cell in cells.items()}) if complete else None, scored, due_all)
+    return cells
+
+
+def tables(runs: Sequence[Finished]) -> list[Table]:
+    """Table 2 and Tables 7-10 with our rows before the published ones, then our domains."""
+    published = _published()
+    made = [_main(runs, published)]
+    made += [_class(name, runs, published) for name in CLASSES]
+    made += [_domains(run) for run in runs]
+    return made
+
+
+def _main(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
+    rows = _rows(runs, lambda verdicts, groups, official: _by_class(verdicts, groups, official=official))
+    theirs = {_label(row): {column: Cell(row[column]) for column in (*CLASSES, "Avg")} for row in published["table2"]["rows"]}
+    return Table("WEAVEBench: Avg by class and overall (paper, Table 2)", (*CLASSES, "Avg"), {**rows, **theirs}, frozenset(theirs), NOTE)
+
+
+def _by_class(verdicts: Sequence[Verdict], groups: Mapping[str, Mapping[str, str]], *, official: bool) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for name in CLASSES:
+        mine = [verdict for verdict in verdicts if groups[verdict.sample]["class"] == name]
+        if mine:
+            cells[name] = metrics(mine, official=official)["Avg"]
+    cells["Avg"] = metrics(verdicts, official=official)["Avg"]
+    return cells
+
+
+def _class(name: str, runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
+    def cells(verdicts: Sequence[Verdict], groups: Mapping[str, Mapping[str, str]], official: bool) -> dict[str, Cell]:
+        mine = [verdict for verdict in verdicts if groups[verdict.sample]["class"] == name]
+        return metrics(mine, official=official) if mine else {}
+
+    theirs = {_label(row): {column: Cell(row[column]) for column in COLUMNS} for row in published[PAPER_TABLE[name]]["rows"]}
+    number = PAPER_TABLE[name].removeprefix("table")
+    return Table(f"WEAVEBench: {name} (paper, Table {number})", COLUMNS, {**_rows(runs, cells), **theirs}, frozenset(theirs))
+
+
+def _domains(run: Finished) -> Table:
+    rows: dict[str, Mapping[str, Cell]] = {}
+    for name, domains in CLASSES.items():
+        for domain in domains:
+            mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample]["domain"] == domain]
+            if mine:
+                rows[f"{domain} ({name})"] = metrics(mine, official=False)
+    rows["overall"] = metrics(run.verdicts, official=False)
+    return Table(f"{run.name}: by domain", COLUMNS, rows)
+
+
+def _rows(
+    runs: Sequence[Finished],
+    cells: Callable[[Sequence[Verdict], Mapping[str, Mapping[str, str]], bool], Mapping[str, Cell]],
+) -> dict[str, Mapping[str, Cell]]:
+    """A row for each run; two where strict and official differ."""
+    rows: dict[str, Mapping[str, Cell]] = {}
+    for run in runs:
+        strict, official = (cells(run.verdicts, run.groups, way) for way in (False, True))
+        if {name: cell.value for name, cell in strict.items()} == {name: cell.value for name, cell in official.items()}:
+            rows[run.name] = strict
+        else:
+            rows[f"{run.name} (strict)"], rows[f"{run.name} (official)"] = strict, official
+    return rows
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    size = f" {row['params']}" if row.get("params") else ""
+    return f"{row['model']}{size} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
+
+
+def _published() -> Mapping[str, Any]:
+    text = importlib.resources.files("weft.benchmarks.weave").joinpath("published.json").read_bytes()
+    return msgspec.json.decode(text)

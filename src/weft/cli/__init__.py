@@ -1,0 +1,19 @@
+"""The command line: one file a command, no logic. `main` turns user mistakes into one line and exit code 2."""
+
+import sys
+
+
+def main() -> None:
+    from weft.cli.app import app
+    from weft.errors import UserError, WeftError
+
+    try:
+        app()
+    except UserError as error:
+        print(f"weft: {error}", file=sys.stderr)
+        sys.exit(2)
+    except WeftError as error:
+        print(f"weft: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(141)

@@ -1,0 +1,45 @@
+"""All commands in one place. Command modules import what they need inside their functions, so that `--help` is quick."""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli.data import app as data_app
+from weft.cli.doctor import doctor
+from weft.cli.models import models
+from weft.cli.report import report, runs
+from weft.cli.run import run
+from weft.cli.score import score
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from weft import __version__
+
+        print(f"weft {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def weft(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False) -> None:
+    """Evaluate unified multimodal models in multi-turn, interleaved dialogues.
+
+    Every answer is journalled before it is used: to go on after a crash, run the same command again.
+    """
+
+
+app.command()(run)
+app.command()(score)
+app.command()(report)
+app.command()(runs)
+app.add_typer(data_app, name="data")
+app.command()(models)
+app.command()(doctor)

@@ -1,0 +1,52 @@
+"""weft data"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import options as o
+
+app = typer.Typer(no_args_is_help=True, help="Look at datasets.", rich_markup_mode=None)
+
+
+@app.callback()
+def data() -> None:
+    """Look at datasets."""
+
+
+@app.command()
+def check(
+    benchmark: Annotated[str, typer.Argument(help="Which benchmark's format it is in.")],
+    folder: Annotated[o.Path, typer.Argument(help="The dataset's folder.")],
+) -> None:
+    """Every problem of a dataset, with file, record and field; then the ground truth through the whole path.
+
+    Exits with 2 if a record cannot be used.
+
+    Examples:
+
+      weft data check weave DATA
+    """
+    import tempfile
+
+    from weft import api, benchmarks
+    from weft.store.blobs import Blobs
+
+    found = benchmarks.resolve(benchmark)
+    with tempfile.TemporaryDirectory(prefix="weft-") as home:
+        dataset = found.load(folder, Blobs(o.Path(home) / "blobs"))
+        for problem in dataset.problems:
+            print(f"{problem.severity}: {problem}")
+        turns = [turn for sample in dataset.samples for turn in sample.turns]
+        kinds = ", ".join(f"{sum(turn.want == kind for turn in turns)} {kind}" for kind in sorted({turn.want for turn in turns}))
+        print(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
+        if dataset.samples:
+            run = api.validate(benchmark, folder, home=home)
+            cells = run.benchmark.tables([run.finished])[0].rows[run.name]
+            whole = all(cell.value == 1.0 and cell.scored == cell.due for cell in cells.values())
+            print(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
+            if not whole:
+                print("\n".join(f"  {line}" for line in run.summary().lines[2:]))
+                raise typer.Exit(1)
+    if any(problem.severity == "error" for problem in dataset.problems):
+        raise typer.Exit(2)

@@ -1,0 +1,60 @@
+"""weft doctor"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import options as o
+
+
+def doctor(
+    home: o.Home = o.Path(".weft"),
+    model: Annotated[list[str] | None, typer.Option("--model", help="Also try to reach this endpoint. Repeatable.")] = None,
+) -> None:
+    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a connection."""
+    import importlib.metadata
+    import os
+    import platform
+    import socket
+    from urllib.parse import urlsplit
+
+    from weft import __version__, config
+    from weft.models.openai_chat import DEFAULT_URL, KEY_BY_HOST, key_variable
+    from weft.models.registry import parse
+    from weft.store.journal import Journal
+
+    print(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
+    for name in ("aiohttp", "msgspec", "pillow", "rich", "typer"):
+        print(f"  {name} {importlib.metadata.version(name)}")
+    path = home / "journal.sqlite"
+    if path.exists():
+        print(f"journal {path}: {len(Journal(path, readonly=True).runs())} runs, {path.stat().st_size / 1e6:.1f} MB")
+    else:
+        print(f"journal {path}: none yet")
+    print("keys, from the environment")
+    for variable in sorted({*KEY_BY_HOST.values(), "WEFT_API_KEY"}):
+        host = next((host for host, name in KEY_BY_HOST.items() if name == variable), "any other address")
+        print(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
+    named = config.read().get("models", {})
+    specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
+    bad = False
+    if specs:
+        print("endpoints")
+    for name, text in specs.items():
+        spec = parse(text)
+        if spec.provider != "openai-chat":
+            print(f"  {name}: {text}, local")
+            continue
+        url = spec.url or DEFAULT_URL
+        parts = urlsplit(url)
+        variable = key_variable(url, str(named.get(name, {}).get("key_env", "")))
+        try:
+            with socket.create_connection((parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=5):
+                reached = "reachable"
+        except (OSError, ValueError) as error:
+            reached, bad = f"NOT reachable: {error}", True
+        print(
+            f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
+        )
+    if bad:
+        raise typer.Exit(1)

@@ -1,0 +1,24 @@
+"""weft models"""
+
+
+def models() -> None:
+    """What can be named as --model and --judge, with options and, for weft.toml, what stands behind each name."""
+    from weft import benchmarks, config
+    from weft.models.registry import providers
+
+    print("providers")
+    for name, (_, what) in sorted(providers().items()):
+        print(f"  {name:<12} {what}")
+    print(f"  {'truth':<12} the dataset's own answers: what a perfect model would send")
+    print(f"  {'file.py:NAME':<12} a function or object of your own: (messages, want) -> str, PIL.Image, or a list of both")
+    print("benchmarks")
+    for name in sorted(benchmarks.names()):
+        print(f"  {name}")
+    named = config.read().get("models", {})
+    if named:
+        print("weft.toml")
+        for name, entry in sorted(named.items()):
+            rest = ", ".join(f"{key}={value}" for key, value in entry.items() if key != "use")
+            print(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
+    print("options of openai-chat: temperature, top_p, max_tokens, seed, reasoning_effort, key_env, modalities, images, own_images,")
+    print("  max_side, timeout, fetch_images, extra={...}")

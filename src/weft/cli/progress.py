@@ -1,0 +1,78 @@
+"""A run while it goes on: a bar with rate, time left, money and outcomes on a terminal; a line now and then elsewhere."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Generator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from weft.api import Session
+
+EVERY = 15.0  # seconds between lines where there is no terminal
+
+
+@contextlib.contextmanager
+def follow(session: Session, console: Console) -> Generator[None]:
+    """Show progress until the block ends. It reads the session's counters from a thread and touches nothing."""
+    done = threading.Event()
+    watch = _bars if console.is_terminal else _lines
+    thread = threading.Thread(target=watch, args=(session, console, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(2)
+
+
+def facts(session: Session) -> str:
+    """Rate, money, outcomes, in one line."""
+    progress = session.progress
+    calls = session.model.tally.calls + session.judge.tally.calls
+    rate = calls / max(time.monotonic() - progress.started, 0.001)
+    words = [f"{calls} calls", f"{rate:.1f}/s"]
+    remembered = session.model.tally.remembered + session.judge.tally.remembered
+    if remembered:
+        words.append(f"{remembered} from the journal")
+    words.append("cost unknown" if session.budget.unknown else f"${session.budget.spent:.4f}")
+    words += [f"{count} {name}" for name, count in sorted(progress.outcomes.items())]
+    if progress.unscored:
+        words.append(f"{sum(progress.unscored.values())} unscored")
+    retries = session.model.tally.retries + session.judge.tally.retries
+    if retries:
+        words.append(f"{sum(retries.values())} retries")
+    words.append(f"in flight {session.model.limiter.active}+{session.judge.limiter.active}")
+    return ", ".join(words)
+
+
+def _bars(session: Session, console: Console, done: threading.Event) -> None:
+    bar = Progress(
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        turns = bar.add_task("turns", total=session.progress.turns)
+        verdicts = bar.add_task("verdicts", total=None)
+        line = bar.add_task("", total=None)
+        while not done.wait(0.25):
+            progress = session.progress
+            bar.update(turns, completed=progress.turns_done)
+            bar.update(verdicts, completed=progress.verdicts_done, total=max(progress.verdicts_due, 1))
+            bar.columns[0].text_format = "{task.description:<9}"  # pyright: ignore[reportAttributeAccessIssue]
+            bar.update(line, description=facts(session))
+
+
+def _lines(session: Session, console: Console, done: threading.Event) -> None:
+    while not done.wait(EVERY):
+        progress = session.progress
+        share = progress.turns_done / max(progress.turns, 1)
+        spent = time.monotonic() - progress.started
+        left = f", about {spent / share - spent:.0f} s left" if 0 < share < 1 else ""
+        console.print(f"turns {progress.turns_done}/{progress.turns}{left}: {facts(session)}", markup=False, highlight=False)

@@ -1,0 +1,68 @@
+"""weft run"""
+
+from typing import Annotated, Any
+
+import typer
+
+from weft.cli import options as o
+
+EXAMPLES = """Generate, judge and tabulate.
+
+Examples:
+
+  weft run weave --data DATA --model openai-chat/NAME@http://127.0.0.1:8000/v1 --judge openai-chat/gpt-4o-2024-08-06
+
+  weft run weave --data DATA --model my_model.py:model --judge judge --history dialogue --limit 10
+
+  weft run weave --data DATA --model copy --judge judge --dry-run
+
+The same command again goes on where the last one ended, and asks only for what is missing.
+"""
+
+
+def run(
+    benchmark: Annotated[str, typer.Argument(help="weave, an installed benchmark, or file.py:NAME.")],
+    data: o.Data = None,
+    model: Annotated[
+        str | None, typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, or file.py:NAME.")
+    ] = None,
+    judge: o.Judge = None,
+    history: Annotated[str | None, typer.Option(help="none, partial, full, or dialogue. Default: the paper's.")] = None,
+    placement: Annotated[str | None, typer.Option(help="Where pictures stand in a dialogue: front, or first (mention).")] = None,
+    past: Annotated[str | None, typer.Option(help="Earlier replies in the history: own, or truth.")] = None,
+    turns: Annotated[str | None, typer.Option(help="Which turns are asked: all, image, or text.")] = None,
+    official: Annotated[bool, typer.Option("--official", help="Build inputs as the released scripts do, defects included.")] = False,
+    prompts: o.Prompts = "weft",
+    model_opt: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the model, such as temperature=0. Repeatable.")] = None,
+    judge_opt: o.JudgeOpt = None,
+    limit: o.Limit = None,
+    where: o.Where = None,
+    concurrency: o.Concurrency = None,
+    judge_concurrency: o.JudgeConcurrency = None,
+    budget: o.Budget = None,
+    dry_run: o.DryRun = False,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    from weft.cli.work import work
+
+    view: dict[str, Any] = {"history": history, "placement": placement, "past": past, "turns": turns, "official": official or None}
+    work(
+        benchmark,
+        data=data,
+        model=model,
+        judge=judge,
+        view=view,
+        prompts=prompts,
+        model_options=o.pairs(model_opt, "--model-opt"),
+        judge_options=o.pairs(judge_opt, "--judge-opt"),
+        limit=limit,
+        where=tuple(o.pairs(where, "--where").items()),
+        concurrency=concurrency,
+        judge_concurrency=judge_concurrency,
+        budget=budget,
+        home=home,
+        dry_run=dry_run,
+    )
+
+
+run.__doc__ = EXAMPLES

@@ -1,0 +1,49 @@
+"""weft score"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import options as o
+
+
+def score(
+    outputs: Annotated[o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")],
+    benchmark: Annotated[str, typer.Option(help="Which benchmark they answer.")],
+    data: o.Data = None,
+    judge: o.Judge = None,
+    prompts: o.Prompts = "weft",
+    turns: Annotated[str | None, typer.Option(help="Which turns are scored: all, image, or text.")] = None,
+    judge_opt: o.JudgeOpt = None,
+    limit: o.Limit = None,
+    where: o.Where = None,
+    concurrency: o.Concurrency = None,
+    budget: o.Budget = None,
+    dry_run: o.DryRun = False,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Judge pictures and texts that were made elsewhere.
+
+    Examples:
+
+      weft score result/bagel --benchmark weave --data DATA --judge openai-chat/gpt-4o-2024-08-06
+
+    WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
+    """
+    from weft.cli.work import work
+
+    work(
+        benchmark,
+        data=data,
+        model=f"folder/{outputs}",
+        judge=judge,
+        view={"turns": turns, "past": "own"},
+        prompts=prompts,
+        judge_options=o.pairs(judge_opt, "--judge-opt"),
+        limit=limit,
+        where=tuple(o.pairs(where, "--where").items()),
+        concurrency=concurrency,
+        budget=budget,
+        home=home,
+        dry_run=dry_run,
+    )

@@ -1,0 +1,114 @@
+"""What `run` and `score` share: from options to a finished run on the screen."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from weft import benchmarks
+from weft.api import Interrupted, Job, Run, Session
+from weft.cli.progress import follow
+from weft.cli.show import show_table
+from weft.engine.call import EndpointDown
+from weft.engine.plan import foresee
+from weft.errors import BudgetReached, UserError
+from weft.models.function import FunctionEndpoint
+from weft.types import View
+
+
+def work(benchmark: str, *, view: dict[str, Any], dry_run: bool, **options: Any) -> None:
+    for name in ("data", "model", "judge"):
+        if options[name] is None:
+            raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
+    job = Job(benchmark=benchmark, view=chosen_view(benchmark, view), **options)
+    sys.exit(asyncio.run(_plan(job) if dry_run else _run(job)))
+
+
+def chosen_view(benchmark: str, given: dict[str, Any]) -> View:
+    """The benchmark's own history policy with what the user chose; a text-only run gets a true past unless told otherwise."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if chosen.get("turns") == "text":
+        chosen.setdefault("past", "truth")
+    merged = {**msgspec.to_builtins(benchmarks.resolve(benchmark).default_view()), **chosen}
+    try:
+        view = msgspec.convert(merged, View)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{error}".replace("Invalid enum value", "no such choice").replace("$.", "--")) from None
+    if view.official and view.history == "dialogue":
+        raise UserError("--history dialogue is weft's own; with --official choose none, partial or full")
+    return view
+
+
+async def _run(job: Job) -> int:
+    console = Console(stderr=True)
+    async with Session.open(job) as session:
+        _introduce(console, session)
+        with follow(session, console):
+            run = await session.go()
+        _conclude(console, session, run)
+        return _exit_code(session)
+
+
+def _introduce(console: Console, session: Session) -> None:
+    dataset = session.plan.dataset
+    errors = [problem for problem in dataset.problems if problem.severity == "error"]
+    for problem in errors[:20]:
+        console.print(f"left out: {problem}", markup=False, highlight=False)
+    if errors:
+        out = len({problem.record for problem in errors})
+        console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem", markup=False)
+    model = session.plan.model
+    if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
+        console.print(
+            f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
+            markup=False,
+        )
+
+
+def _conclude(console: Console, session: Session, run: Run) -> None:
+    table = run.table()
+    ours = msgspec.structs.replace(table, rows={name: cells for name, cells in table.rows.items() if name not in table.published}, note="")
+    if run.verdicts:
+        show_table(Console(), ours)
+    for line in run.summary().lines[2:]:
+        console.print(line, markup=False, highlight=False)
+    reason = session.halt.reason
+    if isinstance(reason, Interrupted):
+        console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
+    elif reason is not None:
+        console.print(f"weft: {reason}", markup=False, highlight=False)
+        console.print("What is done is kept: run the same command again to go on.", markup=False)
+    console.print(f"report: weft report {run.id}" + _home(session.job.home), markup=False, highlight=False)
+
+
+def _exit_code(session: Session) -> int:
+    reason = session.halt.reason
+    if isinstance(reason, Interrupted):
+        return 130
+    if isinstance(reason, EndpointDown) and reason.user:
+        return 2
+    return 1 if isinstance(reason, (EndpointDown, BudgetReached)) or reason is not None else 0
+
+
+async def _plan(job: Job) -> int:
+    async with Session.open(job) as session:
+        prices = {"model": session.model_price, "judge": session.judge_price}
+        shares = foresee(session.plan, session.model, session.judge, prices, session.blobs)
+        print(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
+        for role, share in shares.items():
+            cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
+            print(
+                f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
+                f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
+            )
+        costs = [share.cost for share in shares.values()]
+        if None not in costs:
+            print(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")
+    return 0
+
+
+def _home(home: str | Path) -> str:
+    return "" if str(home) == ".weft" else f" --home {home}"

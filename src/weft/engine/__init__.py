@@ -1,0 +1,1 @@
+"""What makes things happen: calls (memo, limit, retry, journal), adaptive limits, and runs."""

@@ -1,0 +1,257 @@
+"""One call to the outside: memo -> budget -> limiter -> try -> classify -> journal.
+
+A call's key is a digest of everything that can change its answer: endpoint, model, every parameter, the messages with picture
+digests, what is wanted, the draw number. An answer is in the journal before anyone gets it; the same call is never made twice,
+not even by two tasks at the same moment. A call that fails is journalled as failed, comes back as a `failed` reply, and is
+made again by the next command. Only what makes every further call pointless (a wrong key, no quota) ends the run.
+"""
+
+import asyncio
+import hashlib
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft.engine.limits import Limiter
+from weft.engine.prices import Budget, Price, estimate
+from weft.errors import WeftError
+from weft.models.endpoint import CallError, Endpoint, Retry, Sent
+from weft.store.journal import CallRecord, Journal
+from weft.types import Message, Reply, Takes, Usage, Want
+
+
+class Patience(Struct, frozen=True):
+    """How often and how long to try again. Waits are drawn from [0, base * 2^n] up to `cap` (full jitter)."""
+
+    tries: int = 6
+    rate_limit_tries: int = 30
+    empty_tries: int = 3
+    unreachable_tries: int = 4
+    base: float = 0.5
+    cap: float = 30.0
+    longest_wait: float = 600.0
+
+    def wait(self, retry: Retry, tried: int) -> float:
+        if retry.delay is not None:
+            return retry.delay + random.uniform(0, min(1.0, self.base))
+        return random.uniform(0, min(self.cap, self.base * 2**tried))
+
+
+class EndpointDown(WeftError):
+    """No further call can succeed: wrong key, no such model, no quota, nobody there. `user` tells whose move it is."""
+
+    def __init__(self, message: str, *, user: bool) -> None:
+        super().__init__(message)
+        self.user = user
+
+
+class Halt:
+    """Shared by all callers of a run: once it has a reason, no new call goes out; calls in flight come back."""
+
+    def __init__(self) -> None:
+        self.reason: WeftError | None = None
+
+    def stop(self, reason: WeftError) -> None:
+        self.reason = self.reason or reason
+
+    def check(self) -> None:
+        if self.reason is not None:
+            raise Halted(str(self.reason))
+
+
+class Halted(WeftError):
+    """No call was made: the run is ending."""
+
+
+class Tally:
+    """What has happened so far, for progress displays and reports."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.retries: Counter[str] = Counter()
+        self.calls = 0
+        self.remembered = 0
+        self.usage = Usage()
+
+    def add(self, outcome: str, usage: Usage) -> None:
+        self.calls += 1
+        self.outcomes[outcome] += 1
+        self.usage = Usage(self.usage.tokens_in + usage.tokens_in, self.usage.tokens_out + usage.tokens_out)
+
+
+class Caller:
+    """An endpoint made into a `Model`."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        role: str,
+        journal: Journal,
+        limiter: Limiter,
+        budget: Budget,
+        price: Price | None = None,
+        patience: Patience = Patience(),
+        halt: Halt | None = None,
+        run: str = "",
+        round: int = 1,
+    ) -> None:
+        self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
+        self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
+        self._halt = halt or Halt()
+        self.run, self.round = run, round
+        self._flying: dict[str, asyncio.Future[Reply]] = {}
+        self._reached = False
+        self._failed_in_a_row = 0
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def takes(self) -> Takes:
+        return self.endpoint.takes
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        if not self.endpoint.memo:
+            async with self.limiter.slot():
+                self._halt.check()
+                return self._local(await self._send_local(messages, want))
+        request, key = request_key(self.endpoint.identity, messages, want)
+        found = self._journal.find(key, self.run, self.round)
+        if found is not None:
+            self.tally.remembered += 1
+            return found[1]
+        if key in self._flying:
+            return await asyncio.shield(self._flying[key])
+        flying: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._flying[key] = flying
+        try:
+            reply = await self._call(key, request, messages, want)
+            flying.set_result(reply)
+            return reply
+        except BaseException as error:
+            flying.set_exception(error if isinstance(error, Exception) else WeftError("stopped"))
+            flying.exception()  # marks it as seen: nobody may be waiting
+            raise
+        finally:
+            del self._flying[key]
+
+    def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
+        """The journalled answer, if there is one; makes no call."""
+        found = self._journal.find(request_key(self.endpoint.identity, messages, want)[1], self.run, self.round)
+        return found[1] if found else None
+
+    def void(self, keys: tuple[str, ...], reason: str) -> None:
+        """These answers led to nothing usable: ask again next time."""
+        for key in keys:
+            self._journal.void(key, self.run, self.round, reason)
+
+    async def _send_local(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        try:
+            return await self.endpoint.send(messages, want)
+        except CallError as error:
+            return Sent((), "failed", str(error))
+
+    def _local(self, sent: Sent) -> Reply:
+        self.tally.add(sent.outcome, sent.usage)
+        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage)
+
+    async def _call(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
+        planned = self._price.of(estimate(messages, want)) if self._price else 0.0
+        self._budget.reserve(planned)
+        began, spent, tries = time.time(), None, 0
+        try:
+            sent, tries = await self._try(messages, want)
+            usage = sent.usage
+            if usage.cost is None and self._price is not None and sent.outcome != "failed":
+                usage = msgspec.structs.replace(usage, cost=self._price.of(usage))
+            spent = usage.cost if sent.outcome != "failed" else 0.0
+        finally:
+            self._budget.settle(planned, spent if tries else 0.0)
+        reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
+        await asyncio.wrap_future(
+            self._journal.record(
+                CallRecord(
+                    key=key,
+                    request_digest=hashlib.sha256(request).hexdigest(),
+                    run=self.run,
+                    role=self.role,
+                    endpoint=self.endpoint.address,
+                    model=str(self.endpoint.identity.get("model", self.endpoint.name)),
+                    served=sent.served,
+                    request=request.decode(),
+                    outcome=sent.outcome,
+                    reply=msgspec.json.encode(reply).decode(),
+                    raw=sent.raw,
+                    tokens_in=usage.tokens_in,
+                    tokens_out=usage.tokens_out,
+                    cost=usage.cost,
+                    latency=time.time() - began,
+                    attempts=tries,
+                    at=began,
+                )
+            )
+        )
+        self.tally.add(sent.outcome, usage)
+        self._watch(sent)
+        return reply
+
+    async def _try(self, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int]:
+        """Tries until an answer, a final error, or the end of patience."""
+        tried, pushed, empty = 0, 0, 0
+        while True:
+            try:
+                async with self.limiter.slot() as began:
+                    self._halt.check()
+                    try:
+                        sent = await self.endpoint.send(messages, want)
+                    except CallError as error:
+                        if error.retry.kind == "rate_limit":
+                            self.limiter.pushed_back(began, error.retry.delay)
+                        raise
+                self.limiter.succeeded()
+                self._reached = True
+                empty += 1
+                if not sent.again or empty >= self._patience.empty_tries:
+                    return sent, tried + pushed + empty
+                self.tally.retries["empty"] += 1
+                await asyncio.sleep(self._patience.wait(Retry("transient"), empty))
+            except CallError as error:
+                retry = error.retry
+                if retry.kind == "fatal":
+                    raise EndpointDown(str(error), user=True) from None
+                if retry.kind == "no":
+                    return Sent((), "failed", str(error)), tried + pushed + empty + 1
+                if retry.kind == "rate_limit":
+                    pushed += 1
+                    over = pushed >= self._patience.rate_limit_tries or (retry.delay or 0) > self._patience.longest_wait
+                else:
+                    tried += 1
+                    over = tried >= self._patience.tries
+                if error.unreachable and not self._reached and tried >= self._patience.unreachable_tries:
+                    raise EndpointDown(str(error), user=True) from None
+                if over:
+                    return Sent((), "failed", f"{error} (after {tried + pushed + empty} tries)"), tried + pushed + empty
+                self.tally.retries[retry.kind] += 1
+                await asyncio.sleep(self._patience.wait(retry, tried + pushed))
+
+    def _watch(self, sent: Sent) -> None:
+        """An endpoint that answers nothing any more has gone away; going on would only fail everything that is left."""
+        self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
+        if self._failed_in_a_row >= 25 and self.endpoint.address.startswith("http"):
+            raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
+
+
+def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want: Want) -> tuple[bytes, str]:
+    """The request as it is journalled, and the call's key."""
+    asked = {"messages": messages, "want": want.kind, "schema": want.schema, "draw": want.draw}
+    request = msgspec.json.encode(asked, order="deterministic")
+    digest = hashlib.sha256(msgspec.json.encode(identity, order="deterministic"))
+    digest.update(b"\n" + request)
+    return request, digest.hexdigest()

@@ -1,0 +1,85 @@
+"""How many calls may be in flight at one endpoint, found by trying: additive increase, multiplicative decrease.
+
+The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
+round of calls. Push-back (429, 503, 529) halves it, once for all calls that were in flight together, and a Retry-After
+holds new calls back until it has passed. Waiters are served in order.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+
+class Limiter:
+    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64) -> None:
+        self.limit = float(min(start, maximum))
+        self.minimum, self.maximum = minimum, maximum
+        self.active = 0
+        self.decreases = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._decreased_at = 0.0
+        self._held_until = 0.0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[float]:
+        """A place in flight; yields the time it was taken, which `pushed_back` wants to know."""
+        await self._acquire()
+        try:
+            yield time.monotonic()
+        finally:
+            self.active -= 1
+            self._wake()
+
+    def succeeded(self) -> None:
+        if self._waiters or self.active >= int(self.limit):
+            step = 1.0 / self.limit if self.decreases else 1.0
+            self.limit = min(float(self.maximum), self.limit + step)
+            self._wake()
+
+    def pushed_back(self, began: float, delay: float | None = None) -> None:
+        """The endpoint had too much. `began`: when the call that was turned away took its slot."""
+        now = time.monotonic()
+        if delay:
+            self._held_until = max(self._held_until, now + delay)
+        if began >= self._decreased_at:
+            self._decreased_at = now
+            self.decreases += 1
+            self.limit = max(float(self.minimum), self.limit / 2)
+
+    async def _acquire(self) -> None:
+        if self.active < int(self.limit) and not self._waiters:
+            self.active += 1
+            await self._hold()
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter  # _wake counts the slot as ours before it wakes us
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.active -= 1
+                self._wake()
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
+        await self._hold()
+
+    async def _hold(self) -> None:
+        """Wait out a Retry-After. The slot is ours already; if we are cancelled here it must go back."""
+        try:
+            hold = self._held_until - time.monotonic()
+            if hold > 0:
+                await asyncio.sleep(hold)
+        except asyncio.CancelledError:
+            self.active -= 1
+            self._wake()
+            raise
+
+    def _wake(self) -> None:
+        while self._waiters and self.active < int(self.limit):
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                self.active += 1
+                waiter.set_result(None)

@@ -1,0 +1,153 @@
+"""Samples to verdicts.
+
+Many samples are in flight together; the turns of one are asked in order, and a turn is judged while the next is generated. Everything
+is journalled as it happens, and every answer comes from the journal where it is already there: to go on after a crash is to run
+the same command again. Ending early (Ctrl-C, budget, an endpoint that is gone) loses nothing but calls in flight.
+"""
+
+import asyncio
+import hashlib
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft import __version__
+from weft.benchmarks import Benchmark, Rubrics
+from weft.engine.call import EndpointDown, Halt, Halted
+from weft.errors import BudgetReached
+from weft.fit import fit, reshapes_pixels
+from weft.judges import Judge
+from weft.models.endpoint import Endpoint
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal, TurnRecord
+from weft.types import Dataset, Message, Model, Place, Question, Reply, Sample, Turn, Verdict, View, Want
+
+
+class Progress:
+    """Where a run stands; whoever wants to show it reads it."""
+
+    def __init__(self, turns: int, samples: int) -> None:
+        self.turns, self.samples = turns, samples
+        self.turns_done = self.samples_done = self.verdicts_due = self.verdicts_done = 0
+        self.outcomes: Counter[str] = Counter()
+        self.unscored: Counter[str] = Counter()
+        self.started = time.monotonic()
+
+
+class Plan(Struct, frozen=True):
+    """Everything that decides what a run asks and how it is scored; its digest names the run."""
+
+    benchmark: Benchmark
+    spec: str
+    dataset: Dataset
+    view: View
+    rubrics: Rubrics
+    model: Endpoint
+    judge: Endpoint
+    chosen: Mapping[str, Any]
+
+    def manifest(self) -> dict[str, Any]:
+        return {
+            "weft": __version__,
+            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version, "spec": self.spec},
+            "dataset": {"digest": self.dataset.digest, "samples": len(self.dataset.samples)},
+            "model": {"name": self.model.name, "takes": msgspec.to_builtins(self.model.takes), **self.model.identity},
+            "judge": {"name": self.judge.name, "takes": msgspec.to_builtins(self.judge.takes), **self.judge.identity},
+            "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
+            "view": msgspec.to_builtins(self.view),
+            "strategy": "none",
+            **self.chosen,
+        }
+
+    def run_id(self) -> str:
+        digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
+        slug = re.sub(r"[^a-z0-9.]+", "-", self.model.name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
+        return f"{self.benchmark.name}-{slug}-{digest[:8]}"
+
+    def asked(self, turn: Turn) -> bool:
+        return self.view.turns == "all" or (self.view.turns == "text") == (turn.want == "text")
+
+
+class Runner:
+    def __init__(self, plan: Plan, run: str, model: Model, judge: Judge, blobs: Blobs, journal: Journal, halt: Halt, width: int) -> None:
+        self.halt = halt
+        self._plan, self._run, self._model, self._judge = plan, run, model, judge
+        self._blobs, self._journal = blobs, journal
+        self._window = asyncio.Semaphore(width)
+        samples = plan.dataset.samples
+        self.progress = Progress(sum(plan.asked(turn) for sample in samples for turn in sample.turns), len(samples))
+
+    async def run(self) -> None:
+        """All samples. What ends a run early is not raised: `halt` has the reason, once the calls in flight have come back."""
+        async with asyncio.TaskGroup() as group:
+            for position, sample in enumerate(self._plan.dataset.samples):
+                await self._window.acquire()
+                if self.halt.reason:
+                    break
+                group.create_task(self._sample(position, sample, group))
+
+    async def _sample(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:
+        try:
+            dialogue: dict[int, Reply] = {}
+            for turn in sample.turns:
+                if not self._plan.asked(turn) or self.halt.reason:
+                    continue
+                seen, reply = await self._turn(sample, turn, dialogue)
+                dialogue[turn.number] = reply
+                self.progress.outcomes[reply.outcome] += 1
+                self.progress.turns_done += 1
+                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply)
+                self._journal.put_turn(self._run, record)
+                for item in self._plan.benchmark.questions(sample, turn, dialogue, self._plan.view, self._plan.rubrics):
+                    self.progress.verdicts_due += 1
+                    if isinstance(item, Verdict):
+                        self._keep(item)
+                    else:
+                        group.create_task(self._judge_one(item))
+            self.progress.samples_done += not self.halt.reason
+        except (BudgetReached, EndpointDown, Halted) as error:
+            self.halt.stop(error)
+        finally:
+            self._window.release()
+
+    async def _turn(self, sample: Sample, turn: Turn, dialogue: Mapping[int, Reply]) -> tuple[str, Reply]:
+        waits = [
+            number
+            for number in sorted(self._plan.benchmark.needs(sample, turn, self._plan.view))
+            if number in dialogue and dialogue[number].outcome == "failed"
+        ]
+        if waits:
+            return "[]", Reply("failed", reason=f"waits for turn {waits[0]}, which failed: {dialogue[waits[0]].reason}")
+        messages = self._plan.benchmark.see(sample, turn, dialogue, self._plan.view)
+        fitted = await fitted_for(self._model, messages, self._blobs)
+        reply = await self._model.reply(fitted, Want(turn.want, place=Place(sample.id, turn.number, turn.file)))
+        return msgspec.json.encode(fitted).decode(), reply
+
+    async def _judge_one(self, question: Question) -> None:
+        try:
+            self._keep(await self._judge.judge(question))
+        except (BudgetReached, EndpointDown, Halted) as error:
+            self.halt.stop(error)
+
+    def _keep(self, verdict: Verdict) -> None:
+        self.progress.verdicts_done += 1
+        if verdict.value is None:
+            self.progress.unscored[verdict.reason] += 1
+        self._journal.put_verdict(self._run, verdict)
+
+
+async def fitted_for(model: Model, messages: tuple[Message, ...], blobs: Blobs) -> tuple[Message, ...]:
+    if reshapes_pixels(model.takes):
+        return await asyncio.to_thread(fit, messages, model.takes, blobs)
+    return fit(messages, model.takes, blobs)
+
+
+def narrowed(dataset: Dataset, limit: int | None, where: Sequence[tuple[str, str]]) -> Dataset:
+    """The first `limit` samples of the groups asked for."""
+    kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where)]
+    return msgspec.structs.replace(dataset, samples=tuple(kept[:limit] if limit is not None else kept))

@@ -1,0 +1,70 @@
+"""A vision-language model as a judge. A reply that does not fit its schema is shown to the judge once, with what is wrong; if the
+second one does not fit either, or the judge refuses or cannot be reached, the verdict is unscored with the reason, and the calls
+behind it are void, so that the next command asks again. No path leads from an error to a number."""
+
+import asyncio
+from typing import Protocol
+
+from weft.fit import fit, reshapes_pixels
+from weft.judges.parse import Unusable, read
+from weft.store.blobs import Blobs
+from weft.types import Message, Model, Question, Reply, Text, Verdict, Want
+
+RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
+
+
+class Remembering(Model, Protocol):
+    """A model whose answers are kept, and can be declared void."""
+
+    def void(self, keys: tuple[str, ...], reason: str) -> None: ...
+
+
+class VlmJudge:
+    def __init__(self, model: Remembering, blobs: Blobs) -> None:
+        self._model, self._blobs = model, blobs
+        self.name = model.name
+
+    async def judge(self, question: Question) -> Verdict:
+        keys: tuple[str, ...] = ()
+        messages, problem = question.messages, ""
+        for _ in range(2):
+            reply = await self._ask(messages, question)
+            keys += reply.keys
+            if reply.outcome in ("failed", "refused"):
+                return self._unscored(
+                    question, f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}", keys
+                )
+            try:
+                found = read(reply.text, question.schema)
+            except Unusable as error:
+                problem = str(error)
+                messages = (*messages, *_objection(reply, problem, question))
+                continue
+            return Verdict(
+                question.place.sample,
+                question.place.turn,
+                question.metric,
+                float(found[question.value]),
+                str(found.get(question.reason, "")),
+                keys=keys,
+            )
+        return self._unscored(question, f"the judge's reply could not be used, twice: {problem}", keys)
+
+    async def _ask(self, messages: tuple[Message, ...], question: Question) -> Reply:
+        if reshapes_pixels(self._model.takes):
+            messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
+        else:
+            messages = fit(messages, self._model.takes, self._blobs)
+        return await self._model.reply(messages, Want("text", question.schema, place=question.place))
+
+    def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> Verdict:
+        self._model.void(keys, reason)
+        return Verdict(question.place.sample, question.place.turn, question.metric, None, reason, keys=keys)
+
+
+def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:
+    import msgspec
+
+    schema = msgspec.json.encode(question.schema).decode()
+    said = Message("assistant", (Text(reply.text or "(nothing)"),))
+    return said, Message("user", (Text(RE_ASK.format(problem=problem, schema=schema)),))

@@ -1,0 +1,319 @@
+"""Chat completions as OpenAI, OpenRouter, vLLM, vLLM-Omni, SGLang, llama.cpp and many others speak it, pictures in and out.
+
+Parts keep their order as far as the server's reply has one: `content` as a string, as a list of parts, pictures in `message.images`
+(after the text), data URLs inside text. HTTP 200 is not success: refusals, empty bodies and errors inside a 200 are told apart.
+Keys come from the environment, go only into the request header, and are cut out of anything a server echoes.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from weft.errors import PictureError, UserError
+from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Sent, judged
+from weft.models.openai_parts import Unpacked, unpack
+from weft.models.registry import Spec
+from weft.models.wire import Body, decide, error_facts, fields, is_refusal
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Takes, Text, Usage, Want
+
+if TYPE_CHECKING:
+    import aiohttp
+
+DEFAULT_URL = "https://api.openai.com/v1"
+KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
+MAX_REPLY = 256 * 1024 * 1024
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class OpenAIChat:
+    memo = True
+    concurrency: int | None = None
+
+    def __init__(
+        self,
+        model: str,
+        url: str,
+        blobs: Blobs,
+        *,
+        name: str = "",
+        key: str = "",
+        takes: Takes | None = None,
+        own_images: str = "user",
+        modalities: str = "image,text",
+        timeout: float = 600,
+        fetch_images: bool = False,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._model, self._blobs, self._key, self._timeout = model, blobs, key, timeout
+        self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
+        self._own_images, self._fetch = own_images, fetch_images
+        self._modalities = [word for word in modalities.split(",") if word and word != "none"]
+        self._parameters = dict(parameters or {})
+        self._unsupported: set[str] = set()
+        self._session: aiohttp.ClientSession | None = None
+        self.name = name or f"openai-chat/{model}"
+        self.address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
+        self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
+        self.identity: Mapping[str, Any] = {
+            "provider": "openai-chat",
+            "model": model,
+            "url": self.address,
+            "own_images": own_images,
+            "modalities": self._modalities,
+            "parameters": self._parameters,
+        }
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        while True:
+            status, headers, data = await self._post(Body(self._payload(messages, want), self._blobs))
+            body = self._decode(status, data)
+            said, codes = error_facts(body)
+            if status < 400 and not said:
+                return await self._read(body, want)
+            if status < 400:
+                code = "".join(char for char in codes.split(" ")[0] if char.isdigit())
+                status = int(code) if len(code) == 3 else 502
+            said = self._scrub(said or data[:300].decode("utf-8", "replace"))
+            if is_refusal(status, codes):
+                return Sent((), "refused", said, self._scrub(_text(data)), self._model)
+            if not self._drop_unsupported(status, said):
+                raise CallError(self._explain(status, said), decide(status, codes, headers))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    # the request
+
+    def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        payload: dict[str, Any] = {"model": self._model, "messages": [self._message(m) for m in messages], "stream": False}
+        payload.update(self._parameters)
+        if "max_tokens" in self._unsupported and "max_tokens" in payload:
+            payload["max_completion_tokens"] = payload.pop("max_tokens")
+        if want.kind != "text" and self._modalities and "modalities" not in self._unsupported:
+            payload["modalities"] = self._modalities
+        if want.schema is not None and "response_format" not in self._unsupported:
+            payload["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "verdict", "strict": True, "schema": want.schema},
+            }
+        if want.draw and isinstance(payload.get("seed"), int):
+            payload["seed"] += want.draw
+        return payload
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        if all(isinstance(part, Text) for part in message.parts):
+            return {"role": message.role, "content": "\n".join(part.text for part in message.parts if isinstance(part, Text))}
+        content = [{"type": "text", "text": part.text} if isinstance(part, Text) else _image_part(part) for part in message.parts]
+        if message.role == "assistant" and self._own_images == "images":
+            text = "".join(part.text for part in message.parts if isinstance(part, Text))
+            return {"role": "assistant", "content": text, "images": [part for part in content if part["type"] == "image_url"]}
+        return {"role": message.role, "content": content}
+
+    async def _post(self, body: Body) -> tuple[int, Mapping[str, str], bytes]:
+        import aiohttp
+
+        headers = {"Content-Type": "application/json", "Content-Length": str(body.length)}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            async with self._open().post(self._url, data=aiter(body), headers=headers, allow_redirects=False) as response:
+                data = bytearray()
+                async for piece in response.content.iter_any():
+                    data += piece
+                    if len(data) > MAX_REPLY:
+                        raise CallError(f"{self.address} sent more than {MAX_REPLY >> 20} MiB", NO)
+                return response.status, {name.lower(): value for name, value in response.headers.items()}, bytes(data)
+        except aiohttp.ClientConnectorError as error:
+            raise CallError(f"cannot reach {self.address}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
+        except aiohttp.InvalidURL:
+            raise CallError(f"{self._url} is not a usable address", FATAL) from None
+        except aiohttp.ClientError as error:
+            raise CallError(f"{self.address}: the connection broke: {self._scrub(str(error) or type(error).__name__)}", TRANSIENT) from None
+        except TimeoutError:
+            raise CallError(f"{self.address} did not answer within {self._timeout:g} s", TRANSIENT) from None
+        except PictureError as error:
+            raise CallError(f"a picture {error}", NO) from None
+
+    def _open(self) -> "aiohttp.ClientSession":
+        import aiohttp
+
+        if self._session is None:
+            loopback = urlsplit(self._url).hostname in LOOPBACK
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=15),
+                trust_env=not loopback,
+            )
+        return self._session
+
+    # the reply
+
+    def _decode(self, status: int, data: bytes) -> Any:
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if status < 400:
+                raise CallError(f"{self.address} answered {status} with broken JSON ({len(data)} bytes)", TRANSIENT) from None
+            return None
+
+    async def _read(self, body: Any, want: Want) -> Sent:
+        choices: Any = fields(body).get("choices")
+        choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
+        if not choice:
+            raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
+        got = await asyncio.to_thread(unpack, choice, self._blobs)
+        if got.links:
+            got = await self._follow(got)
+        raw = self._scrub(msgspec.json.encode(body).decode())
+        usage = _usage(body)
+        served = str(fields(body).get("model") or self._model)
+        if got.refusal:
+            return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
+        outcome, reason = judged(got.parts, want.kind)
+        if outcome == "empty" and got.broken:
+            return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
+        if got.cut and not reason:
+            reason = "the reply was cut at the token limit"
+        return Sent(got.parts, outcome, reason, raw, served, usage, again=outcome == "empty" and not got.parts)
+
+    async def _follow(self, got: Unpacked) -> Unpacked:
+        """Pictures that came as links: fetched from the endpoint's own host, from others only where the user allowed it."""
+        import aiohttp
+
+        parts = list(got.parts)
+        for position, link in reversed(got.links):
+            if urlsplit(link).netloc != urlsplit(self._url).netloc and not self._fetch:
+                raise CallError(f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true", NO)
+            try:
+                async with self._open().get(link, allow_redirects=False) as response:
+                    data = await response.content.read(MAX_REPLY)
+                parts.insert(position, self._blobs.put(data))
+            except aiohttp.ClientError as error:
+                raise CallError(f"the picture's link cannot be fetched: {self._scrub(str(error))}", TRANSIENT) from None
+            except PictureError as error:
+                return msgspec.structs.replace(got, broken=str(error), links=())
+        return msgspec.structs.replace(got, parts=tuple(parts), links=())
+
+    # errors
+
+    def _drop_unsupported(self, status: int, said: str) -> bool:
+        """A server that does not know a field says so with 400 or 422: leave the field out from now on. True if one was dropped."""
+        if status not in (400, 422, 501):
+            return False
+        lowered = said.lower()
+        for field, words in (
+            ("response_format", ("response_format", "json_schema", "structured")),
+            ("modalities", ("modalities",)),
+            ("max_tokens", ("max_completion_tokens",)),
+        ):
+            if field not in self._unsupported and any(word in lowered for word in words):
+                self._unsupported.add(field)
+                return True
+        return False
+
+    def _explain(self, status: int, said: str) -> str:
+        said = " ".join(said.split())
+        said = said if len(said) <= 300 else said[:299] + "…"
+        if status in (401, 403):
+            hint = "the key was not accepted" if self._key else "it wants a key; set the environment variable that `weft doctor` names"
+            return f"{self.address} answered {status}: {hint}: {said}"
+        return f"{self.address} answered {status}: {said}"
+
+    def _scrub(self, text: str) -> str:
+        return text.replace(self._key, "[key]") if self._key else text
+
+
+def _image_part(image: Image) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": image}}
+
+
+def _usage(body: Any) -> Usage:
+    numbers = fields(fields(body).get("usage"))
+    cost = numbers.get("cost")
+    return Usage(
+        tokens_in=int(numbers.get("prompt_tokens") or numbers.get("input_tokens") or 0),
+        tokens_out=int(numbers.get("completion_tokens") or numbers.get("output_tokens") or 0),
+        cost=float(cost) if isinstance(cost, (int, float)) else None,
+    )
+
+
+def _text(data: bytes) -> str:
+    return data[:100_000].decode("utf-8", "replace")
+
+
+def key_variable(url: str, chosen: str = "") -> str:
+    """The environment variable that holds the key for an address. A known provider's key goes to that provider alone."""
+    return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
+
+
+def from_spec(spec: Spec, blobs: Blobs) -> OpenAIChat:
+    url = spec.url or DEFAULT_URL
+    parts = urlsplit(url)
+    if not spec.model:
+        raise UserError(f"{spec.text}: name the model, as in openai-chat/NAME@URL")
+    if parts.username or parts.password or parts.query:
+        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"{spec.text}: {url!r} is not an http(s) address")
+    options = spec.take(
+        {
+            **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), _number),
+            **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
+            **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
+            "images": _one_of("interleaved", "list", "strip", "none"),
+            "own_images": _one_of("user", "assistant", "images"),
+            "timeout": _number,
+            "fetch_images": _flag,
+            "extra": _object,
+        }
+    )
+    parameters = {**options.pop("extra", {})}
+    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
+        if name in options:
+            parameters[name] = options.pop(name)
+    own_images = options.pop("own_images", "user")
+    takes = Takes(
+        images=options.pop("images", "interleaved"),
+        own_images="user" if own_images == "user" else "assistant",
+        max_side=options.pop("max_side", None),
+    )
+    variable = key_variable(url, options.pop("key_env", ""))
+    return OpenAIChat(
+        spec.model, url, blobs, key=os.environ.get(variable, ""), takes=takes, own_images=own_images, parameters=parameters, **options
+    )
+
+
+def _number(value: Any) -> float:
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if str(value).lower() not in ("true", "false", "1", "0"):
+        raise ValueError("give true or false")
+    return str(value).lower() in ("true", "1")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    try:
+        made: Any = msgspec.json.decode(value) if isinstance(value, str) else value
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not a JSON object ({error})") from None
+    if not isinstance(made, dict):
+        raise ValueError("not a JSON object")
+    return fields(made)
+
+
+def _one_of(*allowed: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"give one of {', '.join(allowed)}")
+        return str(value)
+
+    return check

@@ -1,0 +1,121 @@
+"""JSON over HTTP with pictures in it: request bodies that stream base64 straight from the blob files, and one place that turns
+HTTP trouble into retry decisions. No second copy of a picture's base64 is ever held: a body is cut at the pictures, its
+length is known beforehand, and each picture is encoded in pieces while it is sent."""
+
+import binascii
+import email.utils
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from weft.errors import PictureError
+from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Retry
+from weft.store.blobs import Blobs
+from weft.types import Image
+
+PIECE = 3 * 65536  # a multiple of three, so that pieces of base64 join without padding
+REFUSALS = ("content_policy", "moderation", "content_filter", "safety", "sensitivecontent", "datainspectionfailed", "image_content_policy")
+QUOTA = ("insufficient_quota", "credit_balance", "spend", "billing", "quota_exceeded")
+
+
+class Body:
+    """A JSON request. Inside `payload`, an `Image` stands where its data URL will."""
+
+    def __init__(self, payload: Mapping[str, Any], blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._images: list[Image] = []
+        marker = "weft-picture-" + binascii.hexlify(time.monotonic_ns().to_bytes(8, "big")).decode()
+
+        def mark(image: Image) -> str:
+            self._images.append(image)
+            return f"data:{image.media_type};base64,{marker}"
+
+        self._texts = msgspec.json.encode(_replace(payload, mark)).split(marker.encode())
+        if len(self._texts) != len(self._images) + 1:
+            raise CallError("the request's text collides with weft's picture marker", NO)
+        self.length = sum(map(len, self._texts)) + sum((image.size + 2) // 3 * 4 for image in self._images)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for text, image in zip(self._texts, self._images, strict=False):
+            yield text
+            for piece in self._pieces(image):
+                yield piece
+        yield self._texts[-1]
+
+    def _pieces(self, image: Image) -> Iterator[bytes]:
+        sent = 0
+        try:
+            with self._blobs.path(image.digest).open("rb") as file:
+                while piece := file.read(PIECE):
+                    sent += len(piece)
+                    yield binascii.b2a_base64(piece, newline=False)
+        except OSError as error:
+            raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
+        if sent != image.size:
+            raise PictureError(f"{image.digest[:12]} has {sent} bytes in the store, not {image.size}: the store was changed")
+
+
+def _replace(value: Any, mark: Callable[[Image], str]) -> Any:
+    """The same JSON with each picture replaced by its marked data URL."""
+    if isinstance(value, Image):
+        return mark(value)
+    if isinstance(value, dict):
+        return {key: _replace(one, mark) for key, one in fields(value).items()}
+    if isinstance(value, list):
+        return [_replace(one, mark) for one in cast(list[Any], value)]
+    return value
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """A decoded JSON object, or nothing where something else came."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the endpoint asked us to wait, from any of the headers in use."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after")
+        if value is None:
+            return None
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+def error_facts(body: Any) -> tuple[str, str]:
+    """(message, codes) of an error body in any of the shapes servers use; both '' when there is no error in it."""
+    said = fields(body)
+    error: Any = said.get("error") or said.get("detail") or (said if "message" in said and "code" in said else None)
+    if not error:
+        return "", ""
+    facts = fields(error)
+    if not facts:
+        return str(error), ""
+    metadata = fields(facts.get("metadata"))
+    codes = [facts.get("code"), facts.get("type"), facts.get("status"), metadata.get("error_type")]
+    if metadata.get("reasons"):
+        codes.append("moderation")
+    return str(facts.get("message") or facts), " ".join(str(code) for code in codes if code is not None).lower()
+
+
+def is_refusal(status: int, codes: str) -> bool:
+    return status in (400, 403) and any(word in codes.replace("-", "_") for word in REFUSALS)
+
+
+def decide(status: int, codes: str, headers: Mapping[str, str]) -> Retry:
+    """What an error status means for the next try."""
+    if status == 402 or (status == 429 and any(word in codes for word in QUOTA)):
+        return FATAL
+    if status in (401, 403, 404):
+        return FATAL
+    if status in (429, 503, 529):
+        return Retry("rate_limit", retry_after(headers))
+    if status in (408, 409, 425) or status >= 500:
+        return TRANSIENT
+    return NO

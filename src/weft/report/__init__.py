@@ -1,0 +1,1 @@
+"""Tables to terminal, Markdown, LaTeX, CSV and JSON."""

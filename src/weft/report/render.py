@@ -1,0 +1,104 @@
+"""One set of tables in every format. A cell shows its value; where items behind it are unscored, how many of how many stand behind it."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.errors import UserError
+from weft.report.summary import Summary
+from weft.types import Cell, Table
+
+LATEX = {
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
+
+
+def shown(cell: Cell | None) -> str:
+    if cell is None or (cell.value is None and not cell.due):
+        return "-"
+    value = "unscored" if cell.value is None else f"{cell.value:.3f}"
+    return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
+
+
+def render(tables: Sequence[Table], runs: Sequence[Summary], format: str) -> str:
+    if format not in FORMATS:
+        raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
+    return FORMATS[format](tables, runs)
+
+
+def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    out: list[str] = ["# " + ", ".join(summary.run for summary in runs), ""]
+    for summary in runs:
+        out += [f"- {_md(line)}" for line in summary.lines] + [""]
+    for table in tables:
+        out += [f"## {_md(table.title)}", "", f"| | {' | '.join(table.columns)} |", "| --- |" + " ---: |" * len(table.columns)]
+        for name, cells in table.rows.items():
+            values = [shown(cells.get(column)) for column in table.columns]
+            label = _md(name) if name in table.published else f"**{_md(name)}**"
+            out.append(f"| {label} | {' | '.join(values)} |")
+        out += ["", *([_md(table.note), ""] if table.note else [])]
+    return "\n".join(out)
+
+
+def _md(text: str) -> str:
+    """Text from models and datasets must not become markup."""
+    for char in "\\|*_`<>[]#":
+        text = text.replace(char, "\\" + char) if char not in "<>" else text.replace(char, "&lt;" if char == "<" else "&gt;")
+    return " ".join(text.split())
+
+
+def _latex(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    out: list[str] = ["% needs \\usepackage{booktabs}"]
+    for summary in runs:
+        out += [f"% {' '.join(line.split())}" for line in summary.lines]
+    for table in tables:
+        out += [r"\begin{table}", r"\centering", r"\small", rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
+        out += [" & ".join(["", *map(_tex, table.columns)]) + r" \\", r"\midrule"]
+        ours = True
+        for name, cells in table.rows.items():
+            if ours and name in table.published:
+                ours = False
+                out.append(r"\midrule")
+            out.append(" & ".join([_tex(name), *(_tex(shown(cells.get(column))) for column in table.columns)]) + r" \\")
+        out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(table.title)}}}", r"\end{table}", ""]
+    return "\n".join(out)
+
+
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(char, char) for char in " ".join(text.split()))
+
+
+def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["table", "row", "published", "column", "value", "scored", "due"])
+    for table in tables:
+        for name, cells in table.rows.items():
+            for column in table.columns:
+                cell = cells.get(column)
+                if cell is not None and (cell.value is not None or cell.due):
+                    value = "" if cell.value is None else f"{cell.value:.3f}"
+                    writer.writerow([_safe(table.title), _safe(name), int(name in table.published), column, value, cell.scored, cell.due])
+    return out.getvalue()
+
+
+def _safe(text: str) -> str:
+    """A spreadsheet must not take a name for a formula."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
+    made: dict[str, Any] = {"runs": runs, "tables": tables}
+    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {
+    "md": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "json": _json,
+}

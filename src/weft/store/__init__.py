@@ -1,0 +1,1 @@
+"""What weft keeps: pictures by digest (`blobs`) and every call, reply and verdict (`journal`)."""

@@ -1,0 +1,63 @@
+"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept.
+
+A blob is written to a temporary name, flushed and renamed, so a file that has its final name is whole. Putting the same
+bytes twice stores them once. A picture is decoded fully the first time it is put; what is in the store is known to open.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.errors import PictureError
+from weft.store.pictures import decode, encode_png, measure
+from weft.types import Image
+
+if TYPE_CHECKING:
+    from PIL import Image as Pil
+
+
+class Blobs:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def path(self, digest: str) -> Path:
+        return self.root / digest[:2] / digest
+
+    def put(self, data: bytes, *, durable: bool = True) -> Image:
+        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then."""
+        media_type, width, height = measure(data)
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest)
+        if not path.exists():
+            decode(data)
+            self._write(path, data, durable)
+        return Image(digest, media_type, width, height, len(data))
+
+    def put_picture(self, picture: "Pil.Image") -> Image:
+        return self.put(encode_png(picture))
+
+    def read(self, image: Image) -> bytes:
+        try:
+            return self.path(image.digest).read_bytes()
+        except FileNotFoundError:
+            raise PictureError(f"is not in the store: {image.digest[:12]} (was {self.root} moved or emptied?)") from None
+
+    def open(self, image: Image) -> "Pil.Image":
+        return decode(self.read(image))
+
+    def _write(self, path: Path, data: bytes, durable: bool) -> None:
+        path.parent.mkdir(exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise

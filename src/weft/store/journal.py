@@ -1,0 +1,264 @@
+"""The append-only record of every call, and of what each run made of them (SQLite, WAL).
+
+Guarantees: `record` returns only after its row is on disk, so an answer that anyone uses survives kill -9; one thread
+writes, and commits whatever has gathered in one transaction; readers may open the file while a run writes. Calls are never
+changed or deleted. A call that led to nothing usable is marked void, and is asked anew by the next round of any run.
+"""
+
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft.errors import UserError, WeftError
+from weft.types import Reply, Verdict
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
+  endpoint TEXT NOT NULL, model TEXT NOT NULL, served TEXT NOT NULL, request TEXT NOT NULL, outcome TEXT NOT NULL,
+  reply TEXT NOT NULL, raw TEXT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, cost REAL,
+  latency REAL NOT NULL, attempts INTEGER NOT NULL, at REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
+CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run);
+CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, reason TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
+CREATE TABLE IF NOT EXISTS runs (
+  id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
+  ended REAL, left_out TEXT NOT NULL DEFAULT '[]');
+CREATE TABLE IF NOT EXISTS replies (
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
+  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, PRIMARY KEY (run, sample, turn));
+CREATE TABLE IF NOT EXISTS verdicts (
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, verdict TEXT NOT NULL,
+  PRIMARY KEY (run, sample, turn, metric));
+"""
+
+
+class CallRecord(Struct, frozen=True):
+    """One row of `calls`, without its id."""
+
+    key: str
+    request_digest: str
+    run: str
+    role: str
+    endpoint: str
+    model: str
+    served: str
+    request: str
+    outcome: str
+    reply: str
+    raw: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    latency: float
+    attempts: int
+    at: float
+
+
+class RunRecord(Struct, frozen=True):
+    id: str
+    manifest: dict[str, Any]
+    round: int
+    state: str
+    started: float
+    ended: float | None
+    left_out: list[str]
+
+
+class TurnRecord(Struct, frozen=True):
+    """What a run made of one turn. `seen` is what the model was shown, after the fit."""
+
+    sample: str
+    turn: int
+    position: int
+    groups: dict[str, str]
+    want: str
+    seen: str
+    reply: Reply
+
+
+class Totals(Struct, frozen=True):
+    role: str
+    calls: int
+    answered: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class Journal:
+    """`Journal(path)` reads and writes; `Journal(path, readonly=True)` only reads, and needs the file to exist."""
+
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+        self.path = path
+        if readonly and not path.exists():
+            raise UserError(f"there is no journal at {path}; run an evaluation first, or name its folder with --home")
+        if not readonly:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._reader = self._connect(readonly)
+        self._readonly = readonly
+        self._queue: queue.SimpleQueue[tuple[str, Sequence[Any], Future[int]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
+        if not readonly:
+            self._thread.start()
+
+    def _connect(self, readonly: bool) -> sqlite3.Connection:
+        try:
+            if readonly:
+                db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            else:
+                db = sqlite3.connect(self.path, check_same_thread=False)
+            db.execute("PRAGMA busy_timeout = 30000")
+            found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found not in (0, VERSION):
+                raise UserError(f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})")
+            if not readonly:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.executescript(SCHEMA)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        except sqlite3.Error as error:
+            raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
+        return db
+
+    def _write(self) -> None:
+        db = self._connect(False)
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            while not self._queue.empty() and len(batch) < 512:
+                more = self._queue.get()
+                if more is None:
+                    self._queue.put(None)
+                    break
+                batch.append(more)
+            try:
+                results = [db.execute(sql, values).lastrowid or 0 for sql, values, _ in batch]
+                db.commit()
+            except sqlite3.Error as error:
+                db.rollback()
+                for _, _, done in batch:
+                    done.set_exception(WeftError(f"the journal {self.path} cannot be written: {error}"))
+            else:
+                for (_, _, done), result in zip(batch, results, strict=True):
+                    done.set_result(result)
+        db.close()
+
+    def _put(self, sql: str, values: Sequence[Any]) -> Future[int]:
+        done: Future[int] = Future()
+        self._queue.put((sql, values, done))
+        return done
+
+    def close(self) -> None:
+        """Wait for everything handed in to be on disk."""
+        if not self._readonly and self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+        self._reader.close()
+
+    # calls
+
+    def record(self, call: CallRecord) -> Future[int]:
+        """Done when the row is on disk."""
+        columns = CallRecord.__struct_fields__
+        marks = ", ".join("?" * len(columns))
+        return self._put(f"INSERT INTO calls ({', '.join(columns)}) VALUES ({marks})", msgspec.structs.astuple(call))
+
+    def find(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
+        """The latest usable answer under this key. Failed calls do not count; void ones only in the round that voided them."""
+        row = self._reader.execute(
+            "SELECT id, reply FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS (SELECT 1 FROM voids "
+            "WHERE voids.call = calls.id AND (voids.run != ? OR voids.round != ?)) ORDER BY id DESC LIMIT 1",
+            (key, run, round),
+        ).fetchone()
+        return None if row is None else (row[0], msgspec.json.decode(row[1], type=Reply))
+
+    def void(self, key: str, run: str, round: int, reason: str) -> Future[int]:
+        """The answers under this key led to nothing: the next round asks again."""
+        return self._put(
+            "INSERT INTO voids SELECT id, ?, ?, ? FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS "
+            "(SELECT 1 FROM voids WHERE voids.call = calls.id)",
+            (run, round, reason, key),
+        )
+
+    # runs
+
+    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str]) -> int:
+        """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another."""
+        found = self.run(run)
+        round = 1 if found is None else found.round + (found.state == "finished")
+        self._put(
+            "INSERT INTO runs (id, manifest, round, state, started, left_out) VALUES (?, ?, ?, 'running', ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, "
+            "left_out = excluded.left_out",
+            (run, _json(manifest), round, time.time(), _json(left_out)),
+        ).result()
+        return round
+
+    def end(self, run: str, state: str) -> None:
+        self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
+
+    def run(self, run: str) -> RunRecord | None:
+        found = [record for record in self.runs() if record.id == run]
+        return found[0] if found else None
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, latest start last."""
+        rows = self._reader.execute("SELECT id, manifest, round, state, started, ended, left_out FROM runs ORDER BY started, id").fetchall()
+        return [
+            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left))
+            for i, m, r, state, started, ended, left in rows
+        ]
+
+    # what a run made of its turns
+
+    def put_turn(self, run: str, turn: TurnRecord) -> Future[int]:
+        return self._put(
+            "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (run, turn.sample, turn.turn, turn.position, _json(turn.groups), turn.want, turn.seen, _json(turn.reply)),
+        )
+
+    def put_verdict(self, run: str, verdict: Verdict) -> Future[int]:
+        return self._put(
+            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?)",
+            (run, verdict.sample, verdict.turn, verdict.metric, _json(verdict)),
+        )
+
+    def turns(self, run: str) -> list[TurnRecord]:
+        rows = self._reader.execute(
+            "SELECT sample, turn, position, groups, want, seen, reply FROM replies WHERE run = ? ORDER BY position, turn", (run,)
+        ).fetchall()
+        return [
+            TurnRecord(s, t, p, msgspec.json.decode(g), want, seen, msgspec.json.decode(reply, type=Reply))
+            for s, t, p, g, want, seen, reply in rows
+        ]
+
+    def verdicts(self, run: str) -> list[Verdict]:
+        rows = self._reader.execute(
+            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric",
+            (run,),
+        ).fetchall()
+        return [msgspec.json.decode(row[0], type=Verdict) for row in rows]
+
+    def totals(self, run: str) -> list[Totals]:
+        """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""
+        rows = self._reader.execute(
+            "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
+            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE SUM(cost) END "
+            "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
+            (run,),
+        ).fetchall()
+        return [Totals(*row) for row in rows]
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
