@@ -8,11 +8,11 @@ print(run.report())
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Reply", "Run", "__version__", "evaluate", "evaluate_async", "validate"]
+__all__ = ["Image", "Reply", "Run", "Text", "View", "__version__", "evaluate", "evaluate_async", "validate"]
 
 if TYPE_CHECKING:
     from weft.api import Run, evaluate, evaluate_async, validate
-    from weft.types import Reply
+    from weft.types import Image, Reply, Text, View
 
 
 def __getattr__(name: str) -> Any:
@@ -21,8 +21,8 @@ def __getattr__(name: str) -> Any:
         from weft import api
 
         return getattr(api, name)
-    if name == "Reply":
-        from weft.types import Reply
+    if name in ("Image", "Reply", "Text", "View"):
+        from weft import types
 
-        return Reply
+        return getattr(types, name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct, structs
 
 from weft import benchmarks, config
@@ -49,7 +50,7 @@ class Job(Struct, frozen=True, kw_only=True):
     view: View | None = None
     prompts: str = "weft"
     limit: int | None = None
-    where: tuple[tuple[str, str], ...] = ()
+    where: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     concurrency: int | None = None
     judge_concurrency: int | None = None
     budget: float | None = None
@@ -71,6 +72,7 @@ class Run:
     def name(self) -> str:
         view = self.record.manifest["view"]
         how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
+        how += ["unfinished"] if self.record.state != "finished" else []
         return f"{self.record.manifest['model']['name']} [{', '.join(how)}]"
 
     @property
@@ -127,19 +129,37 @@ def evaluate(benchmark: Any, *, on_start: Callable[["Session"], None] | None = N
 async def evaluate_async(benchmark: Any, *, on_start: Callable[["Session"], None] | None = None, **options: Any) -> Run:
     """Raises the reason if the run had to end early; what was done is in the journal."""
     chosen = {name: options.pop(name) for name in View.__struct_fields__ if name in options}
-    view = options.pop("view", None)
-    found = benchmarks.resolve(benchmark)
-    if view is None:  # the benchmark's own policy, with what the caller chose
-        view = structs.replace(found.default_view(), **chosen)
-        if view.turns == "text" and "past" not in chosen:
-            view = structs.replace(view, past="truth")
-    async with Session.open(Job(benchmark=benchmark, view=view, **options)) as session:
+    if chosen and options.get("view") is not None:
+        raise UserError(f"give either view= or {', '.join(f'{name}=' for name in chosen)}, not both")
+    unknown = [name for name in options if name not in Job.__struct_fields__]
+    if unknown:
+        raise UserError(f"evaluate() knows no {unknown[0]!r}; it knows {', '.join((*Job.__struct_fields__, *View.__struct_fields__))}")
+    options["view"] = options.get("view") or chosen_view(benchmark, chosen)
+    async with Session.open(Job(benchmark=benchmark, **options)) as session:
         if on_start:
             on_start(session)
         run = await session.go()
+        if isinstance(session.halt.reason, Interrupted):
+            raise KeyboardInterrupt
         if session.halt.reason is not None:
             raise session.halt.reason
         return run
+
+
+def chosen_view(benchmark: Any, given: Mapping[str, Any]) -> View:
+    """The benchmark's own history policy with what the user chose; a text-only run gets a true past unless told otherwise."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if chosen.get("turns") == "text":
+        chosen.setdefault("past", "truth")
+    merged = {**msgspec.to_builtins(benchmarks.resolve(benchmark).default_view()), **chosen}
+    try:
+        view = msgspec.convert(merged, View)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        raise UserError(f"{name}: there is no {merged.get(name)!r}; `weft run --help` lists the choices") from None
+    if view.official and view.history == "dialogue":
+        raise UserError("history dialogue is weft's own; with official choose none, partial or full")
+    return view
 
 
 class Session:
@@ -169,6 +189,7 @@ class Session:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, job: Job) -> AsyncGenerator["Session"]:
+        job = checked(job)
         home = Path(job.home)
         blobs = Blobs(home / "blobs")
         settings = config.read()
@@ -176,12 +197,11 @@ class Session:
         rubrics = benchmark.rubrics(job.prompts)
         judge = resolve(job.judge, blobs, job.judge_options, settings)
         model = None if job.model == "truth" else resolve(job.model, blobs, job.model_options, settings)
-        dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, job.where)
+        dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, dict(job.where))
         check(dataset, job)
-        chosen: dict[str, Any] = {"limit": job.limit, "where": [list(pair) for pair in job.where]}
+        chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
         view = job.view or benchmark.default_view()
-        spec = job.benchmark if isinstance(job.benchmark, str) and ".py:" in job.benchmark else ""
-        plan = Plan(benchmark, spec, dataset, view, rubrics, model or Truth(dataset), judge, chosen)
+        plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset), judge, chosen)
         journal = Journal(home / "journal.sqlite")
         try:
             with _only_one(home, plan.run_id()):
@@ -194,7 +214,7 @@ class Session:
     async def go(self) -> Run:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        self.round = self.journal.begin(self.run_id, self.plan.manifest(), left_out)
+        self.round = self.journal.begin(self.run_id, self.plan.manifest(), left_out, benchmarks.where(self.job.benchmark))
         self.model.round = self.judge.round = self.round
         work = asyncio.ensure_future(self._runner.run())
         with _on_interrupt(lambda: self._interrupt(work)):
@@ -204,6 +224,7 @@ class Session:
                 if self.halt.reason is None:
                     raise
             except BaseExceptionGroup as group:
+                self.journal.end(self.run_id, "stopped")
                 raise _first(group) from group
         self.journal.end(self.run_id, "stopped" if self.halt.reason else "finished")
         return Run(self.plan.benchmark, one_run(self.journal, self.run_id), self.journal)
@@ -235,7 +256,23 @@ class Interrupted(WeftError):
     """Ctrl-C or SIGTERM."""
 
 
+def checked(job: Job) -> Job:
+    """The job, if its numbers and folders make sense."""
+    for name in ("concurrency", "judge_concurrency"):
+        if (value := getattr(job, name)) is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    if job.limit is not None and job.limit < 0:
+        raise UserError(f"limit must not be negative, not {job.limit}")
+    if Path(job.home).exists() and not Path(job.home).is_dir():
+        raise UserError(f"{job.home} is a file; --home must be a folder")
+    where: Any = dict(cast(Any, job.where))
+    return structs.replace(job, where=tuple(where.items()))
+
+
 def check(dataset: Dataset, job: Job) -> None:
+    ids = [sample.id for sample in dataset.samples]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"{job.data}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
     if dataset.samples:
         return
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
@@ -262,11 +299,10 @@ def one_run(journal: Journal, name: str) -> RunRecord:
 def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
     """A run of the journal; its benchmark is found by name unless given."""
     record = one_run(journal, name)
-    spec = record.manifest["benchmark"].get("spec") or record.manifest["benchmark"]["name"]
-    return Run(benchmarks.resolve(benchmark or spec), record, journal)
+    return Run(benchmarks.resolve(benchmark or record.benchmark), record, journal)
 
 
-def validate(benchmark: Any, data: str | Path, judge: Any = "constant/10", **options: Any) -> Run:
+def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:
     """Feed the ground truth through the whole path: histories, fits, questions, judge, tables. With the default judge, which gives
     full marks, anything but full marks and full coverage is a defect of the data or of weft."""
     return evaluate(benchmark, data=data, model="truth", judge=judge, **options)

@@ -179,15 +179,15 @@ class Question(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """One metric of one turn: a value on the rubric's scale, or None (unscored) with the reason. `by` a judge, or by the
-    rule that a model's failure is zero. `keys` are the journal keys of the judge calls behind it."""
+    """One metric of one turn: a value on the rubric's scale, or None (unscored) with the reason. `by` a judge, by a rule that
+    needs none, or zero by the model's `failure` to answer. `keys` are the journal keys of the judge calls behind it."""
 
     sample: str
     turn: int
     metric: str
     value: float | None
     reason: str = ""
-    by: Literal["judge", "rule"] = "judge"
+    by: Literal["judge", "rule", "failure"] = "judge"
     keys: tuple[str, ...] = ()
 
 

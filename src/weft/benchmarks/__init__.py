@@ -16,6 +16,7 @@ It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name
 """
 
 import importlib.metadata
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +28,7 @@ from weft.models.registry import load_object, load_target
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, Question, Sample, Table, Turn, Verdict, View
 
+INTERFACE = ("name", "version", "metrics", "load", "default_view", "see", "needs", "questions", "rubrics", "tables")
 BUILT_IN = {"weave": "weft.benchmarks.weave:Weave"}
 
 
@@ -76,4 +78,24 @@ def resolve(benchmark: Any) -> Benchmark:
             benchmark = load_target(known[benchmark])
         else:
             raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(known))}; or file.py:NAME for your own")
-    return benchmark() if isinstance(benchmark, type) else benchmark
+    made = benchmark() if isinstance(benchmark, type) else benchmark
+    missing = [name for name in INTERFACE if not hasattr(made, name)]
+    if missing:
+        raise UserError(f"{made!r} is no benchmark: it lacks {', '.join(missing)}")
+    return made
+
+
+def where(benchmark: Any) -> str:
+    """Where a benchmark's code can be found again: its name, or file:NAME with the whole path."""
+    if isinstance(benchmark, str) and ".py:" not in benchmark:
+        return benchmark
+    if isinstance(benchmark, str):
+        file, _, name = benchmark.rpartition(":")
+        return f"{Path(file).absolute()}:{name}"
+    kind: Any = benchmark if isinstance(benchmark, type) else type(benchmark)
+    if kind.__module__.startswith("weft."):
+        return kind.name
+    try:
+        return f"{inspect.getfile(kind)}:{kind.__qualname__}"
+    except (OSError, TypeError):
+        return f"{kind.__module__}:{kind.__qualname__}"

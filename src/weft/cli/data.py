@@ -42,8 +42,7 @@ def check(
         print(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
         if dataset.samples:
             run = api.validate(benchmark, folder, home=home)
-            cells = run.benchmark.tables([run.finished])[0].rows[run.name]
-            whole = all(cell.value == 1.0 and cell.scored == cell.due for cell in cells.values())
+            whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
             print(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
             if not whole:
                 print("\n".join(f"  {line}" for line in run.summary().lines[2:]))

@@ -53,8 +53,7 @@ def doctor(
                 reached = "reachable"
         except (OSError, ValueError) as error:
             reached, bad = f"NOT reachable: {error}", True
-        print(
-            f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
-        )
+        key = f"key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
+        print(f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
     if bad:
         raise typer.Exit(1)

@@ -13,7 +13,13 @@ JudgeOpt = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the jud
 Prompts = Annotated[str, typer.Option(help="'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N samples.")]
 Where = Annotated[list[str] | None, typer.Option(help="Only samples of a group, such as domain=edit or class=Game. Repeatable.")]
-Concurrency = Annotated[int | None, typer.Option(min=1, help="Most calls in flight at each endpoint. Default: found by trying, up to 64.")]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Most calls in flight at each endpoint. Default: found by trying, up to 64; a Python function has its own.",
+    ),
+]
 JudgeConcurrency = Annotated[int | None, typer.Option(min=1, help="The same for the judge alone.")]
 Budget = Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by this command.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be called and what it would cost; call nothing.")]

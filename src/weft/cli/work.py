@@ -8,15 +8,13 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from weft import benchmarks
-from weft.api import Interrupted, Job, Run, Session
+from weft.api import Interrupted, Job, Run, Session, chosen_view
 from weft.cli.progress import follow
 from weft.cli.show import show_table
 from weft.engine.call import EndpointDown
 from weft.engine.plan import foresee
-from weft.errors import BudgetReached, UserError
+from weft.errors import UserError
 from weft.models.function import FunctionEndpoint
-from weft.types import View
 
 
 def work(benchmark: str, *, view: dict[str, Any], dry_run: bool, **options: Any) -> None:
@@ -27,29 +25,14 @@ def work(benchmark: str, *, view: dict[str, Any], dry_run: bool, **options: Any)
     sys.exit(asyncio.run(_plan(job) if dry_run else _run(job)))
 
 
-def chosen_view(benchmark: str, given: dict[str, Any]) -> View:
-    """The benchmark's own history policy with what the user chose; a text-only run gets a true past unless told otherwise."""
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if chosen.get("turns") == "text":
-        chosen.setdefault("past", "truth")
-    merged = {**msgspec.to_builtins(benchmarks.resolve(benchmark).default_view()), **chosen}
-    try:
-        view = msgspec.convert(merged, View)
-    except msgspec.ValidationError as error:
-        raise UserError(f"{error}".replace("Invalid enum value", "no such choice").replace("$.", "--")) from None
-    if view.official and view.history == "dialogue":
-        raise UserError("--history dialogue is weft's own; with --official choose none, partial or full")
-    return view
-
-
 async def _run(job: Job) -> int:
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     async with Session.open(job) as session:
         _introduce(console, session)
         with follow(session, console):
             run = await session.go()
         _conclude(console, session, run)
-        return _exit_code(session)
+        return _exit_code(session, run)
 
 
 def _introduce(console: Console, session: Session) -> None:
@@ -73,7 +56,8 @@ def _conclude(console: Console, session: Session, run: Run) -> None:
     ours = msgspec.structs.replace(table, rows={name: cells for name, cells in table.rows.items() if name not in table.published}, note="")
     if run.verdicts:
         show_table(Console(), ours)
-    for line in run.summary().lines[2:]:
+    summary = run.summary()
+    for line in msgspec.structs.replace(summary, left_out=[]).lines[2 + bool(summary.unfinished) :]:
         console.print(line, markup=False, highlight=False)
     reason = session.halt.reason
     if isinstance(reason, Interrupted):
@@ -84,13 +68,14 @@ def _conclude(console: Console, session: Session, run: Run) -> None:
     console.print(f"report: weft report {run.id}" + _home(session.job.home), markup=False, highlight=False)
 
 
-def _exit_code(session: Session) -> int:
+def _exit_code(session: Session, run: Run) -> int:
+    """0: all scored. 1: ended early, or something is unscored. 2: a mistake of the user's. 130: interrupted."""
     reason = session.halt.reason
     if isinstance(reason, Interrupted):
         return 130
     if isinstance(reason, EndpointDown) and reason.user:
         return 2
-    return 1 if isinstance(reason, (EndpointDown, BudgetReached)) or reason is not None else 0
+    return 1 if reason is not None or any(verdict.value is None for verdict in run.verdicts) else 0
 
 
 async def _plan(job: Job) -> int:

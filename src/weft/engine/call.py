@@ -20,7 +20,7 @@ from msgspec import Struct
 from weft.engine.limits import Limiter
 from weft.engine.prices import Budget, Price, estimate
 from weft.errors import WeftError
-from weft.models.endpoint import CallError, Endpoint, Retry, Sent
+from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, outcome_of
 from weft.store.journal import CallRecord, Journal
 from weft.types import Message, Reply, Takes, Usage, Want
 
@@ -154,9 +154,30 @@ class Caller:
 
     async def _send_local(self, messages: tuple[Message, ...], want: Want) -> Sent:
         try:
-            return await self.endpoint.send(messages, want)
+            return await self._send(messages, want)
         except CallError as error:
+            if error.retry.kind == "fatal":
+                raise EndpointDown(str(error), user=True) from None
             return Sent((), "failed", str(error))
+
+    async def _send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        """One try. Whatever a foreign endpoint does wrong is a failed call: it neither ends the run nor gets into the journal."""
+        try:
+            sent: Any = await self.endpoint.send(messages, want)
+        except CallError:
+            raise
+        except Exception as error:
+            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
+        if not isinstance(sent, Sent):
+            raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
+        try:
+            sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
+        except msgspec.ValidationError as error:
+            raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
+        if sent.outcome == "answered":
+            outcome, reason = outcome_of(sent.parts, want.kind)
+            return msgspec.structs.replace(sent, outcome=outcome, reason=reason or sent.reason)
+        return sent
 
     def _local(self, sent: Sent) -> Reply:
         self.tally.add(sent.outcome, sent.usage)
@@ -210,7 +231,7 @@ class Caller:
                 async with self.limiter.slot() as began:
                     self._halt.check()
                     try:
-                        sent = await self.endpoint.send(messages, want)
+                        sent = await self._send(messages, want)
                     except CallError as error:
                         if error.retry.kind == "rate_limit":
                             self.limiter.pushed_back(began, error.retry.delay)
@@ -234,7 +255,7 @@ class Caller:
                 else:
                     tried += 1
                     over = tried >= self._patience.tries
-                if error.unreachable and not self._reached and tried >= self._patience.unreachable_tries:
+                if error.unreachable and not self._reached and (over or tried >= self._patience.unreachable_tries):
                     raise EndpointDown(str(error), user=True) from None
                 if over:
                     return Sent((), "failed", f"{error} (after {tried + pushed + empty} tries)"), tried + pushed + empty

@@ -6,11 +6,12 @@ the same command again. Ending early (Ctrl-C, budget, an endpoint that is gone) 
 """
 
 import asyncio
+import contextlib
 import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from msgspec import Struct
 from weft import __version__
 from weft.benchmarks import Benchmark, Rubrics
 from weft.engine.call import EndpointDown, Halt, Halted
-from weft.errors import BudgetReached
+from weft.errors import BudgetReached, WeftError
 from weft.fit import fit, reshapes_pixels
 from weft.judges import Judge
 from weft.models.endpoint import Endpoint
@@ -43,7 +44,6 @@ class Plan(Struct, frozen=True):
     """Everything that decides what a run asks and how it is scored; its digest names the run."""
 
     benchmark: Benchmark
-    spec: str
     dataset: Dataset
     view: View
     rubrics: Rubrics
@@ -54,8 +54,8 @@ class Plan(Struct, frozen=True):
     def manifest(self) -> dict[str, Any]:
         return {
             "weft": __version__,
-            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version, "spec": self.spec},
-            "dataset": {"digest": self.dataset.digest, "samples": len(self.dataset.samples)},
+            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
+            "dataset": {"digest": self.dataset.digest, "samples": len(self.dataset.samples), "turns": self.turns()},
             "model": {"name": self.model.name, "takes": msgspec.to_builtins(self.model.takes), **self.model.identity},
             "judge": {"name": self.judge.name, "takes": msgspec.to_builtins(self.judge.takes), **self.judge.identity},
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
@@ -67,7 +67,10 @@ class Plan(Struct, frozen=True):
     def run_id(self) -> str:
         digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
         slug = re.sub(r"[^a-z0-9.]+", "-", self.model.name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
-        return f"{self.benchmark.name}-{slug}-{digest[:8]}"
+        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
+
+    def turns(self) -> int:
+        return sum(self.asked(turn) for sample in self.dataset.samples for turn in sample.turns)
 
     def asked(self, turn: Turn) -> bool:
         return self.view.turns == "all" or (self.view.turns == "text") == (turn.want == "text")
@@ -79,8 +82,7 @@ class Runner:
         self._plan, self._run, self._model, self._judge = plan, run, model, judge
         self._blobs, self._journal = blobs, journal
         self._window = asyncio.Semaphore(width)
-        samples = plan.dataset.samples
-        self.progress = Progress(sum(plan.asked(turn) for sample in samples for turn in sample.turns), len(samples))
+        self.progress = Progress(plan.turns(), len(plan.dataset.samples))
 
     async def run(self) -> None:
         """All samples. What ends a run early is not raised: `halt` has the reason, once the calls in flight have come back."""
@@ -103,7 +105,7 @@ class Runner:
                 self.progress.turns_done += 1
                 record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply)
                 self._journal.put_turn(self._run, record)
-                for item in self._plan.benchmark.questions(sample, turn, dialogue, self._plan.view, self._plan.rubrics):
+                for item in self._questions(sample, turn, dialogue):
                     self.progress.verdicts_due += 1
                     if isinstance(item, Verdict):
                         self._keep(item)
@@ -116,17 +118,38 @@ class Runner:
             self._window.release()
 
     async def _turn(self, sample: Sample, turn: Turn, dialogue: Mapping[int, Reply]) -> tuple[str, Reply]:
-        waits = [
-            number
-            for number in sorted(self._plan.benchmark.needs(sample, turn, self._plan.view))
-            if number in dialogue and dialogue[number].outcome == "failed"
-        ]
+        await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
+        with self._blaming_benchmark(sample, turn):
+            needed = sorted(self._plan.benchmark.needs(sample, turn, self._plan.view))
+        waits = [number for number in needed if number in dialogue and dialogue[number].outcome == "failed"]
         if waits:
             return "[]", Reply("failed", reason=f"waits for turn {waits[0]}, which failed: {dialogue[waits[0]].reason}")
-        messages = self._plan.benchmark.see(sample, turn, dialogue, self._plan.view)
+        with self._blaming_benchmark(sample, turn):
+            messages = self._plan.benchmark.see(sample, turn, dialogue, self._plan.view)
         fitted = await fitted_for(self._model, messages, self._blobs)
         reply = await self._model.reply(fitted, Want(turn.want, place=Place(sample.id, turn.number, turn.file)))
         return msgspec.json.encode(fitted).decode(), reply
+
+    def _questions(self, sample: Sample, turn: Turn, dialogue: Mapping[int, Reply]) -> Sequence[Question | Verdict]:
+        with self._blaming_benchmark(sample, turn):
+            items = self._plan.benchmark.questions(sample, turn, dialogue, self._plan.view, self._plan.rubrics)
+            for item in items:
+                of = (item.sample, item.turn) if isinstance(item, Verdict) else (item.place.sample, item.place.turn)
+                if of != (sample.id, turn.number) or item.metric not in self._plan.benchmark.metrics:
+                    raise ValueError(
+                        f"a {type(item).__name__} for {of}, metric {item.metric!r}, which is not this turn or not in `metrics`"
+                    )
+        return items
+
+    @contextlib.contextmanager
+    def _blaming_benchmark(self, sample: Sample, turn: Turn) -> Generator[None]:
+        try:
+            yield
+        except WeftError:
+            raise
+        except Exception as error:
+            where = f"benchmark {self._plan.benchmark.name}, sample {sample.id}, turn {turn.number}"
+            raise WeftError(f"{where}: {type(error).__name__}: {error}") from error
 
     async def _judge_one(self, question: Question) -> None:
         try:
@@ -147,7 +170,7 @@ async def fitted_for(model: Model, messages: tuple[Message, ...], blobs: Blobs) 
     return fit(messages, model.takes, blobs)
 
 
-def narrowed(dataset: Dataset, limit: int | None, where: Sequence[tuple[str, str]]) -> Dataset:
+def narrowed(dataset: Dataset, limit: int | None, where: Mapping[str, str]) -> Dataset:
     """The first `limit` samples of the groups asked for."""
-    kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where)]
+    kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
     return msgspec.structs.replace(dataset, samples=tuple(kept[:limit] if limit is not None else kept))

@@ -12,6 +12,8 @@ from weft.errors import WeftError
 THINKING = re.compile(r"<(think|thinking|reasoning|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 UNOPENED = re.compile(r"^.*</(?:think|thinking|reasoning|thought)>", re.DOTALL | re.IGNORECASE)
 
+KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "description"}
+TYPES = ("object", "array", "string", "number", "integer", "boolean")
 LONGEST, MOST_DEAD_ENDS = 50_000, 50
 
 
@@ -78,7 +80,10 @@ def _closing(text: str, start: int) -> int | None:
 
 def fit_schema(value: Any, schema: dict[str, Any], where: str = "the reply") -> Any:
     """The value if it fits, with numbers in strings made numbers. The part of JSON schema that our rubrics use."""
+    unknown = schema.keys() - KEYWORDS
     kind = schema.get("type")
+    if unknown or kind not in TYPES:
+        raise ValueError(f"weft does not check {', '.join(sorted(unknown)) or f'type {kind!r}'} in a rubric's schema")
     if kind == "object":
         return _fit_object(value, schema, where)
     if kind == "array":
@@ -92,8 +97,12 @@ def fit_schema(value: Any, schema: dict[str, Any], where: str = "the reply") -> 
         value = _number(value, where)
         if kind == "integer" and value != int(value):
             raise Unusable(f"{where} is {value:g}; it must be a whole number")
-        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            raise Unusable(f"{where} is {value:g}; it must be from {schema['minimum']} to {schema['maximum']}")
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if (low is not None and value < low) or (high is not None and value > high):
+            bounds = " and ".join(
+                words for words in (low is not None and f"at least {low}", high is not None and f"at most {high}") if words
+            )
+            raise Unusable(f"{where} is {value:g}; it must be {bounds}")
     if "enum" in schema and value not in schema["enum"]:
         allowed = ", ".join(map(str, schema["enum"]))
         raise Unusable(f"{where} is {value}; it must be one of {allowed}")

@@ -5,6 +5,7 @@ behind it are void, so that the next command asks again. No path leads from an e
 import asyncio
 from typing import Protocol
 
+from weft.errors import WeftError
 from weft.fit import fit, reshapes_pixels
 from weft.judges.parse import Unusable, read
 from weft.store.blobs import Blobs
@@ -36,6 +37,9 @@ class VlmJudge:
                 )
             try:
                 found = read(reply.text, question.schema)
+                value = float(found[question.value])
+            except (KeyError, TypeError, ValueError) as error:
+                raise WeftError(f"the question {question.metric!r} is wrong in itself: {type(error).__name__}: {error}") from error
             except Unusable as error:
                 problem = str(error)
                 messages = (*messages, *_objection(reply, problem, question))
@@ -44,7 +48,7 @@ class VlmJudge:
                 question.place.sample,
                 question.place.turn,
                 question.metric,
-                float(found[question.value]),
+                value,
                 str(found.get(question.reason, "")),
                 keys=keys,
             )

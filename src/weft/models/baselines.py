@@ -1,29 +1,20 @@
 """Models that need no weights: a floor for tables (`copy`), and the ground truth itself, which checks the whole path."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from weft.errors import UserError
-from weft.models.endpoint import Sent, judged
+from weft.models.endpoint import EndpointBase, Sent, outcome_of
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Message, Part, Takes, Text, Want
+from weft.types import Dataset, Image, Message, Part, Text, Want
 
 
-class Local:
-    """What all local endpoints share: nothing to wait for, nothing to remember, nothing to close."""
+class Local(EndpointBase):
+    """Nothing to wait for, so nothing to remember."""
 
     memo = False
-    concurrency: int | None = None
-
-    def __init__(self, name: str, **identity: Any) -> None:
-        self.name, self.address, self.takes = name, f"local:{name}", Takes()
-        self.identity: Mapping[str, Any] = {"provider": "local", "model": name, **identity}
-
-    async def close(self) -> None:
-        return
 
 
 class Copy(Local):
@@ -35,20 +26,28 @@ class Copy(Local):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = [part for message in messages for part in message.parts if isinstance(part, Image)]
         parts: tuple[Part, ...] = (Text("I do not know."),) if want.kind == "text" else tuple(shown[-1:])
-        outcome, reason = judged(parts, want.kind)
+        outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason or "", served=self.name)
 
 
 class Constant(Local):
-    """A judge that gives everything the same score. It tests plumbing; it judges nothing."""
+    """A judge that gives everything the same score, or the highest that each question allows. It tests plumbing; it judges nothing."""
 
-    def __init__(self, score: float) -> None:
-        super().__init__(f"constant/{score:g}", score=score)
-        self._score = int(score) if score == int(score) else score
+    def __init__(self, score: float | None) -> None:
+        super().__init__("constant/max" if score is None else f"constant/{score:g}", score=score)
+        self._score = score
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        said = msgspec.json.encode({"reasoning": "the same score for all", "score": self._score}).decode()
+        properties: dict[str, Any] = (want.schema or {}).get("properties", {"score": {}})
+        made = {name: self._value(schema) for name, schema in properties.items()}
+        said = msgspec.json.encode(made).decode()
         return Sent((Text(said),), "answered", raw=said, served=self.name)
+
+    def _value(self, schema: dict[str, Any]) -> Any:
+        if schema.get("type") == "string":
+            return "the same score for all"
+        score = self._score if self._score is not None else schema.get("maximum", max(schema.get("enum", [0])))
+        return int(score) if score == int(score) else score
 
 
 class Truth(Local):
@@ -60,7 +59,7 @@ class Truth(Local):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         parts = self._parts[want.place.sample, want.place.turn]
-        outcome, reason = judged(parts, want.kind)
+        outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
 
@@ -72,6 +71,6 @@ def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
 def constant_from_spec(spec: Spec, blobs: Blobs) -> Constant:
     spec.take({})
     try:
-        return Constant(float(spec.model))
+        return Constant(None if spec.model == "max" else float(spec.model))
     except ValueError:
-        raise UserError(f"{spec.text}: constant/SCORE needs a number, such as constant/10") from None
+        raise UserError(f"{spec.text}: constant/SCORE needs a number, such as constant/10, or max") from None

@@ -79,7 +79,22 @@ class Endpoint(Protocol):
     async def close(self) -> None: ...
 
 
-def judged(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
+class EndpointBase:
+    """Defaults for an endpoint of your own: give it a name, and write `send`."""
+
+    memo = True
+    concurrency: int | None = None
+    takes = Takes()
+
+    def __init__(self, name: str, **identity: Any) -> None:
+        self.name, self.address = name, f"local:{name}"
+        self.identity: Mapping[str, Any] = {"provider": "local", "model": name, **identity}
+
+    async def close(self) -> None:
+        return
+
+
+def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
     """The outcome of a reply from what it holds and what was due."""
     has_text = any(isinstance(part, Text) and part.text.strip() for part in parts)
     has_image = any(not isinstance(part, Text) for part in parts)

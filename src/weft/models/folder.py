@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.errors import PictureError, UserError
 from weft.models.baselines import Local
-from weft.models.endpoint import NO, CallError, Sent, judged
+from weft.models.endpoint import FATAL, NO, CallError, Sent, outcome_of
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Text, Want
@@ -22,6 +22,8 @@ class Folder(Local):
         self._roots = [self._root, self._root / "imgs"]
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        if not want.place.file:
+            raise CallError("this benchmark does not say what its output files are called, so a folder of them cannot be scored", FATAL)
         path = self._find(want.place.file)
         if path is None:
             return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
@@ -34,7 +36,7 @@ class Folder(Local):
             raise CallError(f"{path} {error}", NO) from None
         except (OSError, UnicodeDecodeError) as error:
             raise CallError(f"{path} cannot be read: {error}", NO) from None
-        outcome, reason = judged(parts, want.kind)
+        outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
     def _find(self, name: str) -> Path | None:

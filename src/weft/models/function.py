@@ -20,8 +20,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import NO, CallError, Endpoint, Sent, judged
+from weft.models.endpoint import NO, CallError, Endpoint, Sent, outcome_of
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Reply, Takes, Text, Want
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 OwnFunction = Callable[[list[tuple[str, list[Any]]], str], Any]
 OPTIONS = ("name", "version", "concurrency", "images", "own_images", "max_side")
+ENDPOINT = ("name", "address", "identity", "takes", "memo", "close")
 
 
 class FunctionEndpoint:
@@ -45,7 +48,7 @@ class FunctionEndpoint:
         self.identity: Mapping[str, Any] = {"provider": "python", "model": name, "version": version}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        shown = [(message.role, [self._show(part) for part in message.parts]) for message in messages]
+        shown = await in_thread(self._show_all, messages)
         try:
             if _is_async(self._function):
                 made = await cast(Awaitable[Any], self._function(shown, want.kind))
@@ -58,7 +61,7 @@ class FunctionEndpoint:
         if isinstance(made, Reply):
             return Sent(made.parts, made.outcome, made.reason, served=self.name, usage=made.usage)
         parts = self._convert(made)
-        outcome, reason = judged(parts, want.kind)
+        outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
     async def close(self) -> None:
@@ -68,12 +71,15 @@ class FunctionEndpoint:
             if inspect.isawaitable(made):
                 await made
 
+    def _show_all(self, messages: tuple[Message, ...]) -> list[tuple[str, list[Any]]]:
+        return [(message.role, [self._show(part) for part in message.parts]) for message in messages]
+
     def _show(self, part: Part) -> "str | Pil.Image":
         return part.text if isinstance(part, Text) else self._blobs.open(part)
 
     def _convert(self, made: Any) -> tuple[Part, ...]:
-        if made is None:
-            return ()
+        if isinstance(made, dict):
+            return (Text(msgspec.json.encode(made).decode()),)
         if isinstance(made, (list, tuple)):
             return tuple(part for one in cast(list[Any], made) for part in self._convert(one))
         if isinstance(made, str):
@@ -85,37 +91,56 @@ class FunctionEndpoint:
                 return (self._blobs.put_picture(made),)
         except PictureError as error:
             raise CallError(f"{self.name} returned a picture that {error}", NO) from None
-        raise CallError(f"{self.name} returned {type(made).__name__}; it may return str, PIL.Image, or a list of both", NO)
+        raise CallError(
+            f"{self.name} returned {type(made).__name__}; it may return str, PIL.Image, or a list of both (a judge: a dict)", NO
+        )
 
 
 def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], source: str = "") -> Endpoint:
-    """Wrap a function, an object with `__call__` or `reply`, or a class of either; an `Endpoint` is taken as it is."""
+    """Wrap a function, an object with `__call__`, or a class of such. An `Endpoint` is taken as it is; a class of one is made with
+    the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
+    called = source or getattr(thing, "__name__", type(thing).__name__)
+    endpoint_class = inspect.isclass(thing) and hasattr(thing, "send")
     if inspect.isclass(thing):
-        thing = thing()
-    if hasattr(thing, "send") and hasattr(thing, "identity"):
+        arguments = dict(options) if endpoint_class else {}
+        if "blobs" in inspect.signature(thing).parameters:
+            arguments["blobs"] = blobs
+        try:
+            thing = thing(**arguments)
+        except Exception as error:
+            raise UserError(f"{called} could not be made: {type(error).__name__}: {error}") from error
+    if hasattr(thing, "send"):
+        missing = [name for name in ENDPOINT if getattr(thing, name, None) is None]
+        if missing:
+            raise UserError(f"{called} has `send` but lacks {', '.join(missing)}; weft.models.endpoint.EndpointBase has defaults")
+        if options and not endpoint_class:
+            raise UserError(f"{called} is made already: it takes no options")
         return thing
-    function = thing if callable(thing) else getattr(thing, "reply", None)
-    if not callable(function):
-        raise UserError(f"{source or repr(thing)} is no model: it must be callable, or have a method `reply`, with (messages, want)")
+    if not callable(thing):
+        raise UserError(f"{called} is no model: it must be callable with (messages, want)")
+    return _wrapped(cast(OwnFunction, thing), blobs, options, called)
+
+
+def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
     for name in options:
         if name not in OPTIONS:
-            raise UserError(f"{source or 'the model'}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
-
-    def setting(name: str, default: Any) -> Any:
-        return options.get(name, getattr(thing, name, default))
-
-    called = setting("name", getattr(thing, "__name__", type(thing).__name__))
-    version = setting("version", None)
-    takes = Takes(
-        images=setting("images", "interleaved"), own_images=setting("own_images", "assistant"), max_side=setting("max_side", None)
-    )
+            raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
+    given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    name = str(given.pop("name", getattr(thing, "__name__", type(thing).__name__)))
+    version = given.pop("version", None)
+    try:
+        concurrency = max(1, int(given.pop("concurrency", 1)))
+        takes = msgspec.convert(given, Takes, strict=False)
+    except (ValueError, TypeError, msgspec.ValidationError) as error:
+        raise UserError(f"{called}: {error}") from None
     return FunctionEndpoint(
-        cast(OwnFunction, function),
+        thing,
         blobs,
-        name=str(called),
-        version=str(version) if version is not None else _source_digest(thing),
+        name=name,
+        version=_source_digest(thing) if version is None else str(version),
         takes=takes,
-        concurrency=int(setting("concurrency", 1)),
+        concurrency=concurrency,
         guessed=version is None,
     )
 
@@ -141,8 +166,10 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     def work() -> None:
         try:
             done.set_result(function(*arguments))
-        except BaseException as error:
+        except Exception as error:
             done.set_exception(error)
+        except BaseException as error:  # sys.exit() in a model must not end weft
+            done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
     threading.Thread(target=work, name="model", daemon=True).start()
     return await asyncio.wrap_future(done)

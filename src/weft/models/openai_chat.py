@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Sent, judged
+from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Sent, outcome_of
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec
 from weft.models.wire import Body, decide, error_facts, fields, is_refusal
@@ -71,6 +71,10 @@ class OpenAIChat:
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         while True:
             status, headers, data = await self._post(Body(self._payload(messages, want), self._blobs))
+            if 300 <= status < 400:
+                raise CallError(
+                    f"{self.address} answered {status}: it redirects to {headers.get('location', '?')}; give that address", FATAL
+                )
             body = self._decode(status, data)
             said, codes = error_facts(body)
             if status < 400 and not said:
@@ -176,7 +180,7 @@ class OpenAIChat:
         served = str(fields(body).get("model") or self._model)
         if got.refusal:
             return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
-        outcome, reason = judged(got.parts, want.kind)
+        outcome, reason = outcome_of(got.parts, want.kind)
         if outcome == "empty" and got.broken:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
         if got.cut and not reason:

@@ -81,7 +81,7 @@ def resolve(model: Any, blobs: Blobs, options: Mapping[str, Any] | None = None, 
     spec = parse(model, options)
     known = providers()
     if spec.provider not in known:
-        names = ", ".join(sorted([*known, *defined]))
+        names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {model!r}; known: {names}; or file.py:NAME for your own")
     return load_target(known[spec.provider][0])(spec, blobs)
 

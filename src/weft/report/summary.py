@@ -27,6 +27,13 @@ class Summary(Struct, frozen=True):
     totals: list[Totals]
 
     @property
+    def unfinished(self) -> str:
+        due = self.manifest["dataset"]["turns"]
+        return (
+            "" if self.state == "finished" else f"UNFINISHED: {self.turns} of {due} turns are done; the numbers are those of what is done"
+        )
+
+    @property
     def lines(self) -> list[str]:
         """The same, in words."""
         model, judge, view = (self.manifest[name] for name in ("model", "judge", "view"))
@@ -39,19 +46,22 @@ class Summary(Struct, frozen=True):
             f"{self.samples} samples, {self.turns} turns: {outcomes}",
             f"{self.scored} of {self.verdicts} verdicts scored",
         ]
+        if self.unfinished:
+            made.insert(0, self.unfinished)
         made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in self.zero_by_rule.items()]
         made += [f"unscored ({count}): {reason}" for reason, count in self.unscored.items()]
         made += [f"left out of the dataset: {problem}" for problem in self.left_out]
         for total in self.totals:
             cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
-            made.append(f"{total.role} calls: {total.calls}, {total.tokens_in:,} tokens in, {total.tokens_out:,} out, {cost}")
+            made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
+            made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
         return made
 
 
 def summarise(
     record: RunRecord, turns: Sequence[TurnRecord], verdicts: Sequence[Verdict], totals: Sequence[Totals], most: int = 12
 ) -> Summary:
-    zero = Counter(_kind(v.reason) for v in verdicts if v.by == "rule" and v.value is not None)
+    zero = Counter(_kind(v.reason) for v in verdicts if v.by == "failure" and v.value is not None)
     unscored = Counter(v.reason for v in verdicts if v.value is None)
     return Summary(
         run=record.id,

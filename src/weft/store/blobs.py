@@ -43,7 +43,7 @@ class Blobs:
         try:
             return self.path(image.digest).read_bytes()
         except FileNotFoundError:
-            raise PictureError(f"is not in the store: {image.digest[:12]} (was {self.root} moved or emptied?)") from None
+            raise PictureError(f"picture {image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
 
     def open(self, image: Image) -> "Pil.Image":
         return decode(self.read(image))

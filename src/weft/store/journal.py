@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, roun
 CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
-  ended REAL, left_out TEXT NOT NULL DEFAULT '[]');
+  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
   want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, PRIMARY KEY (run, sample, turn));
@@ -73,6 +73,7 @@ class RunRecord(Struct, frozen=True):
     started: float
     ended: float | None
     left_out: list[str]
+    benchmark: str
 
 
 class TurnRecord(Struct, frozen=True):
@@ -94,6 +95,7 @@ class Totals(Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+    retries: int
 
 
 class Journal:
@@ -192,15 +194,18 @@ class Journal:
 
     # runs
 
-    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str]) -> int:
-        """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another."""
+    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str], benchmark: str = "") -> int:
+        """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run made of its
+        calls so far is made anew from them. `benchmark` is where its code can be found again."""
         found = self.run(run)
         round = 1 if found is None else found.round + (found.state == "finished")
+        for table in ("replies", "verdicts"):
+            self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         self._put(
-            "INSERT INTO runs (id, manifest, round, state, started, left_out) VALUES (?, ?, ?, 'running', ?, ?) "
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark) VALUES (?, ?, ?, 'running', ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, "
-            "left_out = excluded.left_out",
-            (run, _json(manifest), round, time.time(), _json(left_out)),
+            "left_out = excluded.left_out, benchmark = excluded.benchmark",
+            (run, _json(manifest), round, time.time(), _json(left_out), benchmark),
         ).result()
         return round
 
@@ -213,10 +218,12 @@ class Journal:
 
     def runs(self) -> list[RunRecord]:
         """All runs, latest start last."""
-        rows = self._reader.execute("SELECT id, manifest, round, state, started, ended, left_out FROM runs ORDER BY started, id").fetchall()
+        rows = self._reader.execute(
+            "SELECT id, manifest, round, state, started, ended, left_out, benchmark FROM runs ORDER BY started, id"
+        ).fetchall()
         return [
-            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left))
-            for i, m, r, state, started, ended, left in rows
+            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left), where)
+            for i, m, r, state, started, ended, left, where in rows
         ]
 
     # what a run made of its turns
@@ -253,7 +260,7 @@ class Journal:
         """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""
         rows = self._reader.execute(
             "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
-            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE SUM(cost) END "
+            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, SUM(attempts - 1) "
             "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
             (run,),
         ).fetchall()

@@ -82,7 +82,7 @@ def _reference(turn: Turn) -> str:
 
 
 def _zero(sample: Sample, turn: Turn, metric: str, reason: str) -> Verdict:
-    return Verdict(sample.id, turn.number, metric, 0.0, reason, by="rule")
+    return Verdict(sample.id, turn.number, metric, 0.0, reason, by="failure")
 
 
 def _unscored(sample: Sample, turn: Turn, metric: str, reason: str) -> Verdict:

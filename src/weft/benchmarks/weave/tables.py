@@ -43,7 +43,7 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
     for metric, short in SHORT.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
         if official:
-            due = [verdict for verdict in due if not (verdict.by == "rule" and verdict.value is not None)]
+            due = [verdict for verdict in due if verdict.by != "failure" or verdict.value is None]
         values = [verdict.value for verdict in due if verdict.value is not None]
         if due:
             cells[short] = Cell(round(sum(values) / len(values) / 10, 3) if values else None, len(values), len(due))

@@ -1,0 +1,54 @@
+"""Fixtures: a small WEAVE dataset of our own, the real samples where they are, and a provider on a real socket."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server import Provider
+from toy import toy_records, write_weave
+from weft.store.blobs import Blobs
+
+REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    return write_weave(tmp_path / "toy", toy_records())
+
+
+@pytest.fixture
+def real() -> Path:
+    if not REAL.is_dir():
+        pytest.skip(f"the real WEAVE samples are not here ({REAL})")
+    return REAL
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> Blobs:
+    return Blobs(tmp_path / "blobs")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Provider]]:
+    """Start providers in a thread with a loop of their own, so that tests may block."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    started: list[Provider] = []
+
+    def start(**options: Any) -> Provider:
+        provider = Provider(**options)
+        asyncio.run_coroutine_threadsafe(provider.start(), loop).result(10)
+        started.append(provider)
+        return provider
+
+    yield start
+    for provider in started:
+        asyncio.run_coroutine_threadsafe(provider.stop(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()

@@ -1,0 +1,156 @@
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.engine.call import Caller, EndpointDown, Patience
+from weft.engine.limits import Limiter
+from weft.engine.prices import Budget, Price
+from weft.errors import BudgetReached
+from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Retry, Sent
+from weft.store.journal import Journal
+from weft.types import Message, Reply, Takes, Text, Usage, Want
+
+QUICK = Patience(tries=4, rate_limit_tries=4, base=0.001, cap=0.002)
+ASK = (Message("user", (Text("hello"),)),)
+
+
+class Scripted:
+    """An endpoint that follows a script of answers and errors, then answers `ok`."""
+
+    name, address, takes, memo, concurrency = "scripted", "http://scripted", Takes(), True, None
+
+    def __init__(self, *script: Any, delay: float = 0.0) -> None:
+        self.identity = {"model": "scripted"}
+        self.script, self.delay, self.calls = list(script), delay, 0
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        self.calls += 1
+        await asyncio.sleep(self.delay)
+        step = self.script.pop(0) if self.script else Sent((Text("ok"),), "answered", usage=Usage(10, 5))
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def close(self) -> None: ...
+
+
+def caller(endpoint: Scripted, journal: Journal, **options: Any) -> Caller:
+    limiter = options.pop("limiter", None) or Limiter(start=8)
+    return Caller(
+        endpoint, role="model", journal=journal, limiter=limiter, budget=options.pop("budget", Budget()), patience=QUICK, **options
+    )
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal.sqlite")
+
+
+def ask(made: Caller, want: Want = Want("text")) -> Reply:
+    return asyncio.run(made.reply(ASK, want))
+
+
+def test_an_answer_is_remembered_by_every_later_caller(journal: Journal):
+    endpoint = Scripted()
+    first = ask(caller(endpoint, journal))
+    assert ask(caller(endpoint, journal)) == first and endpoint.calls == 1
+
+
+def test_the_key_covers_parameters_messages_what_is_wanted_and_the_draw(journal: Journal):
+    endpoint = Scripted()
+    made = caller(endpoint, journal)
+    ask(made)
+    ask(made, Want("text", draw=1))
+    ask(made, Want("text", schema={"type": "object"}))
+    ask(made, Want("image"))
+    endpoint.identity = {"model": "scripted", "temperature": 0}
+    ask(made)
+    asyncio.run(made.reply((Message("user", (Text("hello!"),)),), Want("text")))
+    assert endpoint.calls == 6
+
+
+def test_the_same_call_at_the_same_moment_is_made_once(journal: Journal):
+    endpoint = Scripted(delay=0.02)
+    made = caller(endpoint, journal)
+
+    async def many() -> list[Reply]:
+        return await asyncio.gather(*(made.reply(ASK, Want("text")) for _ in range(20)))
+
+    assert len(set(map(str, asyncio.run(many())))) == 1 and endpoint.calls == 1
+
+
+def test_transient_trouble_is_tried_again_and_counted(journal: Journal):
+    endpoint = Scripted(CallError("500", TRANSIENT), CallError("cut", TRANSIENT))
+    assert ask(caller(endpoint, journal)).outcome == "answered"
+    assert journal._reader.execute("SELECT attempts FROM calls").fetchone() == (3,)
+
+
+@pytest.mark.parametrize("kind", [NO])
+def test_a_bad_request_is_not_tried_again_and_fails_without_a_score(journal: Journal, kind: Retry):
+    endpoint = Scripted(CallError("400: too many pictures", kind))
+    reply = ask(caller(endpoint, journal))
+    assert (reply.outcome, endpoint.calls) == ("failed", 1) and "too many pictures" in reply.reason
+
+
+def test_a_refusal_is_an_answer_and_is_never_tried_again(journal: Journal):
+    endpoint = Scripted(Sent((), "refused", "no"))
+    made = caller(endpoint, journal)
+    assert ask(made).outcome == "refused" and ask(made).outcome == "refused" and endpoint.calls == 1
+
+
+def test_what_makes_every_call_pointless_ends_the_run(journal: Journal):
+    endpoint = Scripted(CallError("401: wrong key", FATAL))
+    with pytest.raises(EndpointDown, match="wrong key"):
+        ask(caller(endpoint, journal))
+    assert endpoint.calls == 1
+
+
+def test_the_endpoints_own_delay_is_honoured(journal: Journal):
+    endpoint = Scripted(CallError("429", Retry("rate_limit", 0.2)))
+    limiter = Limiter(start=8)
+    began = time.monotonic()
+    assert ask(caller(endpoint, journal, limiter=limiter)).outcome == "answered"
+    assert time.monotonic() - began >= 0.2 and limiter.limit < 8
+
+
+def test_trouble_without_end_becomes_a_failed_reply_and_is_asked_again_next_time(journal: Journal):
+    endpoint = Scripted(*[CallError("503", Retry("rate_limit"))] * 4)
+    made = caller(endpoint, journal)
+    assert ask(made).outcome == "failed" and endpoint.calls == 4
+    assert ask(made).outcome == "answered"
+
+
+def test_an_empty_body_is_tried_a_few_times_before_it_counts(journal: Journal):
+    empty = Sent((), "empty", "an empty reply", again=True)
+    assert ask(caller(Scripted(empty, empty), journal)).outcome == "answered"
+    endpoint = Scripted(*[empty] * 9)
+    assert ask(caller(endpoint, journal), Want("text", draw=1)).outcome == "empty" and endpoint.calls == 3
+
+
+def test_the_budget_stops_before_it_is_passed_even_with_calls_in_flight_together(journal: Journal):
+    endpoint = Scripted(delay=0.02)
+    price = Price(1000.0, 1000.0)  # a call is planned at about 0.40 and costs 0.015
+    budget = Budget(1.0)
+    made = caller(endpoint, journal, budget=budget, price=price)
+
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(made.reply(ASK, Want("text", draw=n)) for n in range(10)), return_exceptions=True)
+
+    results = asyncio.run(many())
+    assert sum(isinstance(one, BudgetReached) for one in results) == 8 and endpoint.calls == 2
+    assert budget.spent == pytest.approx(0.03) and budget.reserved == pytest.approx(0)
+
+
+def test_an_endpoint_that_answers_nothing_any_more_ends_the_run(journal: Journal):
+    endpoint = Scripted(*[CallError("400: no", NO)] * 30)
+    made = caller(endpoint, journal)
+
+    async def many() -> None:
+        for n in range(30):
+            await made.reply(ASK, Want("text", draw=n))
+
+    with pytest.raises(EndpointDown, match="25 calls in a row"):
+        asyncio.run(many())

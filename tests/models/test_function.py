@@ -1,0 +1,133 @@
+"""A user's own model: ten lines, any style, nothing of weft imported."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as Pil
+
+import weft
+from weft.errors import UserError
+from weft.models.registry import resolve
+from weft.store.blobs import Blobs
+
+LOCK = threading.Lock()
+
+
+def run(toy: Path, home: Path, model: Any, **options: Any) -> weft.Run:
+    return weft.evaluate("weave", data=toy, home=home, model=model, judge="constant/10", **options)
+
+
+def painter(messages: Any, want: str) -> Any:
+    role, parts = messages[-1]
+    assert role == "user" and all(isinstance(part, (str, Pil.Image)) for part in parts)
+    return Pil.new("RGB", (16, 16), "red") if want == "image" else "four"
+
+
+async def apainter(messages: Any, want: str) -> Any:
+    await asyncio.sleep(0)
+    return ["a picture:", Pil.new("RGB", (16, 16), "blue")] if want == "image" else ["fo", "ur"]
+
+
+class Painter:
+    name, version = "class-painter", "7"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, messages: Any, want: str) -> Any:
+        self.calls += 1
+        return painter(messages, want)
+
+
+@pytest.mark.parametrize("model", [painter, apainter, Painter(), Painter], ids=["plain", "async", "object", "class"])
+def test_plain_async_function_object_and_class_all_work(toy: Path, tmp_path: Path, model: Any):
+    made = run(toy, tmp_path / "home", model)
+    assert made.table().rows[made.name]["Avg"].value == 1.0 and len(made.turns) == 10
+
+
+def test_answers_are_kept_under_the_name_and_version_given(toy: Path, tmp_path: Path):
+    model = Painter()
+    run(toy, tmp_path / "home", model)
+    assert model.calls == 10
+    run(toy, tmp_path / "home", model)
+    assert model.calls == 10
+    model.version = "8"
+    run(toy, tmp_path / "home", model)
+    assert model.calls == 20
+
+
+def test_plain_models_run_one_at_a_time_unless_told_otherwise(toy: Path, tmp_path: Path):
+    class Slow:
+        name = "slow"
+
+        def __init__(self, version: str, concurrency: int | None) -> None:
+            self.version, self.active, self.most = version, 0, 0
+            if concurrency:
+                self.concurrency = concurrency
+
+        def __call__(self, messages: Any, want: str) -> Any:
+            with LOCK:
+                self.active += 1
+                self.most = max(self.most, self.active)
+            time.sleep(0.02)
+            with LOCK:
+                self.active -= 1
+            return painter(messages, want)
+
+    one, many = Slow("1", None), Slow("2", 4)
+    run(toy, tmp_path / "home", one)
+    run(toy, tmp_path / "home", many)
+    assert one.most == 1 and many.most == 4
+
+
+def test_what_a_model_raises_leaves_its_turn_unscored_with_the_reason(toy: Path, tmp_path: Path):
+    def fails(messages: Any, want: str) -> Any:
+        if want == "image":
+            raise ValueError("CUDA out of memory")
+        return 17
+
+    made = run(toy, tmp_path / "home", fails)
+    reasons = {verdict.reason for verdict in made.verdicts}
+    assert all(verdict.value is None for verdict in made.verdicts)
+    assert any("fails raised ValueError: CUDA out of memory" in reason for reason in reasons)
+    assert any("fails returned int; it may return str, PIL.Image, or a list of both" in reason for reason in reasons)
+
+
+def test_evaluate_works_inside_a_running_loop(toy: Path, tmp_path: Path):
+    async def notebook() -> weft.Run:
+        return run(toy, tmp_path / "home", painter)
+
+    assert asyncio.run(notebook()).table().rows
+
+
+def test_a_model_in_a_file_is_found_by_name(blobs: Blobs, tmp_path: Path):
+    file = tmp_path / "mine.py"
+    file.write_text("name = 'x'\ndef model(messages, want):\n    return 'hi'\n")
+    endpoint = resolve(f"{file}:model", blobs)
+    assert endpoint.name == "model"
+    before = endpoint.identity["version"]
+    file.write_text("name = 'x'\ndef model(messages, want):\n    return 'ho'\n")
+    assert resolve(f"{file}:model", blobs).identity["version"] != before, "an edit asks anew"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("gone.py:model", "there is no file gone.py"),
+        ("{dir}/mine.py:nothing", "has no 'nothing'"),
+        ("{dir}/broken.py:model", "raised ZeroDivisionError"),
+        ("{dir}/mine.py:NUMBER", "is no model"),
+        ("nosuch/model", "unknown model 'nosuch/model'"),
+        ("folder/{dir}/nowhere", "there is no folder"),
+        ("constant/high", "needs a number"),
+    ],
+)
+def test_mistakes_in_naming_a_model_are_one_clear_line(blobs: Blobs, tmp_path: Path, text: str, why: str):
+    (tmp_path / "mine.py").write_text("NUMBER = 3\n")
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(UserError, match=why):
+        resolve(text.replace("{dir}", str(tmp_path)), blobs)

@@ -1,0 +1,205 @@
+"""A provider on a real loopback socket, for tests: an OpenAI-compatible server whose model and judge are decided by what they are sent,
+so that a run has one right result whatever the order of calls. Faults are injected by a seeded generator over the request's digest
+and the number of times it was seen. Every request is kept, with pictures replaced by their digests.
+
+Run as a program it serves until it is killed: `python -m server --port 0 --latency 0.1`, printing its address."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import hashlib
+import io
+import json
+import re
+import struct
+import time
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from PIL import Image
+
+DATA_URL = re.compile(r"data:image/[a-z]+;base64,")
+
+
+def drawn(seed: str, size: int = 24) -> bytes:
+    """A small PNG that only its seed decides."""
+    digest = hashlib.sha256(seed.encode()).digest()
+    picture = Image.new("RGB", (size, size), tuple(digest[:3]))
+    picture.paste(tuple(digest[3:6]), (2, 2, 2 + digest[6] % (size - 4), 2 + digest[7] % (size - 4)))
+    out = io.BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that claims a size and holds next to nothing."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def data_url(data: bytes, media_type: str = "image/png") -> str:
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+@dataclass
+class Seen:
+    """One request as it came: its JSON, with each data URL replaced by `sha256:...`; `pictures` in order."""
+
+    body: dict[str, Any]
+    pictures: list[str]
+    digest: str
+    key: str
+
+    @property
+    def texts(self) -> list[str]:
+        made: list[str] = []
+        for message in self.body["messages"]:
+            content = message["content"]
+            made += [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+        return made
+
+    @property
+    def is_judge(self) -> bool:
+        return self.body["model"] == "judge"
+
+    @property
+    def shape(self) -> list[tuple[str, list[str]]]:
+        """Messages as (role, [text or sha256:...])."""
+        made: list[tuple[str, list[str]]] = []
+        for message in self.body["messages"]:
+            content = message["content"]
+            parts = (
+                [content] if isinstance(content, str) else [p["text"] if p["type"] == "text" else p["image_url"]["url"] for p in content]
+            )
+            made.append((message["role"], parts))
+        return made
+
+
+Answer = Callable[[Seen], Any]
+
+
+def model_answer(seen: Seen) -> dict[str, Any]:
+    """A picture where `modalities` ask for one, a sentence otherwise; both follow from the request alone."""
+    if "image" in (seen.body.get("modalities") or ()):
+        url = data_url(drawn(seen.digest))
+        return {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}
+    return {"role": "assistant", "content": f"answer {seen.digest[:6]}"}
+
+
+def judge_score(seen: Seen) -> int:
+    scores = (0, 5, 10) if "[[" not in "".join(seen.texts) and "Only three scores exist" in "".join(seen.texts) else tuple(range(11))
+    return scores[int(seen.digest[:4], 16) % len(scores)]
+
+
+def judge_answer(seen: Seen) -> dict[str, Any]:
+    return {"role": "assistant", "content": json.dumps({"reasoning": "as it must be", "score": judge_score(seen)})}
+
+
+def answer(seen: Seen) -> dict[str, Any]:
+    return judge_answer(seen) if seen.is_judge else model_answer(seen)
+
+
+@dataclass
+class Provider:
+    """`answer` makes a message from a request; `fault` may take a request over (a response, or None to let it pass)."""
+
+    answer: Answer = answer
+    fault: Callable[[Seen, int, web.Request], Awaitable[web.StreamResponse | None]] | None = None
+    latency: float = 0.0
+    keep: bool = True
+    seen: list[Seen] = field(default_factory=list)
+    times: Counter[str] = field(default_factory=Counter)
+    in_flight: int = 0
+    most_in_flight: int = 0
+    count: int = 0
+    url: str = ""
+    _runner: web.AppRunner | None = None
+
+    async def start(self, port: int = 0) -> Provider:
+        app = web.Application(client_max_size=512 * 1024 * 1024)
+        app.router.add_post("/v1/chat/completions", self._handle)
+        app.router.add_get("/count", self._count)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await site.start()
+        self.url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/v1"  # type: ignore[union-attr]
+        return self
+
+    async def stop(self) -> None:
+        if self._runner:
+            await self._runner.cleanup()
+
+    async def _count(self, request: web.Request) -> web.Response:
+        return web.json_response({"count": self.count, "times": self.times})
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        data = await request.read()
+        self.count += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            seen = read(data)
+            self.times[seen.key] += 1
+            if self.keep:
+                self.seen.append(seen)
+            if self.latency:
+                await asyncio.sleep(self.latency)
+            if self.fault:
+                response = await self.fault(seen, self.times[seen.key], request)
+                if response is not None:
+                    return response
+            return self.completion(seen, self.answer(seen))
+        finally:
+            self.in_flight -= 1
+
+    @staticmethod
+    def completion(seen: Seen, message: dict[str, Any], finish: str = "stop") -> web.Response:
+        usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        body = {
+            "id": "x", "model": seen.body["model"], "created": int(time.time()), "usage": usage,
+            "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+        }  # fmt: skip
+        return web.json_response(body)
+
+
+def read(data: bytes) -> Seen:
+    body = json.loads(data)
+    pictures: list[str] = []
+
+    def replace(value: Any) -> Any:
+        if isinstance(value, str) and (match := DATA_URL.match(value)):
+            pictures.append("sha256:" + hashlib.sha256(base64.b64decode(value[match.end() :])).hexdigest())
+            return pictures[-1]
+        if isinstance(value, dict):
+            return {key: replace(one) for key, one in value.items()}
+        return [replace(one) for one in value] if isinstance(value, list) else value
+
+    body = replace(body)
+    text = json.dumps(body["messages"], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Seen(body, pictures, digest, body["model"] + ":" + digest)
+
+
+async def _serve(port: int, latency: float) -> None:
+    provider = await Provider(latency=latency, keep=False).start(port)
+    print(provider.url, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0)
+    arguments = parser.parse_args()
+    asyncio.run(_serve(arguments.port, arguments.latency))

@@ -1,0 +1,95 @@
+import pytest
+from PIL import Image as Pil
+
+from weft.fit import fit, strip
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Takes, Text
+
+
+def picture(width: int, height: int, colour: str = "black") -> Pil.Image:
+    return Pil.new("RGB", (width, height), colour)
+
+
+def test_the_strip_has_the_papers_geometry():
+    assert strip([picture(100, 200), picture(300, 100), picture(50, 50)], [1, 2, 3]).size == (910, 200)
+    assert strip([picture(6000, 1000), picture(6000, 1000)], [1, 2]).size == (8192, 682)
+
+
+def test_pictures_stand_five_white_pixels_apart_in_order():
+    row = strip([picture(100, 120, "red"), picture(100, 120, "blue")], [1, 2])
+    assert row.size == (205, 120)
+    assert row.getpixel((50, 100)) == (255, 0, 0) and row.getpixel((150, 100)) == (0, 0, 255)
+    assert {row.getpixel((x, 60)) for x in range(100, 105)} == {(255, 255, 255)}
+
+
+def test_labels_are_drawn_near_the_corner_white_on_dark_and_black_on_light():
+    dark, light = strip([picture(240, 240), picture(240, 240, "white")], [1, 2]).crop((0, 0, 240, 240)), None
+    row = strip([picture(240, 240), picture(240, 240, "white")], [1, 2])
+    dark, light = row.crop((10, 10, 40, 40)), row.crop((255, 10, 285, 40))
+    assert dark.getextrema() == ((0, 255),) * 3, "a white label on black"
+    assert light.getextrema()[0][0] == 0, "a black label on white"
+    assert row.crop((60, 60, 230, 230)).getextrema() == ((0, 0),) * 3, "and nothing elsewhere"
+
+
+def test_the_label_is_the_number_the_text_uses():
+    pair = [picture(240, 240), picture(240, 240)]
+    assert strip(pair, [1, 2]).tobytes() != strip(pair, [3, 7]).tobytes()
+
+
+def test_transparent_pictures_lie_on_white():
+    row = strip([Pil.new("RGBA", (50, 50), (255, 0, 0, 0)), picture(50, 50)], [1, 2])
+    assert row.getpixel((40, 45)) == (255, 255, 255)
+
+
+@pytest.fixture
+def images(blobs: Blobs) -> list[Image]:
+    return [blobs.put_picture(picture(40, 30, colour)) for colour in ("red", "green", "blue")]
+
+
+def label(image: Image, number: int) -> Image:
+    return Image(image.digest, image.media_type, image.width, image.height, image.size, number)
+
+
+def test_own_pictures_move_to_the_next_user_message_under_their_caption(images: list[Image], blobs: Blobs):
+    messages = (
+        Message("user", (Text("Draw."),)),
+        Message("assistant", (Text("Image #2:"), label(images[0], 2))),
+        Message("user", (Text("Now change Image #2."),)),
+    )
+    fitted = fit(messages, Takes(own_images="user"), blobs)
+    assert fitted == (
+        Message("user", (Text("Draw."),)),
+        Message("assistant", (Text("Image #2"),)),
+        Message("user", (Text("Image #2:"), images[0], Text("Now change Image #2."))),
+    )
+    assert fit(messages, Takes(), blobs)[1].parts == (Text("Image #2:"), images[0])
+
+
+def test_a_list_keeps_the_place_of_each_picture_in_the_text(images: list[Image], blobs: Blobs):
+    asked = (Message("user", (Text("Is "), images[0], Text(" before "), images[1], Text("?"))),)
+    (fitted,) = fit(asked, Takes(images="list"), blobs)
+    assert fitted.parts == (images[0], images[1], Text("Is [image 1] before [image 2] ?"))
+
+
+def test_a_strip_of_one_is_the_picture_itself_and_of_more_a_new_one(images: list[Image], blobs: Blobs):
+    takes = Takes(images="strip")
+    (one,) = fit((Message("user", (images[0], Text("Edit image."))),), takes, blobs)
+    assert one.parts == (images[0], Text("Edit image."))
+    many = (Message("user", (Text("Image #1:"), label(images[0], 1), Text("Image #4:"), label(images[1], 4), Text("Mix Image #4 in."))),)
+    (fitted,) = fit(many, takes, blobs)
+    row, text = fitted.parts
+    assert isinstance(row, Image) and (row.width, row.height) == (85, 30) and row.digest not in {image.digest for image in images}
+    assert text == Text("Mix Image #4 in.")
+    assert fit(many, takes, blobs) == (fitted,), "the same strip has the same bytes"
+
+
+def test_without_pictures_their_absence_is_visible(images: list[Image], blobs: Blobs):
+    (fitted,) = fit((Message("user", (images[0], Text("What is this?"))),), Takes(images="none"), blobs)
+    assert fitted.parts == (Text("[picture not shown] What is this?"),)
+
+
+def test_a_large_picture_is_shrunk_to_the_longest_side_allowed(images: list[Image], blobs: Blobs):
+    (fitted,) = fit((Message("user", (images[0],)),), Takes(max_side=20), blobs)
+    (small,) = fitted.parts
+    assert isinstance(small, Image) and (small.width, small.height) == (20, 15)
+    assert fit((Message("user", (images[0],)),), Takes(max_side=40), blobs)[0].parts == (images[0],)
