@@ -67,6 +67,17 @@ def toy_records() -> list[dict[str, Any]]:
     ]
 
 
+def more_records(copies: int) -> list[dict[str, Any]]:
+    """The same dialogues again and again, each a little different."""
+    records: list[dict[str, Any]] = []
+    for copy in range(copies):
+        for record in toy_records():
+            record["idx"] += 100 * copy
+            record["chats"][0]["content"] += f" (version {copy})"
+            records.append(record)
+    return records
+
+
 def write_weave(folder: Path, records: list[dict[str, Any]]) -> Path:
     """The records with a picture for each name."""
     (folder / "test" / "imgs").mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 import weft
 from server import Provider, Seen, judge_score
-from toy import toy_records, write_weave
+from toy import more_records, toy_records, write_weave
 from weft.api import load_run
 from weft.benchmarks.weave.tables import metrics
 from weft.engine.call import EndpointDown, Patience
@@ -176,14 +176,8 @@ def refused(seen: Seen) -> bool:
 
 @pytest.fixture
 def more(tmp_path: Path) -> Path:
-    """More dialogues than the toy has, so that every kind of fault occurs."""
-    records = []
-    for copy in range(6):
-        for record in toy_records():
-            record["idx"] = record["idx"] + 100 * copy
-            record["chats"][0]["content"] += f" (version {copy})"
-            records.append(record)
-    return write_weave(tmp_path / "more", records)
+    """Enough dialogues for every kind of fault to occur."""
+    return write_weave(tmp_path / "more", more_records(6))
 
 
 MODES = [("none", "front"), ("partial", "front"), ("full", "front"), ("full", "first"), ("dialogue", "front"), ("dialogue", "first")]

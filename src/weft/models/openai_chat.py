@@ -82,9 +82,9 @@ class OpenAIChat:
             if status < 400:
                 code = "".join(char for char in codes.split(" ")[0] if char.isdigit())
                 status = int(code) if len(code) == 3 else 502
-            said = self._scrub(said or data[:300].decode("utf-8", "replace"))
+            said = said or data[:300].decode("utf-8", "replace")
             if is_refusal(status, codes):
-                return Sent((), "refused", said, self._scrub(_text(data)), self._model)
+                return Sent((), "refused", said, _text(data), self._model)
             if not self._drop_unsupported(status, said):
                 raise CallError(self._explain(status, said), decide(status, codes, headers))
 
@@ -133,13 +133,13 @@ class OpenAIChat:
                     data += piece
                     if len(data) > MAX_REPLY:
                         raise CallError(f"{self.address} sent more than {MAX_REPLY >> 20} MiB", NO)
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, bytes(data)
+                return response.status, {name.lower(): value for name, value in response.headers.items()}, self._without_key(bytes(data))
         except aiohttp.ClientConnectorError as error:
             raise CallError(f"cannot reach {self.address}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
         except aiohttp.InvalidURL:
             raise CallError(f"{self._url} is not a usable address", FATAL) from None
         except aiohttp.ClientError as error:
-            raise CallError(f"{self.address}: the connection broke: {self._scrub(str(error) or type(error).__name__)}", TRANSIENT) from None
+            raise CallError(f"{self.address}: the connection broke: {str(error) or type(error).__name__}", TRANSIENT) from None
         except TimeoutError:
             raise CallError(f"{self.address} did not answer within {self._timeout:g} s", TRANSIENT) from None
         except PictureError as error:
@@ -175,11 +175,11 @@ class OpenAIChat:
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         if got.links:
             got = await self._follow(got)
-        raw = self._scrub(msgspec.json.encode(body).decode())
+        raw = msgspec.json.encode(body).decode()
         usage = _usage(body)
         served = str(fields(body).get("model") or self._model)
         if got.refusal:
-            return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
+            return Sent(got.parts, "refused", got.refusal, raw, served, usage)
         outcome, reason = outcome_of(got.parts, want.kind)
         if outcome == "empty" and got.broken:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
@@ -200,7 +200,7 @@ class OpenAIChat:
                     data = await response.content.read(MAX_REPLY)
                 parts.insert(position, self._blobs.put(data))
             except aiohttp.ClientError as error:
-                raise CallError(f"the picture's link cannot be fetched: {self._scrub(str(error))}", TRANSIENT) from None
+                raise CallError(f"the picture's link cannot be fetched: {error}", TRANSIENT) from None
             except PictureError as error:
                 return msgspec.structs.replace(got, broken=str(error), links=())
         return msgspec.structs.replace(got, parts=tuple(parts), links=())
@@ -230,8 +230,9 @@ class OpenAIChat:
             return f"{self.address} answered {status}: {hint}: {said}"
         return f"{self.address} answered {status}: {said}"
 
-    def _scrub(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+    def _without_key(self, data: bytes) -> bytes:
+        """A server may echo the key anywhere; it is cut out before anything else reads the reply."""
+        return data.replace(self._key.encode(), b"[key]") if self._key else data
 
 
 def _image_part(image: Image) -> dict[str, Any]:

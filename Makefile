@@ -1,0 +1,28 @@
+# make run    set up, then evaluate on the embedded default: no key, no network beyond package installs
+# make test   set up, then lint, types and tests
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test check bench clean
+
+run: .venv/ready
+	$(BIN)/weft run
+
+test: check
+	$(BIN)/pytest
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/engine.py
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .weft reports
