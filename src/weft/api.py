@@ -195,8 +195,8 @@ class Session:
         settings = config.read()
         benchmark: Benchmark = benchmarks.resolve(job.benchmark)
         rubrics = benchmark.rubrics(job.prompts)
-        judge = resolve(job.judge, blobs, job.judge_options, settings)
-        model = None if job.model == "truth" else resolve(job.model, blobs, job.model_options, settings)
+        judge = resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
+        model = None if job.model == "truth" else resolve(job.model, blobs, job.model_options, settings, str(job.data))
         dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, dict(job.where))
         check(dataset, job)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}

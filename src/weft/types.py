@@ -41,11 +41,13 @@ class Message(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Which turn of which sample something is for, and what the benchmark's own layout calls its output file."""
+    """Which turn of which sample something is for, what the benchmark's own layout calls its output file, and, for a judge,
+    which metric is asked for."""
 
     sample: str = ""
     turn: int = 0
     file: str = ""
+    metric: str = ""
 
 
 class Want(Struct, frozen=True):

@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from weft.cli.data import app as data_app
+from weft.cli.demo import demo
 from weft.cli.doctor import doctor
 from weft.cli.models import models
 from weft.cli.report import report, runs
 from weft.cli.run import run
 from weft.cli.score import score
+from weft.cli.train import app as train_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,5 +43,7 @@ app.command()(score)
 app.command()(report)
 app.command()(runs)
 app.add_typer(data_app, name="data")
+app.command()(demo)
+app.add_typer(train_app, name="train")
 app.command()(models)
 app.command()(doctor)

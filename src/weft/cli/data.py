@@ -6,12 +6,35 @@ import typer
 
 from weft.cli import options as o
 
-app = typer.Typer(no_args_is_help=True, help="Look at datasets.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Make and check datasets.", rich_markup_mode=None)
 
 
 @app.callback()
 def data() -> None:
-    """Look at datasets."""
+    """Make and check datasets."""
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(help="tabletop-weave, or tabletop-weave-memory.")],
+    out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
+    samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+) -> None:
+    """Write tabletop dialogues in a benchmark's official format, with the exact truth beside them.
+
+    Examples:
+
+      weft data make tabletop-weave --samples 100 --seed 0 --out tables
+
+      weft run weave --data tables --model tabletop/oracle --judge tabletop/exact
+    """
+    from weft.errors import UserError
+    from weft.tabletop import datasets
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is there already and not empty; give another --out")
+    print(datasets.make(name, out, samples=samples, seed=seed))
 
 
 @app.command()

@@ -6,9 +6,12 @@ import typer
 
 from weft.cli import options as o
 
-EXAMPLES = """Generate, judge and tabulate.
+EXAMPLES = """Generate, judge and tabulate. Without arguments: the tiny model that ships with weft, on the tabletop, between its ceiling and
+its floor; no key, no network.
 
 Examples:
+
+  weft run
 
   weft run weave --data DATA --model openai-chat/NAME@http://127.0.0.1:8000/v1 --judge openai-chat/gpt-4o-2024-08-06
 
@@ -22,7 +25,7 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="weave, an installed benchmark, or file.py:NAME.")],
+    benchmark: Annotated[str | None, typer.Argument(help="weave, an installed benchmark, or file.py:NAME. Default: the tabletop.")] = None,
     data: o.Data = None,
     model: Annotated[
         str | None, typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, or file.py:NAME.")
@@ -44,6 +47,11 @@ def run(
     dry_run: o.DryRun = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
+    if benchmark is None:
+        from weft.cli.default import default_run
+
+        given = {"--data": data, "--model": model, "--judge": judge, "--history": history, "--dry-run": dry_run}
+        return default_run(home, [name for name, value in given.items() if value])
     from weft.cli.work import work
 
     view: dict[str, Any] = {"history": history, "placement": placement, "past": past, "turns": turns, "official": official or None}

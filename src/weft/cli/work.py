@@ -35,6 +35,25 @@ async def _run(job: Job) -> int:
         return _exit_code(session, run)
 
 
+def quietly(job: Job, console: Console) -> Run:
+    """A run with its progress on the screen and nothing else. Ctrl-C ends the program."""
+
+    async def go() -> tuple[Run, int, Session]:
+        async with Session.open(job) as session:
+            with follow(session, console):
+                run = await session.go()
+            return run, _exit_code(session, run), session
+
+    run, code, session = asyncio.run(go())
+    if session.halt.reason is not None:
+        if isinstance(session.halt.reason, Interrupted):
+            console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
+        else:
+            console.print(f"weft: {session.halt.reason}", markup=False, highlight=False)
+        sys.exit(code)
+    return run
+
+
 def _introduce(console: Console, session: Session) -> None:
     dataset = session.plan.dataset
     errors = [problem for problem in dataset.problems if problem.severity == "error"]

@@ -23,18 +23,21 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
     "folder": ("weft.models.folder:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
+    "tabletop": ("weft.tabletop.specs:from_spec", "tabletop/tiny, tabletop/oracle; as a judge tabletop/exact: no key, no network"),
     "constant": ("weft.models.baselines:constant_from_spec", "as a judge, gives the same score to all: constant/10"),
 }
 
 
 class Spec(Struct, frozen=True):
-    """A parsed model name. `text` is what the user wrote; `options` come from weft.toml and the command line."""
+    """A parsed model name. `text` is what the user wrote; `options` come from weft.toml and the command line; `data` is the
+    dataset's folder."""
 
     text: str
     provider: str
     model: str
     url: str
     options: Mapping[str, Any]
+    data: str = ""
 
     def take(self, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
         """The options, each through its converter. Raises UserError for an unknown or unusable one."""
@@ -49,10 +52,10 @@ class Spec(Struct, frozen=True):
         return taken
 
 
-def parse(text: str, options: Mapping[str, Any] | None = None) -> Spec:
+def parse(text: str, options: Mapping[str, Any] | None = None, data: str = "") -> Spec:
     name, _, url = text.partition("@") if "@http" in text else (text, "", "")
     provider, _, model = name.partition("/")
-    return Spec(text, provider, model, url, options or {})
+    return Spec(text, provider, model, url, options or {}, data)
 
 
 def providers() -> dict[str, tuple[str, str]]:
@@ -63,8 +66,10 @@ def providers() -> dict[str, tuple[str, str]]:
     return found
 
 
-def resolve(model: Any, blobs: Blobs, options: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None) -> Endpoint:
-    """An endpoint from a name or from the user's own object."""
+def resolve(
+    model: Any, blobs: Blobs, options: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None, data: str = ""
+) -> Endpoint:
+    """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth."""
     from weft.models.function import endpoint_from_object
 
     options = dict(options or {})
@@ -75,10 +80,10 @@ def resolve(model: Any, blobs: Blobs, options: Mapping[str, Any] | None = None, 
         entry = dict(defined[model])
         if "use" not in entry:
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
-        return resolve(entry.pop("use"), blobs, {**entry, **options}, {})
+        return resolve(entry.pop("use"), blobs, {**entry, **options}, {}, data)
     if ".py:" in model:
         return endpoint_from_object(load_object(model), blobs, options, source=model)
-    spec = parse(model, options)
+    spec = parse(model, options, data)
     known = providers()
     if spec.provider not in known:
         names = ", ".join(sorted([*known, *defined, "truth"]))

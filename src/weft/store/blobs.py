@@ -27,7 +27,8 @@ class Blobs:
         return self.root / digest[:2] / digest
 
     def put(self, data: bytes, *, durable: bool = True) -> Image:
-        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then."""
+        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. What can be made again at no
+        cost need not be `durable`: it survives the process, but is not waited for until it would survive a power cut."""
         media_type, width, height = measure(data)
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
@@ -36,8 +37,8 @@ class Blobs:
             self._write(path, data, durable)
         return Image(digest, media_type, width, height, len(data))
 
-    def put_picture(self, picture: "Pil.Image") -> Image:
-        return self.put(encode_png(picture))
+    def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
+        return self.put(encode_png(picture), durable=durable)
 
     def read(self, image: Image) -> bytes:
         try:

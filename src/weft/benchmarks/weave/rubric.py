@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.benchmarks import Rubrics
 from weft.benchmarks.weave.data import MARKER, KeyPoint
@@ -86,7 +87,7 @@ def _question(metric: str, parts: Sequence[Part], place: Place, gold: Any) -> Qu
         "required": ["reasoning", "score"],
         "additionalProperties": False,
     }
-    return Question(metric, (Message("user", joined(parts)),), schema, place, gold=gold)
+    return Question(metric, (Message("user", joined(parts)),), schema, replace(place, metric=metric), gold=gold)
 
 
 def _requirements(points: Sequence[KeyPoint], references: Sequence[Image]) -> list[Part]:

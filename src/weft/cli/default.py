@@ -1,0 +1,50 @@
+"""`weft run` without arguments: the whole of weft on a drawn table, in a minute, with nothing but what ships."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from weft import api
+from weft.api import Job
+from weft.cli.show import show_table
+from weft.cli.work import quietly
+from weft.errors import UserError
+from weft.tabletop import datasets
+from weft.types import Table, View
+
+SAMPLES, SEED = 100, 0
+MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")
+
+
+def default_run(home: Path, given: list[str]) -> None:
+    if given:
+        raise UserError(f"{', '.join(given)} needs a benchmark: weft run weave {given[0]} ...; without one, `weft run` takes no options")
+    console = Console(stderr=True, soft_wrap=True)
+    data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
+    if not (data / "test" / "test.json").exists():
+        datasets.make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
+    runs = [
+        quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=View("dialogue", "first")), console)
+        for model in MODELS
+    ]
+    path = Path("reports") / "tabletop.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(api.report(runs), encoding="utf-8")
+    turns, pictures = len(runs[1].turns), sum(turn.want == "image" for turn in runs[1].turns)
+    out = Console(soft_wrap=True, highlight=False)
+    out.print(
+        f"A small model that ships with weft (7 million weights, really trained) has just held {SAMPLES} dialogues about a drawn table: "
+        f"{turns} turns, {pictures} of them pictures that it drew, with its own earlier pictures in the history. A judge that reads pixels "
+        "scored every turn against the exact truth, in WEAVEBench's format and with WEAVEBench's formulas. "
+        "The oracle does all that is asked and `copy` only returns what it was shown: the model stands between them.\n"
+    )
+    main, *classes = runs[0].benchmark.tables([run.finished for run in runs])[:5]
+    show_table(out, _ours(main))
+    for table in classes:
+        show_table(out, _ours(table))
+    out.print(f"report: {path}   next: weft demo exposure-bias, weft demo memory, weft run weave --help")
+
+
+def _ours(table: Table) -> Table:
+    title = table.title.removesuffix(")").replace(" (paper, ", ", as the paper's ").replace("WEAVEBench", "Tabletop in WEAVEBench's format")
+    return Table(title, table.columns, {name: cells for name, cells in table.rows.items() if name not in table.published})

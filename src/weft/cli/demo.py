@@ -1,0 +1,57 @@
+"""weft demo"""
+
+from typing import Annotated
+
+import typer
+
+from weft.cli import options as o
+
+
+def demo(
+    name: Annotated[str, typer.Argument(help="exposure-bias, or memory.")],
+    samples: Annotated[int, typer.Option(min=2, help="How many dialogues.")] = 300,
+    out: Annotated[o.Path, typer.Option(help="Where table and plots go.")] = o.Path("reports"),
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Show a phenomenon of the papers with the tiny model: a table, and a plot as PNG and SVG.
+
+    Examples:
+
+      weft demo exposure-bias
+
+      weft demo memory --samples 100
+    """
+    import csv
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from weft.api import Job, Run
+    from weft.cli.work import quietly
+    from weft.errors import UserError
+    from weft.report import plots
+    from weft.tabletop.demos import DEMOS
+    from weft.types import View
+
+    if name not in DEMOS:
+        raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")
+    console = Console(stderr=True, soft_wrap=True)
+
+    def evaluate(model: str, data: o.Path, view: View) -> Run:
+        return quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=view), console)
+
+    made = DEMOS[name](home / "demos", home, evaluate, samples)
+    table = Table(title=made.title, title_justify="left")
+    for column in made.columns:
+        table.add_column(column, justify="left" if column in ("history", "setting") else "right")
+    for row in made.rows:
+        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in (row[column] for column in made.columns)))
+    Console().print(table)
+    print(made.words)
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, made.columns)
+        writer.writeheader()
+        writer.writerows({column: row[column] for column in made.columns} for row in made.rows)
+    for path in [out / f"{name}.csv", *plots.save(made.chart, out / name)]:
+        print(path)

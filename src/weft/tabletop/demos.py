@@ -1,0 +1,114 @@
+"""Phenomena of the papers, shown with the tiny model: each is a table and a plot.
+
+exposure-bias   the picture is exactly right, by turn: with its own pictures in the history, and with the true ones
+memory          "put back what was removed last": with the whole dialogue and without, trained on dialogues and on single turns
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from weft.api import Run
+from weft.report import plots
+from weft.stats.intervals import Estimate, mean
+from weft.store.blobs import Blobs
+from weft.tabletop import datasets
+from weft.tabletop.dialogues import TableDialogue, make_dialogue
+from weft.tabletop.world import read
+from weft.types import View
+
+CHAIN = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift", "copy", "restore")
+Evaluate = Callable[[str, Path, View], Run]
+
+
+class Demo(Struct, frozen=True):
+    """`rows` for the table and the plot, `chart` to save, `words` to say what is to be seen."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    chart: Any
+    words: str
+
+
+def chains(samples: int, seed: int, turns: int = 6) -> list[TableDialogue]:
+    """Dialogues of pictures alone, each made from the one before."""
+    import random
+
+    made: list[TableDialogue] = []
+    number = 0
+    while len(made) < samples:
+        chance = random.Random(f"chain {seed} {number}")
+        number += 1
+        dialogue = make_dialogue("edit", CHAIN, (), turns, chance)
+        if len(dialogue.turns) == turns:
+            made.append(dialogue)
+    return made
+
+
+def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
+    dialogues = chains(samples, 0)
+    data = _written(folder / f"chains-{samples}", dialogues)
+    rows: list[dict[str, Any]] = []
+    for past, name in (("own", "its own pictures in the history"), ("truth", "the true pictures in the history")):
+        right = exactly_right(
+            evaluate("tabletop/tiny", data, View("dialogue", "first", "own" if past == "own" else "truth")), dialogues, home
+        )
+        rows += [_row(name, turn + 1, {sample: [values[turn]] for sample, values in right.items()}) for turn in range(6)]
+    first, last, true = (rows[at]["exactly right"] for at in (0, 5, 11))
+    words = f"With its own pictures the share falls from {first:.2f} to {last:.2f} over six turns; with true ones it ends at {true:.2f}."
+    words += " The gap is exposure bias."
+    chart = plots.lines(rows, x="turn", y="exactly right", series="history", title=f"Pictures exactly right, by turn ({samples} dialogues)")
+    return Demo("Exposure bias", ("history", "turn", "exactly right", "low", "high", "n"), rows, chart, words)
+
+
+def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
+    dialogues = datasets.memory_dialogues(samples, 0)
+    data = _written(folder / f"memory-{samples}", dialogues)
+    rows: list[dict[str, Any]] = []
+    for model, trained in (("tabletop/tiny", "dialogues"), ("tabletop/tiny-single", "single turns")):
+        for history, shown in (("dialogue", "whole dialogue"), ("none", "no history")):
+            right = exactly_right(evaluate(model, data, View(history, "first", "truth")), dialogues, home)  # type: ignore[arg-type]
+            asked = {
+                str(number): [right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"]
+                for number, dialogue in enumerate(dialogues, start=1)
+            }
+            rows.append(_row(f"trained on {trained}, {shown}", 0, asked))
+            rows[-1] = {"setting": rows[-1].pop("history"), **{name: value for name, value in rows[-1].items() if name != "turn"}}
+    words = (
+        f"To put back what was removed, the model must remember it: {rows[0]['exactly right']:.2f} with the whole dialogue, "
+        f"{rows[1]['exactly right']:.2f} without. Trained on single turns alone, the whole dialogue gives {rows[2]['exactly right']:.2f}."
+    )
+    chart = plots.bars(rows, x="setting", y="exactly right", title=f"Putting back what was removed ({samples} dialogues)")
+    return Demo("Visual memory", ("setting", "exactly right", "low", "high", "n"), rows, chart, words)
+
+
+def exactly_right(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> Mapping[str, list[float]]:
+    """For each dialogue and turn, whether the picture that was made shows the true scene."""
+    blobs = Blobs(home / "blobs")
+    made = {(turn.sample, turn.turn): turn.reply for turn in run.turns}
+    right: dict[str, list[float]] = {}
+    for number, dialogue in enumerate(dialogues, start=1):
+        values: list[float] = []
+        for at, turn in enumerate(dialogue.turns):
+            images = made[str(number), at].images
+            reading = read(blobs.open(images[-1])) if images else None
+            values.append(float(reading is not None and reading.sure and reading.scene == turn.scene))
+        right[str(number)] = values
+    return right
+
+
+def _row(series: str, turn: int, clusters: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    found: Estimate = mean(clusters)
+    return {"history": series, "turn": turn, "exactly right": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+
+def _written(folder: Path, dialogues: list[TableDialogue]) -> Path:
+    if not (folder / "test" / "test.json").exists():
+        datasets.write_weave(folder, dialogues)
+    return folder
+
+
+DEMOS: Mapping[str, Callable[[Path, Path, Evaluate, int], Demo]] = {"exposure-bias": exposure_bias, "memory": memory}

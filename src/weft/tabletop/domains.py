@@ -1,0 +1,32 @@
+"""Which requests and questions make up a dialogue of each WEAVE domain on the tabletop."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class Mix(Struct, frozen=True):
+    kinds: tuple[str, ...]
+    questions: tuple[str, ...]
+    inputs: int = 1
+
+
+WEAVE: Mapping[str, Mix] = {
+    "optics": Mix(("mirror", "mirror", "recolour"), ("same", "what")),
+    "geography": Mix(("move", "background", "add"), ("what", "changed")),
+    "astronomy": Mix(("drift", "rotate"), ("what", "count")),
+    "chemistry": Mix(("recolour", "replace", "swap"), ("colour", "changed")),
+    "physics": Mix(("gravity", "drift", "move"), ("after", "what")),
+    "biology": Mix(("one more", "one less", "recolour"), ("count",)),
+    "edit": Mix(("add", "remove", "replace", "recolour", "move", "swap", "background"), ("what", "count", "changed", "fulfils")),
+    "recall": Mix(("remove", "move", "background", "restore", "restore"), ("what", "same", "changed")),
+    "fusion": Mix(("copy", "copy", "add", "background"), ("what", "same"), inputs=2),
+    "story": Mix(("draw", "add", "drift", "replace"), ("count", "which"), inputs=0),
+    "spatial": Mix(("rotate", "mirror", "swap"), ("what", "which")),
+    "mathematics": Mix(("one more", "one less", "pattern"), ("count", "which")),
+    "chess_game": Mix(("move", "swap", "remove"), ("what", "which")),
+    "visual_jigsaw": Mix(("copy", "swap", "rotate"), ("which", "what"), inputs=2),
+    "minecraft": Mix(("steps", "gravity", "add"), ("count", "what")),
+    "maze": Mix(("route", "move", "remove"), ("count", "what")),
+}
+MEMORY = Mix(("remove", "add", "background", "recolour", "put back", "put back"), ("what",))

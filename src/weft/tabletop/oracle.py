@@ -1,0 +1,93 @@
+"""The oracle: reads the pictures it is shown, understands the request, and does exactly what it says. With an error rate it goes wrong
+so often, at random but reproducibly: a model whose score is known beforehand."""
+
+import hashlib
+import random
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from weft.models.baselines import Local
+from weft.models.endpoint import Sent, outcome_of
+from weft.numbering import caption
+from weft.store.blobs import Blobs
+from weft.tabletop import answers
+from weft.tabletop.dialogues import OBJECTS
+from weft.tabletop.language import QUESTIONS, Asked, parse
+from weft.tabletop.operations import Operation
+from weft.tabletop.world import CELLS, Scene, draw, read
+from weft.types import Image, Message, Part, Text, Want
+
+NAMED = re.compile(r"Image #(\d+):?\s*$")
+
+
+class Oracle(Local):
+    def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0) -> None:
+        super().__init__("tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed)
+        self._blobs, self._error, self._seed = blobs, error, seed
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        text, images = understand(messages)
+        asked = parse(text)
+        if asked is None:
+            return Sent((Text(f"I do not understand: {text}"),), "answered" if want.kind == "text" else "empty", served=self.name)
+        scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
+        chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
+        wrong = chance.random() < self._error
+        if asked.kind in QUESTIONS:
+            said = answers.answer(asked, scenes)
+            parts: tuple[Part, ...] = (Text("I am not sure" if wrong else said),)
+        else:
+            scene = self._done(asked, scenes, messages)
+            parts = (self._blobs.put_picture(draw(_spoilt(scene, chance) if wrong else scene), durable=False),)
+        outcome, reason = outcome_of(parts, want.kind)
+        return Sent(parts, outcome, reason, served=self.name)
+
+    def _done(self, asked: Asked, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
+        base = scenes.get("image", Scene("white"))
+        if asked.kind == "put back":
+            removed = last_removed(messages)
+            return base if removed is None else removed.apply(base)
+        return asked.operation.apply(base, scenes.get("source"))
+
+    def _scene(self, images: Mapping[int, Image], name: str) -> Scene:
+        number = int(name.removeprefix("Image #")) if name.startswith("Image #") else min(images, default=0)
+        return read(self._blobs.open(images[number])).scene if number in images else Scene("white")
+
+
+def _spoilt(scene: Scene, chance: random.Random) -> Scene:
+    """One cell is not what it should be."""
+    cell = chance.choice(CELLS)
+    return scene.put({cell: chance.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
+
+
+def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
+    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before them; else by
+    their order before the text; else by their place in it."""
+    images: dict[int, Image] = {}
+    for message in messages:
+        for before, part in zip((None, *message.parts), message.parts, strict=False):
+            named = NAMED.search(before.text) if isinstance(before, Text) and isinstance(part, Image) else None
+            if named and isinstance(part, Image):
+                images[int(named.group(1))] = part
+    parts = messages[-1].parts
+    shown = [part for part in parts if isinstance(part, Image)]
+    captions = {caption(number) for number in images}
+    if images or not shown:
+        return "".join(part.text for part in parts if isinstance(part, Text) and part not in captions), images
+    numbered = dict(enumerate(shown, start=1))
+    if all(isinstance(part, Image) for part in parts[: len(shown)]):
+        return "".join(part.text for part in parts if isinstance(part, Text)), numbered
+    numbers = iter(numbered)
+    return "".join(part.text if isinstance(part, Text) else f"Image #{next(numbers)}" for part in parts), numbered
+
+
+def last_removed(messages: tuple[Message, ...]) -> Operation | None:
+    """What puts the last removed object back, from the requests so far."""
+    for message in reversed(messages[:-1]):
+        text = "".join(part.text for part in message.parts if isinstance(part, Text) and not re.fullmatch(r"Image #\d+:", part.text))
+        asked = parse(text) if message.role == "user" else None
+        if asked is not None and asked.kind == "remove":
+            return Operation("put back", asked.args)
+    return None

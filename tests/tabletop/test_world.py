@@ -1,0 +1,149 @@
+"""The tabletop: every picture is read back, every sentence is understood, every effect touches only what it says."""
+
+import io
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as Pil
+from PIL import ImageFilter
+
+from weft.tabletop.dialogues import MAKERS, Maker, make_dialogue, random_scene
+from weft.tabletop.language import QUESTIONS, WORDINGS, described, parse, scene_described
+from weft.tabletop.operations import EFFECTS, Operation, shortest_paths
+from weft.tabletop.world import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
+
+scenes = st.builds(
+    Scene, st.sampled_from(list(BACKGROUNDS)), st.lists(st.none() | st.sampled_from(THINGS), min_size=16, max_size=16).map(tuple)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(scenes)
+def test_every_scene_is_read_back_from_its_picture(scene: Scene):
+    reading = read(draw(scene))
+    assert reading.scene == scene and reading.sure and reading.confidence > 0.9 and reading.residual < 1
+
+
+def blurred(picture: Pil.Image) -> Pil.Image:
+    return picture.filter(ImageFilter.GaussianBlur(1.0))
+
+
+def noisy(picture: Pil.Image) -> Pil.Image:
+    noise = np.random.default_rng(0).normal(0, 12, (64, 64, 3))
+    return Pil.fromarray((np.asarray(picture) + noise).clip(0, 255).astype(np.uint8))
+
+
+def jpeg(picture: Pil.Image) -> Pil.Image:
+    out = io.BytesIO()
+    picture.save(out, "JPEG", quality=60)
+    return Pil.open(io.BytesIO(out.getvalue()))
+
+
+def doubled(picture: Pil.Image) -> Pil.Image:
+    return picture.resize((128, 128), Pil.Resampling.BICUBIC)
+
+
+@pytest.mark.parametrize(
+    "spoil", [blurred, noisy, jpeg, doubled, lambda p: jpeg(doubled(noisy(p)))], ids=["blur", "noise", "jpeg", "2x", "all"]
+)
+def test_reading_holds_under_what_models_and_files_do_to_pictures(spoil):
+    chance = random.Random(5)
+    for _ in range(120):
+        scene = random_scene(chance, 0, 16)
+        reading = read(spoil(draw(scene)))
+        assert reading.scene == scene and reading.sure
+
+
+def test_it_says_when_it_does_not_know():
+    assert not read(Pil.fromarray(np.random.default_rng(1).integers(0, 255, (64, 64, 3), dtype=np.uint8))).sure
+    assert not read(Pil.new("RGB", (64, 64), (90, 40, 160))).sure
+    half = draw(Scene("white").put({"b2": Thing("red", "circle")}))
+    half.paste((128, 128, 128), (0, 0, 64, 16))
+    assert set(read(half).unknown) >= {"a1", "a2", "a3", "a4"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(scenes)
+def test_a_scene_and_its_texts_say_the_same(scene: Scene):
+    assert scene_from(str(scene)) == scene and scene_described(described(scene)) == scene
+
+
+KINDS = tuple(MAKERS)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9))
+def test_every_sentence_is_parsed_back_to_what_it_asks(seed: int):
+    chance = random.Random(seed)
+    dialogue = make_dialogue("edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2)
+    for turn in dialogue.turns:
+        asked = parse(turn.text)
+        assert asked is not None and asked.kind == turn.kind, turn.text
+        assert {slot: f"Image #{number}" for slot, number in turn.images.items()} == dict(asked.images)
+        if turn.kind != "put back":  # what it puts back is for the listener to remember
+            assert dict(asked.args) == dict(turn.args)
+
+
+def test_no_two_wordings_can_be_taken_for_each_other():
+    chance = random.Random(3)
+    for _ in range(300):
+        dialogue = make_dialogue("edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2)
+        for turn in dialogue.turns:
+            from weft.tabletop.language import _patterns
+
+            assert {kind for kind, pattern in _patterns() if pattern.fullmatch(turn.text)} == {turn.kind}
+    assert all(len(wordings) >= 2 for wordings in WORDINGS.values())
+
+
+TOUCHES = {
+    "add": ["cell"], "remove": ["cell"], "replace": ["cell"], "recolour": ["cell"], "move": ["cell", "to"], "swap": ["cell", "to"],
+    "put back": ["cell"], "copy": ["to"], "background": [],
+}  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from([kind for kind in EFFECTS if kind != "draw"]))
+def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
+    chance = random.Random(seed)
+    maker = Maker("edit", [random_scene(chance), random_scene(chance)], chance)
+    maker.try_turn("remove")
+    if not maker.try_turn(kind):
+        return
+    turn = maker.turns[-1]
+    before, after = maker.scenes[turn.images["image"]], turn.scene
+    assert after is not None and after != before
+    assert (before.background != after.background) == (kind == "background")
+    changed = set(before.differs_at(after))
+    if kind in TOUCHES:
+        assert changed <= {turn.args[name] for name in TOUCHES[kind]}
+    elif kind in ("one more", "one less"):
+        assert len(changed) == 1
+    elif kind in ("pattern", "steps"):
+        assert {cell[0] for cell in changed} == {turn.args["row"]}
+    elif kind == "route":
+        assert all(before.at(cell) is None and str(after.at(cell)).endswith("dot") for cell in changed)
+    elif kind == "restore":
+        assert all(before.at(cell) is None for cell in changed)
+    else:  # everything moves, nothing is made
+        assert not set(after.things().values()) - set(before.things().values())
+
+
+def test_mirrors_and_turns_undo_themselves():
+    scene = random_scene(random.Random(1))
+    mirror = Operation("mirror", {"way": "left to right"})
+    assert mirror.apply(mirror.apply(scene)) == scene
+    left, right = Operation("rotate", {"side": "left"}), Operation("rotate", {"side": "right"})
+    assert left.apply(right.apply(scene)) == scene and right.apply(right.apply(right.apply(right.apply(scene)))) == scene
+    gravity = Operation("gravity")
+    assert gravity.apply(gravity.apply(scene)) == gravity.apply(scene)
+
+
+def test_the_shortest_way_goes_around_obstacles():
+    red = Thing("red", "circle")
+    scene = Scene("white").put({"a1": red, "a3": red, "a2": red, "b2": red})
+    assert shortest_paths(scene, "a1", "a3") == [["a1", "b1", "c1", "c2", "c3", "b3", "a3"]]
+    assert shortest_paths(scene.put(dict.fromkeys(("b1", "b3", "b4"), red)), "a1", "d4") == []
+    assert len(CELLS) == 16
