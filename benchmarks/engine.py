@@ -99,8 +99,11 @@ async def ours(url: str, folder: Path) -> dict:
     seconds = time.perf_counter() - began
     await endpoint.close()
     journal.close()
-    stored = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
-    return {"seconds": seconds, "peak_mb": peak_mb(), "stored": stored / sum(image.size for image in images)}
+    return {"seconds": seconds, "peak_mb": peak_mb(), "stored": bytes_in(home) / sum(image.size for image in images)}
+
+
+def bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 async def overlap(url: str, folder: Path) -> dict:

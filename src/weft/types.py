@@ -3,8 +3,7 @@
     data files -> Sample -> Dialogue -> (history view -> fit) -> Model -> Reply
                                                               -> Question -> Judge -> Verdict -> Table -> report
 
-An `Image` is a digest with a media type and a size, never bytes. A `Reply` has a typed outcome. A `Verdict` is a number
-a judge gave (or the rule that a model's failure is zero), or it is unscored with a reason: no error is a number.
+An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a number or unscored: no error is a number.
 """
 
 from collections.abc import Mapping
@@ -41,8 +40,7 @@ class Message(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Which turn of which sample something is for, what the benchmark's own layout calls its output file, and, for a judge,
-    which metric is asked for."""
+    """Which turn of which sample something is for, what the official layout calls its output file, and which metric is asked."""
 
     sample: str = ""
     turn: int = 0
@@ -60,16 +58,13 @@ class Want(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What a call used; `cost` in USD, None where the price is not known."""
-
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: float | None = None
+    cost: float | None = None  # in USD; None where the price is not known
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """What came back. `empty`: nothing of the kind that was due. `failed`: our side or the network, never the model's fault.
-    `keys` are the journal keys of the calls behind it."""
+    """What came back. `empty`: nothing of the kind that was due. `failed`: not the model's fault. `keys`: the calls behind it."""
 
     outcome: Outcome
     parts: tuple[Part, ...] = ()
@@ -87,8 +82,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
 
 class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.fit` reshapes the rest. `images`: interleaved with text, a list before the text, one
-    labelled strip, or none. `own_images`: its earlier pictures stand in its own messages, or move to the next user message."""
+    """What a model can take in; `weft.fit` reshapes the rest, and says how."""
 
     images: Literal["interleaved", "list", "strip", "none"] = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"
@@ -98,11 +92,8 @@ class Takes(Struct, frozen=True):
 class Model(Protocol):
     """Anything that answers messages. A judge's model is a Model too; so is a strategy made of Models."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def takes(self) -> Takes: ...
+    name: str
+    takes: Takes
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply: ...
 
@@ -168,8 +159,7 @@ Dialogue = Mapping[int, Reply]  # what has happened so far: turn number -> reply
 
 
 class Question(Struct, frozen=True):
-    """One thing to ask a judge: a request with its pictures in order, and the JSON schema of a valid answer, whose key
-    `value` holds the number and key `reason` the why. `place` and `gold` are for judges that know the truth."""
+    """One thing to ask a judge: a request, and the schema of a valid answer, whose keys `value` and `reason` are the verdict."""
 
     metric: str
     messages: tuple[Message, ...]
@@ -181,8 +171,7 @@ class Question(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """One metric of one turn: a value on the rubric's scale, or None (unscored) with the reason. `by` a judge, by a rule that
-    needs none, or zero by the model's `failure` to answer. `keys` are the journal keys of the judge calls behind it."""
+    """One metric of one turn: a value, or None (unscored), with the reason. `by` a judge, a rule, or the model's `failure`: zero."""
 
     sample: str
     turn: int
@@ -194,10 +183,8 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
 
 class Cell(Struct, frozen=True):
-    """A number of a table; `scored` of `due` items stand behind it. Equal for published numbers, where both are 0."""
-
     value: float | None
-    scored: int = 0
+    scored: int = 0  # of `due` items stand behind the value; both are 0 for published numbers
     due: int = 0
 
 

@@ -101,6 +101,8 @@ class Caller:
         run: str = "",
         round: int = 1,
     ) -> None:
+        self.name: str = endpoint.name
+        self.takes: Takes = endpoint.takes
         self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt = halt or Halt()
@@ -108,14 +110,6 @@ class Caller:
         self._flying: dict[str, asyncio.Future[Reply]] = {}
         self._reached = False
         self._failed_in_a_row = 0
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.name
-
-    @property
-    def takes(self) -> Takes:
-        return self.endpoint.takes
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         if not self.endpoint.memo:

@@ -5,6 +5,7 @@ only words; where a picture starts is the model's own choice. Greedy unless a te
 """
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-HEADS, LONGEST_TEXT = 4, 96
+HEADS, LONGEST_TEXT, RECENT = 4, 96, 24
 
 
 class Said(Struct, frozen=True):
@@ -41,6 +42,7 @@ class Tiny:
         self._width = self._t["token.weight"].shape[1]
         self._layers = 1 + max(int(name.split(".")[1]) for name in self._t if name.startswith("blocks."))
         self._context = self._t["position.weight"].shape[0]
+        self._recent: deque[tuple[list[int], _Cache]] = deque(maxlen=RECENT)
 
     # pictures
 
@@ -85,8 +87,9 @@ class Tiny:
         if len(tokens) > self._context - vocab.PLACES - 2:
             raise UserError(f"the dialogue has {len(tokens)} tokens; the tiny model holds {self._context}")
         chance = np.random.default_rng(seed)
-        cache = _Cache(self._layers)
-        logits = self._forward(np.array(tokens), np.array(places), cache)
+        cache = self._begun(tokens)
+        logits = self._forward(np.array(tokens[cache.length :]), np.array(places[cache.length :]), cache)
+        self._remember(tokens, cache)
         parts: list[str | tuple[int, ...]] = []
         said: list[int] = []
         words = len(vocab.words())
@@ -120,6 +123,18 @@ class Tiny:
             parts.append(vocab.decode(said))
         return Said(tuple(parts))
 
+    def _begun(self, tokens: list[int]) -> "_Cache":
+        """A cache of the longest beginning that a recent prompt shares: turns of one dialogue share nearly all of it."""
+        best, cache = 0, _Cache(self._layers)
+        for known, kept in list(self._recent):
+            shared = next((at for at, (a, b) in enumerate(zip(known, tokens, strict=False)) if a != b), min(len(known), len(tokens)))
+            if shared > best and shared > 8:
+                best, cache = shared, kept
+        return cache.upto(min(best, len(tokens) - 1))
+
+    def _remember(self, tokens: list[int], cache: "_Cache") -> None:
+        self._recent.append((list(tokens), cache.upto(len(tokens))))
+
     def _forward(self, tokens: "NDArray[Any]", places: "NDArray[Any]", cache: "_Cache") -> "Array":
         """New tokens through all layers, with what is cached before them; logits after the last."""
         import numpy as np
@@ -151,6 +166,14 @@ class _Cache:
     def __init__(self, layers: int) -> None:
         self.length = 0
         self._kept: list[tuple[Array, Array] | None] = [None] * layers
+
+    def upto(self, length: int) -> "_Cache":
+        """The beginning of this cache; the arrays are shared, and never changed."""
+        made = _Cache(len(self._kept))
+        made.length = length
+        if length:
+            made._kept = [None if kept is None else (kept[0][:, :length], kept[1][:, :length]) for kept in self._kept]
+        return made
 
     def grow(self, layer: int, k: "Array", v: "Array") -> "tuple[Array, Array]":
         import numpy as np

@@ -1,0 +1,107 @@
+"""What the shipped tiny model can do, measured from the shipped weights: every operation and question, latency, memory.
+
+    python benchmarks/tiny.py [--samples 200] [--talker talker|single]
+
+Each line is a request on true pictures, the whole dialogue before it in view; a picture is right if it shows exactly the true scene, an
+answer if every word is right. Latency is one reply on one core, reading its pictures included.
+"""
+
+import argparse
+import os
+import random
+import resource
+import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+from weft import history
+from weft.tabletop.dialogues import MAKERS, Maker, TableTurn, start_scene
+from weft.tabletop.language import QUESTIONS
+from weft.tabletop.operations import EDITS
+from weft.tabletop.samples import sample_of, true_replies
+from weft.tabletop.tiny import prompt, vocab
+from weft.tabletop.tiny.endpoint import SHIPPED
+from weft.tabletop.tiny.infer import Tiny
+from weft.tabletop.world import Scene, draw, read
+from weft.types import Image, View
+
+BEFORE = {  # what must have happened for a request to make sense
+    "after": ["gravity"],
+    "put back": ["remove", "recolour"],
+    "restore": ["remove", "add"],
+    "fulfils": ["add", "move"],
+    "chosen": ["add", "move"],
+    "changed": ["add", "move"],
+}
+
+
+def request(kind: str, number: int) -> Maker | None:
+    chance = random.Random(f"{kind} {number}")
+    maker = Maker("", [start_scene([kind], chance) for _ in range(2 if kind in ("copy", "same") else 1)], chance)
+    for earlier in BEFORE.get(kind, []):
+        maker.try_turn(earlier)
+    return maker if maker.try_turn(kind) else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--talker", default="talker")
+    chosen = parser.parse_args()
+    tiny = Tiny(SHIPPED, chosen.talker)
+    shares: dict[str, float] = {}
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for kind in MAKERS:
+        right = done = number = 0
+        while done < chosen.samples and number < 20 * chosen.samples:
+            number += 1
+            maker = request(kind, number)
+            if maker is None:
+                continue
+            done += 1
+            ok, seconds = reply(tiny, maker)
+            right += ok
+            times[kind not in QUESTIONS].append(seconds)
+        shares[kind] = right / done
+    print("| request | exactly right | | question | exactly right |\n| --- | ---: | --- | --- | ---: |")
+    requests, questions = ([kind for kind in MAKERS if (kind in QUESTIONS) == asked] for asked in (False, True))
+    for at, kind in enumerate(requests):
+        second = f"{questions[at]} | {shares[questions[at]]:.3f}" if at < len(questions) else " | "
+        print(f"| {kind} | {shares[kind]:.3f} | | {second} |")
+    edits = sum(shares[kind] for kind in EDITS) / len(EDITS)
+    print(f"\n{chosen.samples} of each. Single edits ({', '.join(EDITS)}): {edits:.3f}. All: {sum(shares.values()) / len(shares):.3f}.")
+    for pictures, found in times.items():
+        found.sort()
+        name = "a picture" if pictures else "an answer"
+        print(f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under {found[int(len(found) * 0.95)] * 1000:.0f} ms on one core")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
+    scenes: dict[str, Scene] = {}
+
+    def image_of(scene: Scene) -> Image:
+        scenes[str(scene)] = scene
+        return Image(str(scene), "image/png", 64, 64, 1)
+
+    sample = sample_of(maker.dialogue(), "s", image_of)
+    last = sample.turns[-1]
+    seen = history.see(sample, last, true_replies(sample, last.number), View("dialogue", "first"))
+    items = prompt.prompt(seen)
+    drawn = {item.digest: draw(scenes[item.digest]) for item in items if isinstance(item, Image)}
+    began = time.perf_counter()
+    said = tiny.reply([tiny.codes(drawn[item.digest]) if isinstance(item, Image) else item for item in items])
+    made = [part if isinstance(part, str) else tiny.picture(part) for part in said.parts]
+    return is_right(made, maker.turns[-1]), time.perf_counter() - began
+
+
+def is_right(made: list, turn: TableTurn) -> bool:
+    if not made:
+        return False
+    if turn.makes is None:
+        return isinstance(made[0], str) and vocab.encode(made[0]) == vocab.encode(turn.answer)
+    return not isinstance(made[0], str) and read(made[0]).scene == turn.scene
+
+
+if __name__ == "__main__":
+    main()
