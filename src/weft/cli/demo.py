@@ -9,7 +9,7 @@ from weft.cli import options as o
 
 def demo(
     name: Annotated[str, typer.Argument(help="exposure-bias, or memory.")],
-    samples: Annotated[int, typer.Option(min=2, help="How many dialogues.")] = 300,
+    samples: Annotated[int | None, typer.Option(min=2, help="How many dialogues. Default: 300 for exposure-bias, 150 for memory.")] = None,
     out: Annotated[o.Path, typer.Option(help="Where table and plots go.")] = o.Path("reports"),
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -40,7 +40,8 @@ def demo(
     def evaluate(model: str, data: o.Path, view: View) -> Run:
         return quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=view), console)
 
-    made = DEMOS[name](home / "demos", home, evaluate, samples)
+    show, usual = DEMOS[name]
+    made = show(home / "demos", home, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:
         table.add_column(column, justify="left" if column in ("history", "setting") else "right")

@@ -5,46 +5,47 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # Okabe and Ito
+Rows = Sequence[Mapping[str, Any]]
 
 
-def lines(rows: Sequence[Mapping[str, Any]], *, x: str, y: str, series: str, title: str, low: str = "low", high: str = "high") -> Any:
-    """Lines with points and a band between `low` and `high`."""
+def lines(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
+    """Lines with points, and a band between each row's `low` and `high`. The axis starts a little below the lowest band."""
     import altair as alt
 
     order = list(dict.fromkeys(row[series] for row in rows))
-    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=440, height=280)
-    colour = alt.Color(
-        f"{series}:N",
-        sort=order,
-        scale=alt.Scale(range=list(PALETTE)),
-        legend=alt.Legend(title=None, labelLimit=320, orient="bottom", columns=1),
-    )
+    floor = max(0.0, int(min(row["low"] for row in rows) * 20 - 1) / 20)
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=280)
     across = alt.X(f"{x}:O", axis=alt.Axis(labelAngle=0))
-    band = base.mark_errorbar(ticks=True, thickness=1.5).encode(across, alt.Y(f"{low}:Q", title=y), alt.Y2(f"{high}:Q"), colour)
-    drawn = base.mark_line(point=alt.OverlayMarkDef(size=60, filled=True)).encode(
-        across,
-        alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1]), title=y),
-        colour,
-        strokeDash=alt.StrokeDash(f"{series}:N", sort=order, legend=None),
-        shape=alt.Shape(f"{series}:N", sort=order, legend=None),
-    )
-    return _plain(alt.layer(band, drawn))
+    legend = alt.Legend(title=None, labelLimit=320, orient="bottom", columns=1, symbolSize=120, symbolStrokeWidth=2)
+    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
+    dash = alt.StrokeDash(f"{series}:N", sort=order, legend=legend)
+    shape = alt.Shape(f"{series}:N", sort=order, legend=legend)
+    up = alt.Y("low:Q", scale=alt.Scale(domain=[floor, 1], nice=False), title=f"{y} (95% interval)")
+    band = base.mark_area(opacity=0.16).encode(across, up, alt.Y2("high:Q"), alt.Color(f"{series}:N", sort=order, legend=None))
+    drawn = base.mark_line(strokeWidth=2.5).encode(across, alt.Y(f"{y}:Q"), colour, dash)
+    points = base.mark_point(size=80, filled=True, opacity=1).encode(across, alt.Y(f"{y}:Q"), colour, shape=shape)
+    return _plain(alt.layer(band, drawn, points))
 
 
-def bars(rows: Sequence[Mapping[str, Any]], *, x: str, y: str, title: str, low: str = "low", high: str = "high") -> Any:
+def bars(rows: Rows, *, x: str, y: str, title: str) -> Any:
+    """Bars with a line from each row's `low` to `high` and the value above; names break at their commas."""
     import altair as alt
 
     order = [row[x] for row in rows]
-    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=90 * len(rows), height=280)
-    across = alt.X(f"{x}:N", sort=order, axis=alt.Axis(labelAngle=0, labelLimit=160, title=None))
-    drawn = base.mark_bar(width=44).encode(
-        across,
-        alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, 1]), title=y),
-        alt.Color(f"{x}:N", sort=order, scale=alt.Scale(range=list(PALETTE)), legend=None),
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=150 * len(rows), height=280)
+    names = alt.Axis(labelAngle=0, labelLimit=200, title=None, labelExpr="split(datum.label, ', ')", labelPadding=8)
+    across = alt.X(f"{x}:N", sort=order, axis=names)
+    up = alt.Y(
+        f"{y}:Q",
+        scale=alt.Scale(domain=[0, 1.08], nice=False),
+        axis=alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1]),
+        title=f"{y} (95% interval)",
     )
-    whiskers = base.mark_errorbar(ticks=True).encode(across, alt.Y(f"{low}:Q", title=y), alt.Y2(f"{high}:Q"))
-    return _plain(alt.layer(drawn, whiskers))
+    drawn = base.mark_bar(width=56).encode(across, up, alt.Color(f"{x}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=None))
+    whiskers = base.mark_rule(strokeWidth=2).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"))
+    labels = base.mark_text(dy=-8, fontSize=12).encode(across, alt.Y("high:Q"), alt.Text(f"{y}:Q", format=".2f"))
+    return _plain(alt.layer(drawn, whiskers, labels))
 
 
 def save(chart: Any, stem: Path) -> list[Path]:
@@ -60,8 +61,5 @@ def save(chart: Any, stem: Path) -> list[Path]:
 
 
 def _plain(chart: Any) -> Any:
-    return (
-        chart.configure_view(stroke=None)
-        .configure_axis(gridColor="#ddd", labelFontSize=12, titleFontSize=12)
-        .configure_legend(labelFontSize=12)
-    )
+    shown = chart.configure_view(stroke=None).configure_axis(gridColor="#ddd", labelFontSize=12, titleFontSize=12)
+    return shown.configure_legend(labelFontSize=12).configure_title(fontSize=13)

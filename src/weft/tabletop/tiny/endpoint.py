@@ -3,7 +3,6 @@ other words is answered as well as it can be, with a note on the reply that says
 
 import functools
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +64,11 @@ class TinyEndpoint(EndpointBase):
 
 @functools.cache
 def load(weights: Path, talker: str) -> "Tiny":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two replies at once use two cores better than one reply does
+    """The model, once a process. Its products are small: a second BLAS thread in each call would only get in the way of the others."""
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
     from weft.tabletop.tiny.infer import Tiny
 
-    return Tiny(weights, talker)
+    made = Tiny(weights, talker)
+    threadpool_limits(limits=1, user_api="blas")
+    return made
