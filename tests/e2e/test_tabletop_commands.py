@@ -1,0 +1,71 @@
+"""The embedded default as a stranger uses it. Small numbers: the full ones are in docs/tabletop.md."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WEFT = Path(sys.executable).parent / "weft"
+Weft = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def weft(tmp_path: Path) -> Weft:
+    def call(*words: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=400, env=dict(os.environ))
+
+    return call
+
+
+def test_weft_run_without_arguments_does_the_main_job(weft: Weft, tmp_path: Path):
+    done = weft("run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A small model that ships with weft")
+    rows = [line for line in done.stdout.splitlines() if "tabletop/oracle" in line]
+    assert len(rows) == 5 and all(cell.strip() == "1.000" for row in rows for cell in row.split("│")[2:-1])
+    assert "tabletop/tiny" in (tmp_path / "reports" / "tabletop.md").read_text()
+    again = weft("run")
+    assert again.returncode == 0 and again.stdout == done.stdout
+
+
+def test_make_check_and_run_tabletop_data(weft: Weft):
+    made = weft("data", "make", "tabletop-weave", "--samples", 16, "--seed", 3, "--out", "tables")
+    assert made.returncode == 0 and made.stdout.strip() == "tables"
+    assert "16 of 16 records can be used" in weft("data", "check", "weave", "tables").stdout
+    for model in ("tabletop/oracle", "copy", "tabletop/tiny"):
+        assert weft("run", "weave", "--data", "tables", "--model", model, "--judge", "tabletop/exact").returncode == 0
+    full = weft("data", "make", "tabletop-weave", "--out", "tables")
+    assert full.returncode == 2 and "not empty" in full.stderr
+
+
+@pytest.mark.parametrize(("name", "column"), [("exposure-bias", "exactly right"), ("memory", "setting")])
+def test_demos_make_a_table_and_plots(weft: Weft, tmp_path: Path, name: str, column: str):
+    done = weft("demo", name, "--samples", 4)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "reports"
+    assert column in (folder / f"{name}.csv").read_text()
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / f"{name}.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--model", "copy"], "needs a benchmark"),
+        (["demo", "magic"], "there is no demo 'magic'"),
+        (["data", "make", "tabletop-chess", "--out", "x"], "there is no dataset 'tabletop-chess'"),
+        (["train", "tiny", "--out", "w", "--parts", "brain"], "there are pictures, talker and single"),
+        (["run", "weave", "--data", ".", "--model", "tabletop/huge", "--judge", "constant/1"], "there is tabletop/exact"),
+        (
+            ["run", "weave", "--data", ".", "--model", "tabletop/tiny", "--model-opt", "weights=nowhere", "--judge", "constant/1"],
+            "no weights",
+        ),
+        (["run", "weave", "--data", ".", "--model", "tabletop/oracle", "--model-opt", "error=7", "--judge", "constant/1"], "from 0 to 1"),
+    ],
+)
+def test_mistakes_are_one_clear_line(weft: Weft, words: list[str], said: str):
+    done = weft(*words)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
