@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Generator
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from weft.api import Session
 
@@ -48,25 +50,17 @@ def facts(session: Session) -> str:
 
 
 def _bars(session: Session, console: Console, done: threading.Event) -> None:
-    bar = Progress(
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    with bar:
-        turns = bar.add_task("turns", total=session.progress.turns)
-        verdicts = bar.add_task("verdicts", total=None)
-        line = bar.add_task("", total=None)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(compact=True))
+    bar = Progress(*columns, console=console, auto_refresh=False)
+    turns = bar.add_task("turns", total=session.progress.turns)
+    verdicts = bar.add_task("verdicts", total=None)
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not done.wait(0.25):
             progress = session.progress
+            due = progress.verdicts_due * progress.turns / max(progress.turns_done, 1)  # those of turns to come are foreseen
             bar.update(turns, completed=progress.turns_done)
-            bar.update(verdicts, completed=progress.verdicts_done, total=max(progress.verdicts_due, 1))
-            bar.columns[0].text_format = "{task.description:<9}"  # pyright: ignore[reportAttributeAccessIssue]
-            bar.update(line, description=facts(session))
+            bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
+            live.update(Group(bar, Text(facts(session), style="dim")))
 
 
 def _lines(session: Session, console: Console, done: threading.Event) -> None:
