@@ -25,7 +25,7 @@ from weft.engine.limits import Limiter
 from weft.engine.prices import Budget, price_of
 from weft.engine.run import Plan, Progress, Runner, narrowed
 from weft.errors import BudgetReached, UserError, WeftError
-from weft.judges.vlm import VlmJudge
+from weft.judges.vlm import VlmJudge, plain
 from weft.models.baselines import Truth
 from weft.models.endpoint import Endpoint
 from weft.models.registry import resolve
@@ -180,7 +180,16 @@ class Session:
         self.model = self._caller(plan.model, "model", self.model_price, job.concurrency)
         self.judge = self._caller(plan.judge, "judge", self.judge_price, job.judge_concurrency or job.concurrency)
         width = max(16, 2 * self.model.limiter.maximum)
-        self._runner = Runner(plan, self.run_id, self.model, VlmJudge(self.judge, blobs), blobs, journal, self.halt, width)
+        self._runner = Runner(
+            plan,
+            self.run_id,
+            self.model,
+            VlmJudge(self.judge, blobs, getattr(plan.benchmark, "read", plain)),
+            blobs,
+            journal,
+            self.halt,
+            width,
+        )
 
     @property
     def progress(self) -> Progress:
@@ -248,6 +257,7 @@ class Session:
             price=price,
             patience=self.job.patience,
             halt=self.halt,
+            blobs=self.blobs,
             run=self.run_id,
         )
 

@@ -4,7 +4,7 @@ import re
 
 from weft.types import Image, Reply, Sample, Text, Turn
 
-MENTION = re.compile(r"Image #(\d+)")
+MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")
 
 
 def mentions(text: str) -> list[int]:

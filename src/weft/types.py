@@ -180,6 +180,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     by: Literal["judge", "rule", "failure"] = "judge"
     keys: tuple[str, ...] = ()
+    detail: Any = None  # what another arithmetic needs to come to its own number
 
 
 class Cell(Struct, frozen=True):

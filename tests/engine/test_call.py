@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from server import drawn
 from weft.engine.call import Caller, EndpointDown, Patience
 from weft.engine.limits import Limiter
 from weft.engine.prices import Budget, Price
 from weft.errors import BudgetReached
 from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Retry, Sent
+from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Message, Reply, Takes, Text, Usage, Want
 
@@ -130,18 +132,75 @@ def test_an_empty_body_is_tried_a_few_times_before_it_counts(journal: Journal):
     assert ask(caller(endpoint, journal), Want("text", draw=1)).outcome == "empty" and endpoint.calls == 3
 
 
-def test_the_budget_stops_before_it_is_passed_even_with_calls_in_flight_together(journal: Journal):
-    endpoint = Scripted(delay=0.02)
-    price = Price(1000.0, 1000.0)  # a call is planned at about 0.40 and costs 0.015
-    budget = Budget(1.0)
-    made = caller(endpoint, journal, budget=budget, price=price)
+def budgeted(journal: Journal, endpoint: Scripted, limit: float, most: int) -> tuple[list[Any], Budget]:
+    endpoint.identity = {"model": "scripted", "parameters": {"max_tokens": most}}
+    budget = Budget(limit)
+    made = caller(endpoint, journal, budget=budget, price=Price(1000.0, 1000.0))
 
     async def many() -> list[Any]:
         return await asyncio.gather(*(made.reply(ASK, Want("text", draw=n)) for n in range(10)), return_exceptions=True)
 
-    results = asyncio.run(many())
-    assert sum(isinstance(one, BudgetReached) for one in results) == 8 and endpoint.calls == 2
-    assert budget.spent == pytest.approx(0.03) and budget.reserved == pytest.approx(0)
+    return asyncio.run(many()), budget
+
+
+def test_the_budget_stops_before_it_is_passed_even_with_calls_in_flight_together(journal: Journal):
+    """Calls cost what they may at the most: 400 tokens at $1 a thousand, and all come at once."""
+    costly = [Sent((Text("ok"),), "answered", usage=Usage(10, 400))] * 10
+    results, budget = budgeted(journal, Scripted(*costly, delay=0.01), limit=1.0, most=400)
+    assert sum(isinstance(one, Reply) for one in results) == 2 and sum(isinstance(one, BudgetReached) for one in results) == 8
+    assert budget.spent == pytest.approx(0.82) and budget.reserved == 0
+
+
+def test_calls_that_come_back_cheaper_than_they_might_leave_room_for_others(journal: Journal):
+    results, budget = budgeted(journal, Scripted(delay=0.01), limit=0.5, most=400)  # each may cost 0.40 and costs 0.015
+    assert sum(isinstance(one, Reply) for one in results) == 7 and budget.spent == pytest.approx(0.105)
+
+
+def test_a_reply_that_does_not_say_what_it_used_is_not_free(journal: Journal):
+    silent = [Sent((Text("ok"),), "answered")] * 10
+    _, budget = budgeted(journal, Scripted(*silent), limit=100.0, most=400)
+    assert budget.spent > 3.9
+
+
+def test_tries_that_came_back_empty_are_paid_for_too(journal: Journal):
+    empty = Sent((), "empty", "an empty reply", usage=Usage(10, 5), again=True)
+    endpoint = Scripted(empty, empty)
+    made = caller(endpoint, journal, price=Price(1000.0, 1000.0))
+    assert ask(made).usage.tokens_out == 15
+
+
+def test_an_endpoint_that_asks_for_an_hour_ends_the_run_instead_of_holding_it(journal: Journal):
+    endpoint = Scripted(CallError("429: come back later", Retry("rate_limit", 3600.0)))
+    with pytest.raises(EndpointDown, match="it asks to wait 3600 s"):
+        ask(caller(endpoint, journal))
+
+
+def test_an_answer_that_has_come_is_kept_even_if_nobody_waits_for_it_any_more(journal: Journal):
+    async def go() -> None:
+        made = caller(Scripted(), journal)
+        for n in range(50):
+            task = asyncio.create_task(made.reply(ASK, Want("text", draw=n)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0.0005)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(go())
+    journal.begin("r", {}, [])
+    journal.end("r", "finished")  # the writer is alive
+    assert journal.runs()[0].state == "finished"
+
+
+def test_an_answer_whose_picture_is_gone_is_asked_for_again(journal: Journal, blobs: Blobs):
+    image = blobs.put(drawn("a"))
+    endpoint = Scripted(*[Sent((image,), "answered")] * 3)
+    made = caller(endpoint, journal, blobs=blobs)
+    ask(made, Want("image"))
+    ask(made, Want("image"))
+    assert endpoint.calls == 1
+    blobs.path(image.digest).write_bytes(b"")
+    ask(made, Want("image"))
+    assert endpoint.calls == 2
 
 
 def test_an_endpoint_that_answers_nothing_any_more_ends_the_run(journal: Journal):

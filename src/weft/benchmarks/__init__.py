@@ -9,6 +9,7 @@ The interface, and all there is to adding one:
         def see(self, sample, turn, dialogue, view): ...          # what the model is shown: messages
         def needs(self, sample, turn, view): ...                  # earlier turns that it depends on
         def questions(self, sample, turn, dialogue, view, rubrics): ...  # what to ask the judge, or verdicts that need no judge
+        def read(self, question, found): ...                      # a judge's reply -> (value, reason, detail); has a default
         def rubrics(self, prompts): ...                           # our prompts, or the official ones from a checkout
         def tables(self, runs): ...                               # verdicts, aggregated as the paper does it
 

@@ -18,9 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from weft.engine.limits import Limiter
-from weft.engine.prices import Budget, Price, estimate
+from weft.engine.prices import Budget, Price, added, estimate, most_of
 from weft.errors import WeftError
 from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, outcome_of
+from weft.store.blobs import Blobs
 from weft.store.journal import CallRecord, Journal
 from weft.types import Message, Reply, Takes, Usage, Want
 
@@ -98,6 +99,7 @@ class Caller:
         price: Price | None = None,
         patience: Patience = Patience(),
         halt: Halt | None = None,
+        blobs: Blobs | None = None,
         run: str = "",
         round: int = 1,
     ) -> None:
@@ -106,6 +108,7 @@ class Caller:
         self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt = halt or Halt()
+        self._blobs = blobs
         self.run, self.round = run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
         self._reached = False
@@ -117,10 +120,10 @@ class Caller:
                 self._halt.check()
                 return self._local(await self._send_local(messages, want))
         request, key = request_key(self.endpoint.identity, messages, want)
-        found = self._journal.find(key, self.run, self.round)
-        if found is not None:
+        known = self._known(key)
+        if known is not None:
             self.tally.remembered += 1
-            return found[1]
+            return known
         if key in self._flying:
             return await asyncio.shield(self._flying[key])
         flying: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -138,8 +141,14 @@ class Caller:
 
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
-        found = self._journal.find(request_key(self.endpoint.identity, messages, want)[1], self.run, self.round)
-        return found[1] if found else None
+        return self._known(request_key(self.endpoint.identity, messages, want)[1])
+
+    def _known(self, key: str) -> Reply | None:
+        """An answer whose pictures are gone from the store is no answer."""
+        found = self._journal.find(key, self.run, self.round)
+        if found is None or (self._blobs is not None and not all(self._blobs.has(image) for image in found[1].images)):
+            return None
+        return found[1]
 
     def void(self, keys: tuple[str, ...], reason: str) -> None:
         """These answers led to nothing usable: ask again next time."""
@@ -166,7 +175,8 @@ class Caller:
             raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
         try:
             sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
-        except msgspec.ValidationError as error:
+            msgspec.json.encode(sent)
+        except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
             raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
         if sent.outcome == "answered":
             outcome, reason = outcome_of(sent.parts, want.kind)
@@ -178,19 +188,21 @@ class Caller:
         return Reply(sent.outcome, sent.parts, sent.reason, sent.usage)
 
     async def _call(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
-        planned = self._price.of(estimate(messages, want)) if self._price else 0.0
-        self._budget.reserve(planned)
+        expected = estimate(messages, want)
+        planned = self._price.of(most_of(expected, self.endpoint.identity)) if self._price else 0.0
+        await self._budget.reserve(planned)
         began, spent, tries = time.time(), None, 0
         try:
             sent, tries = await self._try(messages, want)
             usage = sent.usage
             if usage.cost is None and self._price is not None and sent.outcome != "failed":
-                usage = msgspec.structs.replace(usage, cost=self._price.of(usage))
+                told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
+                usage = msgspec.structs.replace(usage, cost=self._price.of(usage if told else expected))
             spent = usage.cost if sent.outcome != "failed" else 0.0
         finally:
             self._budget.settle(planned, spent if tries else 0.0)
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
-        await asyncio.wrap_future(
+        recorded = asyncio.wrap_future(
             self._journal.record(
                 CallRecord(
                     key=key,
@@ -213,6 +225,7 @@ class Caller:
                 )
             )
         )
+        await asyncio.shield(recorded)  # an answer that has come is kept, whatever happens to whoever asked for it
         self.tally.add(sent.outcome, usage)
         self._watch(sent)
         return reply
@@ -220,6 +233,7 @@ class Caller:
     async def _try(self, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int]:
         """Tries until an answer, a final error, or the end of patience."""
         tried, pushed, empty = 0, 0, 0
+        used: Usage | None = None
         while True:
             try:
                 async with self.limiter.slot() as began:
@@ -228,13 +242,16 @@ class Caller:
                         sent = await self._send(messages, want)
                     except CallError as error:
                         if error.retry.kind == "rate_limit":
+                            if (error.retry.delay or 0) > self._patience.longest_wait:
+                                raise EndpointDown(f"{error}; it asks to wait {error.retry.delay:.0f} s", user=False) from None
                             self.limiter.pushed_back(began, error.retry.delay)
                         raise
                 self.limiter.succeeded()
                 self._reached = True
                 empty += 1
+                used = sent.usage if used is None else added(used, sent.usage)
                 if not sent.again or empty >= self._patience.empty_tries:
-                    return sent, tried + pushed + empty
+                    return msgspec.structs.replace(sent, usage=used), tried + pushed + empty
                 self.tally.retries["empty"] += 1
                 await asyncio.sleep(self._patience.wait(Retry("transient"), empty))
             except CallError as error:
@@ -245,7 +262,7 @@ class Caller:
                     return Sent((), "failed", str(error)), tried + pushed + empty + 1
                 if retry.kind == "rate_limit":
                     pushed += 1
-                    over = pushed >= self._patience.rate_limit_tries or (retry.delay or 0) > self._patience.longest_wait
+                    over = pushed >= self._patience.rate_limit_tries
                 else:
                     tried += 1
                     over = tried >= self._patience.tries

@@ -69,8 +69,7 @@ class Limiter:
     async def _hold(self) -> None:
         """Wait out a Retry-After. The slot is ours already; if we are cancelled here it must go back."""
         try:
-            hold = self._held_until - time.monotonic()
-            if hold > 0:
+            while (hold := self._held_until - time.monotonic()) > 0:  # noqa: ASYNC110 (it is a time that is waited for, and it may move)
                 await asyncio.sleep(hold)
         except asyncio.CancelledError:
             self.active -= 1

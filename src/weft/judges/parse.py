@@ -10,6 +10,7 @@ import msgspec
 from weft.errors import WeftError
 
 THINKING = re.compile(r"<(think|thinking|reasoning|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+UNCLOSED = re.compile(r"<(?:think|thinking|reasoning|thought)>.*$", re.DOTALL | re.IGNORECASE)  # cut off while thinking: no verdict yet
 UNOPENED = re.compile(r"^.*</(?:think|thinking|reasoning|thought)>", re.DOTALL | re.IGNORECASE)
 
 KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "description"}
@@ -23,7 +24,7 @@ class Unusable(WeftError):
 
 def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The last object in the reply that fits the schema (a judge that corrects itself means its last word)."""
-    said = UNOPENED.sub("", THINKING.sub("", text)).strip()
+    said = UNCLOSED.sub("", UNOPENED.sub("", THINKING.sub("", text))).strip()
     if not said:
         raise Unusable("the reply is empty")
     problem = "there is no JSON object in the reply"
@@ -125,9 +126,9 @@ def _number(value: Any, where: str) -> float:
         raise Unusable(f"{where} must be a number")
     if isinstance(value, str):
         try:
-            value = float(value.strip())
+            value = float(value.strip()[:40])
         except ValueError:
             raise Unusable(f"{where} is {value!r}; it must be a number") from None
-    if not isinstance(value, (int, float)) or value != value or abs(value) == float("inf"):
-        raise Unusable(f"{where} must be a number")
+    if not isinstance(value, (int, float)) or value != value or abs(value) > 1e9:
+        raise Unusable(f"{where} must be a number of a sensible size")
     return value

@@ -3,7 +3,8 @@ second one does not fit either, or the judge refuses or cannot be reached, the v
 behind it are void, so that the next command asks again. No path leads from an error to a number."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from weft.errors import WeftError
 from weft.fit import fit, reshapes_pixels
@@ -20,9 +21,19 @@ class Remembering(Model, Protocol):
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
+Reader = Callable[[Question, dict[str, Any]], tuple[float, str, Any]]
+
+
+def plain(question: Question, found: dict[str, Any]) -> tuple[float, str, Any]:
+    """Value, reason and detail of a verdict, where the reply holds the first two under the question's keys."""
+    return float(found[question.value]), str(found.get(question.reason, "")), None
+
+
 class VlmJudge:
-    def __init__(self, model: Remembering, blobs: Blobs) -> None:
-        self._model, self._blobs = model, blobs
+    """`reader` makes a number of a reply that fits its schema; it may raise `Unusable` too, for what a schema cannot say."""
+
+    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader = plain) -> None:
+        self._model, self._blobs, self._read = model, blobs, reader
         self.name = model.name
 
     async def judge(self, question: Question) -> Verdict:
@@ -36,8 +47,7 @@ class VlmJudge:
                     question, f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}", keys
                 )
             try:
-                found = read(reply.text, question.schema)
-                value = float(found[question.value])
+                value, reason, detail = self._read(question, read(reply.text, question.schema))
             except (KeyError, TypeError, ValueError) as error:
                 raise WeftError(f"the question {question.metric!r} is wrong in itself: {type(error).__name__}: {error}") from error
             except Unusable as error:
@@ -49,8 +59,9 @@ class VlmJudge:
                 question.place.turn,
                 question.metric,
                 value,
-                str(found.get(question.reason, "")),
+                reason,
                 keys=keys,
+                detail=detail,
             )
         return self._unscored(question, f"the judge's reply could not be used, twice: {problem}", keys)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 MAX_REPLY = 256 * 1024 * 1024
+SHORTEST_KEY = 12
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -70,7 +71,8 @@ class OpenAIChat:
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         while True:
-            status, headers, data = await self._post(Body(self._payload(messages, want), self._blobs))
+            payload = self._payload(messages, want)
+            status, headers, data = await self._post(Body(payload, self._blobs))
             if 300 <= status < 400:
                 raise CallError(
                     f"{self.address} answered {status}: it redirects to {headers.get('location', '?')}; give that address", FATAL
@@ -82,11 +84,11 @@ class OpenAIChat:
             if status < 400:
                 code = "".join(char for char in codes.split(" ")[0] if char.isdigit())
                 status = int(code) if len(code) == 3 else 502
-            said = said or data[:300].decode("utf-8", "replace")
-            if is_refusal(status, codes):
-                return Sent((), "refused", said, _text(data), self._model)
-            if not self._drop_unsupported(status, said):
-                raise CallError(self._explain(status, said), decide(status, codes, headers))
+            said = self._scrub(said or data[:300].decode("utf-8", "replace"))
+            if is_refusal(codes):
+                return Sent((), "refused", said, self._scrub(_text(data)), self._model)
+            if not self._drop_unsupported(status, said, payload):
+                raise CallError(self._explain(status, said), decide(status, codes, headers, body))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -128,12 +130,8 @@ class OpenAIChat:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             async with self._open().post(self._url, data=aiter(body), headers=headers, allow_redirects=False) as response:
-                data = bytearray()
-                async for piece in response.content.iter_any():
-                    data += piece
-                    if len(data) > MAX_REPLY:
-                        raise CallError(f"{self.address} sent more than {MAX_REPLY >> 20} MiB", NO)
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, self._without_key(bytes(data))
+                data = await self._all_of(response)
+                return response.status, {name.lower(): value for name, value in response.headers.items()}, data
         except aiohttp.ClientConnectorError as error:
             raise CallError(f"cannot reach {self.address}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
         except aiohttp.InvalidURL:
@@ -144,6 +142,14 @@ class OpenAIChat:
             raise CallError(f"{self.address} did not answer within {self._timeout:g} s", TRANSIENT) from None
         except PictureError as error:
             raise CallError(f"a picture {error}", NO) from None
+
+    async def _all_of(self, response: "aiohttp.ClientResponse") -> bytes:
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            if len(data) > MAX_REPLY:
+                raise CallError(f"{self.address} sent more than {MAX_REPLY >> 20} MiB", NO)
+        return bytes(data)
 
     def _open(self) -> "aiohttp.ClientSession":
         import aiohttp
@@ -175,11 +181,12 @@ class OpenAIChat:
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         if got.links:
             got = await self._follow(got)
-        raw = msgspec.json.encode(body).decode()
+        got = msgspec.structs.replace(got, parts=tuple(Text(self._scrub(p.text)) if isinstance(p, Text) else p for p in got.parts))
+        raw = self._scrub(msgspec.json.encode(body).decode())
         usage = _usage(body)
         served = str(fields(body).get("model") or self._model)
         if got.refusal:
-            return Sent(got.parts, "refused", got.refusal, raw, served, usage)
+            return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
         outcome, reason = outcome_of(got.parts, want.kind)
         if outcome == "empty" and got.broken:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
@@ -197,18 +204,20 @@ class OpenAIChat:
                 raise CallError(f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true", NO)
             try:
                 async with self._open().get(link, allow_redirects=False) as response:
-                    data = await response.content.read(MAX_REPLY)
+                    if response.status != 200:
+                        raise CallError(f"the picture's link answered {response.status}", TRANSIENT)
+                    data = await self._all_of(response)
                 parts.insert(position, self._blobs.put(data))
-            except aiohttp.ClientError as error:
-                raise CallError(f"the picture's link cannot be fetched: {error}", TRANSIENT) from None
+            except (TimeoutError, aiohttp.ClientError) as error:
+                raise CallError(f"the picture's link cannot be fetched: {error or type(error).__name__}", TRANSIENT) from None
             except PictureError as error:
                 return msgspec.structs.replace(got, broken=str(error), links=())
         return msgspec.structs.replace(got, parts=tuple(parts), links=())
 
     # errors
 
-    def _drop_unsupported(self, status: int, said: str) -> bool:
-        """A server that does not know a field says so with 400 or 422: leave the field out from now on. True if one was dropped."""
+    def _drop_unsupported(self, status: int, said: str, payload: dict[str, Any]) -> bool:
+        """A server that does not know a field says so with 400 or 422: leave the field out from now on. True if this request had it."""
         if status not in (400, 422, 501):
             return False
         lowered = said.lower()
@@ -217,7 +226,7 @@ class OpenAIChat:
             ("modalities", ("modalities",)),
             ("max_tokens", ("max_completion_tokens",)),
         ):
-            if field not in self._unsupported and any(word in lowered for word in words):
+            if field in payload and any(word in lowered for word in words):
                 self._unsupported.add(field)
                 return True
         return False
@@ -230,9 +239,9 @@ class OpenAIChat:
             return f"{self.address} answered {status}: {hint}: {said}"
         return f"{self.address} answered {status}: {said}"
 
-    def _without_key(self, data: bytes) -> bytes:
-        """A server may echo the key anywhere; it is cut out before anything else reads the reply."""
-        return data.replace(self._key.encode(), b"[key]") if self._key else data
+    def _scrub(self, text: str) -> str:
+        """A server may echo the key anywhere. What is too short to be a real key (`none`, `EMPTY`) is left alone: it is a word."""
+        return text.replace(self._key, "[key]") if len(self._key) >= SHORTEST_KEY else text
 
 
 def _image_part(image: Image) -> dict[str, Any]:
@@ -243,10 +252,15 @@ def _usage(body: Any) -> Usage:
     numbers = fields(fields(body).get("usage"))
     cost = numbers.get("cost")
     return Usage(
-        tokens_in=int(numbers.get("prompt_tokens") or numbers.get("input_tokens") or 0),
-        tokens_out=int(numbers.get("completion_tokens") or numbers.get("output_tokens") or 0),
-        cost=float(cost) if isinstance(cost, (int, float)) else None,
+        tokens_in=_count(numbers.get("prompt_tokens") or numbers.get("input_tokens")),
+        tokens_out=_count(numbers.get("completion_tokens") or numbers.get("output_tokens")),
+        cost=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
     )
+
+
+def _count(value: Any) -> int:
+    """A number of tokens, as far as it can be one."""
+    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
 
 
 def _text(data: bytes) -> str:
@@ -260,7 +274,10 @@ def key_variable(url: str, chosen: str = "") -> str:
 
 def from_spec(spec: Spec, blobs: Blobs) -> OpenAIChat:
     url = spec.url or DEFAULT_URL
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UserError(f"{spec.text}: {url!r} is not an http(s) address") from None
     if not spec.model:
         raise UserError(f"{spec.text}: name the model, as in openai-chat/NAME@URL")
     if parts.username or parts.password or parts.query:

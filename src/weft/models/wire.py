@@ -4,6 +4,7 @@ length is known beforehand, and each picture is encoded in pieces while it is se
 
 import binascii
 import email.utils
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, cast
@@ -88,6 +89,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def _told_delay(body: Any) -> float | None:
+    """Google's way to say how long to wait: RetryInfo among the error's details."""
+    details: Any = fields(fields(body).get("error")).get("details")
+    for detail in cast(list[Any], details) if isinstance(details, list) else []:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(fields(detail).get("retryDelay", "")))
+        if match:
+            return float(match.group(1))
+    return None
+
+
 def error_facts(body: Any) -> tuple[str, str]:
     """(message, codes) of an error body in any of the shapes servers use; both '' when there is no error in it."""
     said = fields(body)
@@ -104,18 +115,17 @@ def error_facts(body: Any) -> tuple[str, str]:
     return str(facts.get("message") or facts), " ".join(str(code) for code in codes if code is not None).lower()
 
 
-def is_refusal(status: int, codes: str) -> bool:
-    return status in (400, 403) and any(word in codes.replace("-", "_") for word in REFUSALS)
+def is_refusal(codes: str) -> bool:
+    """Whether the error's own codes say that the content was turned away, whatever the status."""
+    return any(word in codes.replace("-", "_") for word in REFUSALS)
 
 
-def decide(status: int, codes: str, headers: Mapping[str, str]) -> Retry:
-    """What an error status means for the next try."""
-    if status == 402 or (status == 429 and any(word in codes for word in QUOTA)):
-        return FATAL
-    if status in (401, 403, 404):
+def decide(status: int, codes: str, headers: Mapping[str, str], body: Any = None) -> Retry:
+    """What an error means for the next try."""
+    if status in (401, 402, 403, 404) or any(word in codes for word in QUOTA):
         return FATAL
     if status in (429, 503, 529):
-        return Retry("rate_limit", retry_after(headers))
+        return Retry("rate_limit", retry_after(headers) or _told_delay(body))
     if status in (408, 409, 425) or status >= 500:
         return TRANSIENT
     return NO

@@ -32,13 +32,17 @@ class Blobs:
         media_type, width, height = measure(data)
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not path.exists():
+        if not path.exists() or path.stat().st_size != len(data):  # a power cut may have left it short
             decode(data)
             self._write(path, data, durable)
         return Image(digest, media_type, width, height, len(data))
 
     def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
         return self.put(encode_png(picture), durable=durable)
+
+    def has(self, image: Image) -> bool:
+        path = self.path(image.digest)
+        return path.exists() and path.stat().st_size == image.size
 
     def read(self, image: Image) -> bytes:
         try:

@@ -5,12 +5,13 @@ writes, and commits whatever has gathered in one transaction; readers may open t
 changed or deleted. A call that led to nothing usable is marked void, and is asked anew by the next round of any run.
 """
 
+import contextlib
 import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ class Journal:
         self._reader = self._connect(readonly)
         self._readonly = readonly
         self._queue: queue.SimpleQueue[tuple[str, Sequence[Any], Future[int]] | None] = queue.SimpleQueue()
+        self._failure: WeftError | None = None
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         if not readonly:
             self._thread.start()
@@ -146,14 +148,26 @@ class Journal:
             try:
                 results = [db.execute(sql, values).lastrowid or 0 for sql, values, _ in batch]
                 db.commit()
-            except sqlite3.Error as error:
+            except Exception:  # one bad row must not take the others with it
                 db.rollback()
-                for _, _, done in batch:
-                    done.set_exception(WeftError(f"the journal {self.path} cannot be written: {error}"))
+                for one in batch:
+                    self._write_one(db, *one)
             else:
                 for (_, _, done), result in zip(batch, results, strict=True):
-                    done.set_result(result)
+                    _tell(done, result)
         db.close()
+
+    def _write_one(self, db: sqlite3.Connection, sql: str, values: Sequence[Any], done: Future[int]) -> None:
+        try:
+            result = db.execute(sql, values).lastrowid or 0
+            db.commit()
+        except Exception as error:
+            db.rollback()
+            self._failure = WeftError(f"the journal {self.path} cannot be written: {error}")
+            if not done.cancelled():
+                done.set_exception(self._failure)
+        else:
+            _tell(done, result)
 
     def _put(self, sql: str, values: Sequence[Any]) -> Future[int]:
         done: Future[int] = Future()
@@ -210,7 +224,13 @@ class Journal:
         return round
 
     def end(self, run: str, state: str) -> None:
+        """Raises if anything handed in since the start could not be written: a run that lost a row is not finished."""
+        self._put("SELECT 1", ()).result()
+        failure, self._failure = self._failure, None
+        state = "stopped" if failure else state
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
+        if failure:
+            raise failure
 
     def run(self, run: str) -> RunRecord | None:
         found = [record for record in self.runs() if record.id == run]
@@ -265,6 +285,12 @@ class Journal:
             (run,),
         ).fetchall()
         return [Totals(*row) for row in rows]
+
+
+def _tell(done: Future[int], result: int) -> None:
+    """The row is on disk; whoever waited may have been cancelled meanwhile."""
+    with contextlib.suppress(InvalidStateError):
+        done.set_result(result)
 
 
 def _json(value: Any) -> str:
