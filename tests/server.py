@@ -118,6 +118,7 @@ class Provider:
     latency: float = 0.0
     keep: bool = True
     light: bool = False
+    files: dict[str, bytes] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     times: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
@@ -130,6 +131,7 @@ class Provider:
         app = web.Application(client_max_size=512 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._handle)
         app.router.add_get("/count", self._count)
+        app.router.add_get("/{name}", self._file)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
@@ -140,6 +142,11 @@ class Provider:
     async def stop(self) -> None:
         if self._runner:
             await self._runner.cleanup()
+
+    async def _file(self, request: web.Request) -> web.Response:
+        if request.path not in self.files:
+            raise web.HTTPNotFound
+        return web.Response(body=self.files[request.path])
 
     async def _count(self, request: web.Request) -> web.Response:
         return web.json_response({"count": self.count, "times": self.times})

@@ -1,6 +1,7 @@
 import pytest
 from PIL import Image as Pil
 
+from weft.errors import PictureError
 from weft.fit import fit, strip
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text
@@ -34,6 +35,11 @@ def test_labels_are_drawn_near_the_corner_white_on_dark_and_black_on_light():
 def test_the_label_is_the_number_the_text_uses():
     pair = [picture(240, 240), picture(240, 240)]
     assert strip(pair, [1, 2]).tobytes() != strip(pair, [3, 7]).tobytes()
+
+
+def test_a_strip_that_would_be_enormous_is_refused():
+    with pytest.raises(PictureError, match="strip of 2 would be"):
+        strip([picture(4000, 1), picture(1, 4000)], [1, 2])
 
 
 def test_transparent_pictures_lie_on_white():

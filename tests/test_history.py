@@ -128,9 +128,10 @@ def test_nothing_is_put_in_the_mouth_of_a_model_that_refused(samples: dict[str, 
     assert shown(samples["7"], 2, View("partial"), refused) == [("user", ["<1>+1", "Use Image #2 but restore the door of Image #1."])]
     messages = shown(samples["7"], 2, View("dialogue", "first"), refused)
     assert messages == [
+        ("user", ["Paint the door of Image #1", "<1>+1", " green."]),
         ("user", ["How many windows does Image #2 have?"]),
         ("assistant", ["said 1"]),
-        ("user", ["Use Image #2 but restore the door of Image #1", "<1>+1", "."]),
+        ("user", ["Use Image #2 but restore the door of Image #1."]),
     ]
 
 

@@ -157,6 +157,10 @@ def chosen_view(benchmark: Any, given: Mapping[str, Any]) -> View:
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
         raise UserError(f"{name}: there is no {merged.get(name)!r}; `weft run --help` lists the choices") from None
+    if view.official and view.past == "truth" and view.turns != "text":
+        raise UserError(
+            "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
+        )
     if view.official and view.history == "dialogue":
         raise UserError("history dialogue is weft's own; with official choose none, partial or full")
     return view

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
+from weft.models.wire import fields
 
 FILE = "weft.toml"
 SECTIONS = ("models", "prices")
@@ -31,10 +32,12 @@ def read(folder: Path | None = None) -> dict[str, Any]:
         if name not in SECTIONS or not isinstance(section, dict):
             raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(f'[{one}.NAME]' for one in SECTIONS)}")
     for name, model in found.get("models", {}).items():
-        secret = [key for key in model if key in ("key", "api_key", "token")]
+        if not fields(model):
+            raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
+        secret = [key for key in fields(model) if key in ("key", "api_key", "token")]
         if secret:
             raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
     for name, price in found.get("prices", {}).items():
-        if not isinstance(price, dict) or not {"in", "out"} <= price.keys():
+        if not all(isinstance(fields(price).get(side), (int, float)) for side in ("in", "out")):
             raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens')
     return found

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from weft.errors import PictureError
 from weft.numbering import caption
 from weft.store.blobs import Blobs
+from weft.store.pictures import MAX_PIXELS
 from weft.types import Image, Message, Part, Takes, Text
 
 if TYPE_CHECKING:
@@ -116,6 +118,9 @@ def strip(pictures: Sequence["Pil.Image"], labels: Sequence[int]) -> "Pil.Image"
     from PIL import ImageDraw, ImageFont
 
     height = max(_upright(picture).height for picture in pictures)
+    long = sum(_upright(picture).width * height / _upright(picture).height for picture in pictures)
+    if long * height > MAX_PIXELS:
+        raise PictureError(f"strip of {len(pictures)} would be {long:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
     scaled: list[Pil.Image] = []
     for picture in pictures:
         upright = _upright(picture)

@@ -114,7 +114,7 @@ def _front(sample: Sample, numbers: list[int], turn: Turn, dialogue: Dialogue, v
 def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, view: View, *, place_outputs: bool) -> tuple[Message, ...]:
     """The dialogue as messages. With `place_outputs` the assistant's pictures stand in its own messages and inputs at the message that
     brings them in; without, its messages only name them, and pictures stand at the very front or at their first mention."""
-    exchanges = [(other, said) for other in sample.turns[: turn.number] if (said := _said(other, dialogue, view))]
+    exchanges = [(other, _said(other, dialogue, view)) for other in sample.turns[: turn.number]]
     brought = set(_so_far(sample, turn))
     if place_outputs:
         brought -= {other.makes for other in sample.turns if other.makes is not None}
@@ -130,9 +130,9 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, view: View, *, place_
     messages: list[Message] = []
     for other, said in exchanges:
         messages.append(Message("user", with_pictures(other.asked)))
-        if place_outputs:
+        if said and place_outputs:
             messages.append(Message("assistant", said))
-        else:
+        elif said:
             messages.append(Message("assistant", with_pictures(_named(other, said))))
     messages.append(Message("user", with_pictures(turn.asked)))
     if view.placement == "front" and not place_outputs:
@@ -142,7 +142,8 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, view: View, *, place_
 
 
 def _said(turn: Turn, dialogue: Dialogue, view: View) -> tuple[Part, ...]:
-    """What stands in the history for an earlier turn. Nothing is put in the model's mouth: what it did not say is left out."""
+    """What stands in the history for an earlier reply. Nothing is put in the model's mouth: where it said nothing, nothing stands; the
+    request before it stays."""
     if view.past == "truth" or not asked(turn, view):
         parts = turn.truth
     else:

@@ -83,6 +83,10 @@ def record(**fields: Any) -> Callable[[Records], None]:
         (chat(5, content="Image #2"), "chats[5].content", "is already made by turn 0"),
         (chat(2, content=None), "chats[2].content", "must be a string"),
         (record(idx=9), "", ""),
+        (record(domain=[]), "domain", "none of the 16 domains"),
+        (record(images=["imgs/a\0b.png", "imgs/toy_2.png", "imgs/toy_3.png"]), "", "cannot be read"),
+        (chat(1, key_point={"GT #" + "9" * 5000: "As in <image>."}), "chats[1].key_point", "must be 'GT #k'"),
+        (chat(1, content="Image #" + "9" * 5000), "chats[1].content", "must name the picture to make"),
     ],
 )
 def test_a_bad_record_is_named_and_left_out_and_the_others_stay(
@@ -98,7 +102,7 @@ def test_a_bad_record_is_named_and_left_out_and_the_others_stay(
     dataset = data.load(tmp_path, blobs)
     assert len(dataset.samples) == 3 and dataset.records == 4
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
-    if not field:  # a repeated idx: the second record is the one left out
+    if not field and not message:  # a repeated idx: the second record is the one left out
         assert [(problem.record, problem.field) for problem in errors] == [("record 1 (idx 9)", "idx")]
         return
     assert any(problem.field == field and message in problem.message for problem in errors), errors

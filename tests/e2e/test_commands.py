@@ -56,15 +56,22 @@ def test_run_report_runs_and_run_again(weft: Weft, toy: Path, serve: Serve):
     assert weft("runs").stdout.count("finished") == 1
 
 
-def test_every_option_of_the_history_reaches_the_model(weft: Weft, toy: Path, serve: Serve):
-    for words in (
-        ["--history", "none"],
-        ["--history", "full", "--placement", "first"],
-        ["--history", "dialogue", "--past", "truth"],
-        ["--official"],
-    ):
-        done = weft("run", "weave", "--data", toy, *endpoints(serve()), *words)
-        assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--history", "none"], {"history": "none"}),
+        (["--history", "full", "--placement", "first"], {"history": "full", "placement": "first"}),
+        (["--history", "dialogue", "--past", "truth"], {"history": "dialogue", "past": "truth"}),
+        (["--official"], {"official": True}),
+        (["--turns", "text"], {"turns": "text", "past": "truth"}),
+    ],
+)
+def test_every_option_of_the_history_reaches_the_run(weft: Weft, toy: Path, serve: Serve, words: list[str], expected: dict[str, Any]):
+    provider = serve()
+    done = weft("run", "weave", "--data", toy, *endpoints(provider), *words)
+    assert done.returncode == 0, done.stderr
+    view = json.loads(weft("report", "last", "--format", "json").stdout)["runs"][0]["manifest"]["view"]
+    assert {name: view[name] for name in expected} == expected
 
 
 def test_outputs_made_elsewhere_are_scored_under_their_official_names(weft: Weft, toy: Path, tmp_path: Path, serve: Serve):
@@ -83,7 +90,9 @@ def test_outputs_made_elsewhere_are_scored_under_their_official_names(weft: Weft
     done = weft("score", tmp_path / "outputs", "--benchmark", "weave", "--data", toy, "--judge", f"openai-chat/judge@{provider.url}")
     assert done.returncode == 1, "something is unscored"
     facts = json.loads(weft("report", "last", "--format", "json").stdout)["runs"][0]
-    assert facts["outcomes"] == {"answered": 8, "empty": 1, "failed": 1}
+    assert facts["outcomes"] == {"answered": 8, "empty": 1, "failed": 1}, (
+        "outputs that are there are scored, whatever is missing before them"
+    )
     assert "empty: no file mix_5.png in the outputs" in str(facts["zero_by_rule"]) and "toy_3.png is not a PNG" in str(facts["unscored"])
 
 
@@ -122,6 +131,11 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         ([*RUN, "--data", "nowhere"], "there is no test.json in nowhere"),
         ([*RUN, "--model", "who/knows"], "unknown model 'who/knows'"),
         ([*RUN, "--model", "openai-chat/m@http://127.0.0.1:9/v1"], "cannot reach http://127.0.0.1:9/v1"),
+        ([*RUN, "--official", "--past", "truth"], "official inputs have no true past"),
+        ([*RUN, "--home", "{toy}/test/test.json"], "is a file"),
+        (["data", "make", "tabletop-weave", "--out", "{toy}/test/test.json/x"], "File exists"),
+        ([*RUN, "--model", "openai-chat/m@http://[bad"], "not an http(s) address"),
+        (["run", "--limit", "3"], "--limit needs a benchmark"),
         ([*RUN, "--history", "most"], "history: there is no 'most'"),
         ([*RUN, "--where", "domain"], "write NAME=VALUE"),
         ([*RUN, "--where", "domain=maze"], "no sample is left"),

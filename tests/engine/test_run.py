@@ -16,7 +16,7 @@ from toy import more_records, toy_records, write_weave
 from weft.api import load_run
 from weft.benchmarks.weave.tables import metrics
 from weft.engine.call import EndpointDown, Patience
-from weft.errors import BudgetReached, UserError
+from weft.errors import BudgetReached, UserError, WeftError
 from weft.store.journal import Journal
 
 Serve = Callable[..., Provider]
@@ -271,11 +271,28 @@ def test_the_ground_truth_gets_full_marks_through_the_whole_path(toy: Path, tmp_
 
 def test_pictures_are_stored_once_however_often_they_are_sent(toy: Path, tmp_path: Path, serve: Serve):
     provider = serve()
-    evaluate(toy, tmp_path / "home", provider, history="dialogue")
-    files = [path for path in (tmp_path / "home" / "blobs").rglob("*") if path.is_file()]
-    distinct = {picture for seen in provider.seen for picture in seen.pictures}
-    assert len(files) >= len(distinct) and len({path.name for path in files}) == len(files)
+    run = evaluate(toy, tmp_path / "home", provider, history="dialogue")
+    stored = sum(path.stat().st_size for path in (tmp_path / "home" / "blobs").rglob("*") if path.is_file())
+    given = {hashlib.sha256(path.read_bytes()).hexdigest(): path.stat().st_size for path in (toy / "test" / "imgs").iterdir()}
+    made = {image.digest: image.size for turn in run.turns for image in turn.reply.images}
+    assert stored == sum({**given, **made}.values())
     assert b"base64" not in (tmp_path / "home" / "journal.sqlite").read_bytes()
+
+
+def test_a_row_that_cannot_be_written_is_told_and_costs_no_other(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    put = Journal.put_verdict
+
+    def spoilt(self: Journal, run: str, verdict: Any) -> Any:
+        if (verdict.sample, verdict.turn, verdict.metric) == ("7", 0, "key_point"):
+            return self._put("INSERT INTO nowhere VALUES (1)", ())
+        return put(self, run, verdict)
+
+    monkeypatch.setattr(Journal, "put_verdict", spoilt)
+    with pytest.raises(WeftError, match="cannot be written: no such table: nowhere"):
+        evaluate(toy, tmp_path / "home", serve())
+    journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+    kept = load_run(journal, "last")
+    assert kept.record.state == "stopped" and len(kept.verdicts) == 21 and len(kept.turns) == 10
 
 
 def test_verdicts_and_replies_know_their_calls(toy: Path, tmp_path: Path, serve: Serve):

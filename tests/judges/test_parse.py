@@ -38,6 +38,8 @@ def test_the_verdict_is_found_in_what_judges_really_send(text: str):
     [
         ("", "empty"),
         ("<think>hm</think>", "empty"),
+        ('<think>maybe {"reasoning": "draft", "score": 0} or rather', "empty"),
+        ('{"reasoning": "", "score": 1' + "0" * 400 + "}", "sensible size"),
         ("I give it a ten out of ten", "no JSON object"),
         ('{"score": 11, "reasoning": ""}', "at least 0 and at most 10"),
         ('{"score": -1, "reasoning": ""}', "at least 0 and at most 10"),

@@ -93,8 +93,24 @@ def test_what_a_model_raises_leaves_its_turn_unscored_with_the_reason(toy: Path,
     made = run(toy, tmp_path / "home", fails)
     reasons = {verdict.reason for verdict in made.verdicts}
     assert all(verdict.value is None for verdict in made.verdicts)
-    assert any("fails raised ValueError: CUDA out of memory" in reason for reason in reasons)
-    assert any("fails returned int; it may return str, PIL.Image, or a list of both" in reason for reason in reasons)
+    assert any("test_function.py:fails raised ValueError: CUDA out of memory" in reason for reason in reasons)
+    assert any("test_function.py:fails returned int; it may return str, PIL.Image, or a list of both" in reason for reason in reasons)
+
+
+def test_two_files_with_a_model_of_the_same_name_and_version_are_two_models(blobs: Blobs, tmp_path: Path):
+    for folder in ("bagel", "janus"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(f"def model(messages, want):\n    return {folder!r}\nmodel.version = '1'\n")
+    identities = [dict(resolve(f"{tmp_path / folder / 'mine.py'}:model", blobs).identity) for folder in ("bagel", "janus")]
+    assert identities[0] != identities[1]
+
+
+def test_text_that_is_no_text_is_a_failed_call_and_not_a_crash(toy: Path, tmp_path: Path):
+    def broken(messages: Any, want: str) -> str:
+        return "half a pair \ud800"
+
+    made = run(toy, tmp_path / "home", broken, turns="text")
+    assert all(verdict.value is None and "no reply" in verdict.reason for verdict in made.verdicts)
 
 
 def test_evaluate_works_inside_a_running_loop(toy: Path, tmp_path: Path):
@@ -108,7 +124,7 @@ def test_a_model_in_a_file_is_found_by_name(blobs: Blobs, tmp_path: Path):
     file = tmp_path / "mine.py"
     file.write_text("name = 'x'\ndef model(messages, want):\n    return 'hi'\n")
     endpoint = resolve(f"{file}:model", blobs)
-    assert endpoint.name == "model"
+    assert endpoint.name == "mine.py:model"
     before = endpoint.identity["version"]
     file.write_text("name = 'x'\ndef model(messages, want):\n    return 'ho'\n")
     assert resolve(f"{file}:model", blobs).identity["version"] != before, "an edit asks anew"

@@ -311,3 +311,66 @@ def test_requests_fit_the_official_openapi_document(serve: Serve, blobs: Blobs):
     validator.validate(body)
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({**body, "messages": "none"})
+
+
+def test_a_large_picture_behind_a_link_of_the_same_host_is_fetched_whole(serve: Serve, blobs: Blobs):
+    big = blobs.put_picture(Pil.frombytes("RGB", (600, 600), random.Random(1).randbytes(600 * 600 * 3)))
+    provider = serve(files={"/big.png": blobs.read(big), "/gone.png": b""})
+    host = provider.url.removesuffix("/v1")
+
+    async def link(seen: Seen, times: int, request: web.Request) -> web.StreamResponse:
+        name = "big.png" if "big" in " ".join(seen.texts) else "missing.png"
+        return Provider.completion(seen, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": f"{host}/{name}"}}]})
+
+    provider.fault = link
+    assert send(provider, blobs, (Message("user", (Text("big"),)),)).parts == (big,)
+    with pytest.raises(CallError, match="link answered 404") as caught:
+        send(provider, blobs, (Message("user", (Text("other"),)),))
+    assert caught.value.retry.kind == "transient"
+
+
+def test_many_requests_at_once_all_survive_a_field_the_server_does_not_know(serve: Serve, blobs: Blobs):
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        await asyncio.sleep(0.02)
+        if "response_format" in seen.body:
+            return web.json_response({"error": {"message": "response_format is not supported"}}, status=400)
+        return None
+
+    provider = serve(fault=fault)
+
+    async def go() -> list[Sent]:
+        endpoint = from_spec(parse(f"openai-chat/m@{provider.url}"), blobs)
+        asks = [(Message("user", (Text(f"q{n}"),)),) for n in range(32)]
+        try:
+            return await asyncio.gather(*(endpoint.send(ask, Want("text", {"type": "object"})) for ask in asks))
+        finally:
+            await endpoint.close()
+
+    assert {sent.outcome for sent in asyncio.run(go())} == {"answered"}
+
+
+def test_a_word_for_a_key_does_not_change_what_a_server_says(serve: Serve, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WEFT_API_KEY", "none")
+    assert send(serve(fault=says({"content": "none of it is done"})), blobs, want=Want("text")).parts == (Text("none of it is done"),)
+
+
+@pytest.mark.parametrize("code", [200, 400, 422])
+def test_a_refusal_is_known_by_its_code_whatever_the_status(serve: Serve, blobs: Blobs, code: int):
+    body = {"error": {"message": "no", "code": "content_policy_violation"}}
+    assert send(serve(fault=status(code, body)), blobs).outcome == "refused"
+
+
+def test_googles_retry_delay_is_read(serve: Serve, blobs: Blobs):
+    body = {"error": {"code": 429, "message": "slow", "details": [{"@type": "x"}, {"@type": "RetryInfo", "retryDelay": "17s"}]}}
+    with pytest.raises(CallError) as caught:
+        send(serve(fault=status(429, body)), blobs)
+    assert caught.value.retry.delay == 17.0
+
+
+def test_a_senseless_count_of_tokens_is_not_believed(serve: Serve, blobs: Blobs):
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse:
+        choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}
+        return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 10**20, "completion_tokens": "many"}})
+
+    usage = send(serve(fault=fault), blobs, want=Want("text")).usage
+    assert (usage.tokens_in, usage.tokens_out) == (0, 0)

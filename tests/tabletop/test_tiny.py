@@ -25,6 +25,12 @@ from weft.tabletop.world import draw, read
 from weft.types import Message, Text, Want
 
 
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 1
+    path.write_bytes(bytes(data))
+
+
 def ask(endpoint: Any, *parts: Any, want: str = "image", draw_number: int = 0) -> Sent:
     return asyncio.run(endpoint.send((Message("user", parts),), Want(want, draw=draw_number)))  # type: ignore[arg-type]
 
@@ -66,6 +72,7 @@ def test_greedy_is_the_default_and_a_seed_decides_the_rest(blobs: Blobs):
         (lambda folder: (folder / "talker.safetensors").unlink(), "there are no weights"),
         (lambda folder: (folder / "talker.safetensors").write_bytes(b"half a file"), "cannot be read"),
         (lambda folder: (folder / "talker.safetensors").write_bytes((folder / "talker.safetensors").read_bytes()[:-5000]), "cut short"),
+        (lambda folder: flip(folder / "talker.safetensors"), "do not match its digest"),
     ],
 )
 def test_weights_that_are_missing_or_broken_are_one_clear_line(blobs: Blobs, tmp_path: Path, spoil: Any, why: str):

@@ -17,3 +17,6 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.exit(141)
+    except OSError as error:
+        print(f"weft: {error.filename or ''}{': ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
+        sys.exit(2)

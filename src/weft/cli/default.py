@@ -21,7 +21,7 @@ def default_run(home: Path, given: list[str]) -> None:
         raise UserError(f"{', '.join(given)} needs a benchmark: weft run weave {given[0]} ...; without one, `weft run` takes no options")
     console = Console(stderr=True, soft_wrap=True)
     data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
-    if not (data / "test" / "test.json").exists():
+    if not data.exists():
         datasets.make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
     runs = [
         quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=View("dialogue", "first")), console)
@@ -33,15 +33,18 @@ def default_run(home: Path, given: list[str]) -> None:
     turns, pictures = len(runs[1].turns), sum(turn.want == "image" for turn in runs[1].turns)
     out = Console(soft_wrap=True, highlight=False)
     out.print(
-        f"A small model that ships with weft (7 million weights, really trained) has just held {SAMPLES} dialogues about a drawn table: "
+        f"A small model that ships with weft (9 million weights, really trained) has just held {SAMPLES} dialogues about a drawn table: "
         f"{turns} turns, {pictures} of them pictures that it drew, with its own earlier pictures in the history. A judge that reads pixels "
         "scored every turn against the exact truth, in WEAVEBench's format and with WEAVEBench's formulas. "
-        "The oracle does all that is asked and `copy` only returns what it was shown: the model stands between them.\n"
+        "The oracle, which does all that is asked, is the ceiling, and `copy`, which only returns what it was shown, the floor.\n"
     )
     main, *classes = runs[0].benchmark.tables([run.finished for run in runs])[:5]
     show_table(out, _ours(main))
     for table in classes:
         show_table(out, _ours(table))
+    unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
+    if unscored:
+        raise SystemExit(f"weft: {unscored} verdicts are unscored; the report says why")
     out.print(f"report: {path}   next: weft demo exposure-bias, weft demo memory, weft run weave --help")
 
 

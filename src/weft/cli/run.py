@@ -25,6 +25,7 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 
 
 def run(
+    context: typer.Context,
     benchmark: Annotated[str | None, typer.Argument(help="weave, an installed benchmark, or file.py:NAME. Default: the tabletop.")] = None,
     data: o.Data = None,
     model: Annotated[
@@ -50,8 +51,8 @@ def run(
     if benchmark is None:
         from weft.cli.default import default_run
 
-        given = {"--data": data, "--model": model, "--judge": judge, "--history": history, "--dry-run": dry_run}
-        return default_run(home, [name for name, value in given.items() if value])
+        given = {name: value for name, value in context.params.items() if name not in ("benchmark", "home", "prompts") and value}
+        return default_run(home, [f"--{name.replace('_', '-')}" for name in given] + (["--prompts"] if prompts != "weft" else []))
     from weft.cli.work import work
 
     view: dict[str, Any] = {"history": history, "placement": placement, "past": past, "turns": turns, "official": official or None}

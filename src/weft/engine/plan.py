@@ -8,9 +8,9 @@ from msgspec import Struct
 from weft.engine.call import Caller
 from weft.engine.prices import Price, estimate
 from weft.engine.run import Plan
-from weft.fit import fit, reshapes_pixels
+from weft.fit import fit
 from weft.store.blobs import Blobs
-from weft.types import Message, Place, Question, Reply, Takes, Usage, Want
+from weft.types import Message, Place, Question, Reply, Usage, Want
 
 
 class Share(Struct, frozen=True):
@@ -31,21 +31,16 @@ def foresee(plan: Plan, model: Caller, judge: Caller, prices: Mapping[str, Price
             if not plan.asked(turn):
                 continue
             want = Want(turn.want, place=Place(sample.id, turn.number, turn.file))
-            seen = _fitted(plan.benchmark.see(sample, turn, dialogue, plan.view), model.takes, blobs)
+            seen = fit(plan.benchmark.see(sample, turn, dialogue, plan.view), model.takes, blobs)
             known = model.remembers(seen, want) if model.endpoint.memo else None
             counted["model"].add(seen, want, known)
             dialogue[turn.number] = known or Reply("answered", turn.truth)
             for item in plan.benchmark.questions(sample, turn, dialogue, plan.view, plan.rubrics):
                 if isinstance(item, Question):
                     wanted = Want("text", item.schema, place=item.place)
-                    asked = _fitted(item.messages, judge.takes, blobs)
+                    asked = fit(item.messages, judge.takes, blobs)
                     counted["judge"].add(asked, wanted, judge.remembers(asked, wanted) if judge.endpoint.memo else None)
     return {role: count.share(prices[role]) for role, count in counted.items()}
-
-
-def _fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
-    """As it would be sent, but without making strips and small copies: a plan writes no pictures."""
-    return messages if reshapes_pixels(takes) else fit(messages, takes, blobs)
 
 
 class _Count:

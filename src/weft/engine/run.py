@@ -20,7 +20,7 @@ from msgspec import Struct
 from weft import __version__
 from weft.benchmarks import Benchmark, Rubrics
 from weft.engine.call import EndpointDown, Halt, Halted
-from weft.errors import BudgetReached, WeftError
+from weft.errors import BudgetReached, PictureError, WeftError
 from weft.fit import fit, reshapes_pixels
 from weft.judges import Judge
 from weft.models.endpoint import Endpoint
@@ -122,11 +122,16 @@ class Runner:
         with self._blaming_benchmark(sample, turn):
             needed = sorted(self._plan.benchmark.needs(sample, turn, self._plan.view))
         waits = [number for number in needed if number in dialogue and dialogue[number].outcome == "failed"]
+        if not getattr(self._plan.model, "sees", True):
+            waits = []
         if waits:
             return "[]", Reply("failed", reason=f"waits for turn {waits[0]}, which failed: {dialogue[waits[0]].reason}")
         with self._blaming_benchmark(sample, turn):
             messages = self._plan.benchmark.see(sample, turn, dialogue, self._plan.view)
-        fitted = await fitted_for(self._model, messages, self._blobs)
+        try:
+            fitted = await fitted_for(self._model, messages, self._blobs)
+        except (PictureError, MemoryError) as error:
+            return "[]", Reply("failed", reason=f"what the model is to see cannot be made: {error}")
         reply = await self._model.reply(fitted, Want(turn.want, place=Place(sample.id, turn.number, turn.file)))
         return msgspec.json.encode(fitted).decode(), reply
 

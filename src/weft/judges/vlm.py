@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from weft.errors import WeftError
+from weft.errors import PictureError, WeftError
 from weft.fit import fit, reshapes_pixels
 from weft.judges.parse import Unusable, read
 from weft.store.blobs import Blobs
@@ -66,10 +66,13 @@ class VlmJudge:
         return self._unscored(question, f"the judge's reply could not be used, twice: {problem}", keys)
 
     async def _ask(self, messages: tuple[Message, ...], question: Question) -> Reply:
-        if reshapes_pixels(self._model.takes):
-            messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
-        else:
-            messages = fit(messages, self._model.takes, self._blobs)
+        try:
+            if reshapes_pixels(self._model.takes):
+                messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
+            else:
+                messages = fit(messages, self._model.takes, self._blobs)
+        except (PictureError, MemoryError) as error:
+            return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, Want("text", question.schema, place=question.place))
 
     def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> Verdict:

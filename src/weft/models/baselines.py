@@ -53,6 +53,8 @@ class Constant(Local):
 class Truth(Local):
     """The dataset's own reference replies."""
 
+    sees = False
+
     def __init__(self, dataset: Dataset) -> None:
         super().__init__("truth", dataset=dataset.digest)
         self._parts = {(sample.id, turn.number): turn.truth for sample in dataset.samples for turn in sample.turns}

@@ -53,7 +53,7 @@ class Endpoint(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it is; endpoints with one address share one limiter."""
+        """Where it is. Model and judge have a limiter each, even at one address."""
         ...
 
     @property
@@ -83,6 +83,7 @@ class EndpointBase:
     """Defaults for an endpoint of your own: give it a name, and write `send`."""
 
     memo = True
+    sees = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
     concurrency: int | None = None
     takes = Takes()
 

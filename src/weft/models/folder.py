@@ -15,6 +15,8 @@ from weft.types import Message, Part, Text, Want
 
 
 class Folder(Local):
+    sees = False
+
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(f"folder/{root.name}", folder=str(root.absolute()))
         self._root, self._blobs = root.resolve(), blobs

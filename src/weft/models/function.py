@@ -2,8 +2,9 @@
 
 It is called with a list of (role, [str | PIL.Image, ...]) and what is wanted ("text", "image" or "interleaved"), and returns a str, a
 PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run in a thread, one at a time unless the object
-has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a version, under a digest of
-the source of its module, so that an edit asks anew. What it raises is reported and leaves the turn unscored: never a score.
+has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a name, under its file and its name
+there; without a version, under a digest of the source of its module, so that an edit asks anew. What it raises is reported and leaves
+the turn unscored: never a score.
 
     class Echo:
         name, version = "echo", "1"
@@ -18,6 +19,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -39,13 +41,13 @@ class FunctionEndpoint:
     memo = True
 
     def __init__(
-        self, function: OwnFunction, blobs: Blobs, *, name: str, version: str, takes: Takes, concurrency: int, guessed: bool
+        self, function: OwnFunction, blobs: Blobs, *, name: str, where: str, version: str, takes: Takes, concurrency: int, guessed: bool
     ) -> None:
         self._function, self._blobs = function, blobs
         self.name, self.takes, self.concurrency = name, takes, concurrency
         self.version, self.version_is_guessed = version, guessed
         self.address = f"python:{name}"
-        self.identity: Mapping[str, Any] = {"provider": "python", "model": name, "version": version}
+        self.identity: Mapping[str, Any] = {"provider": "python", "model": name, "version": version, "where": where}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
@@ -127,7 +129,9 @@ def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], calle
             raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
     given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
-    name = str(given.pop("name", getattr(thing, "__name__", type(thing).__name__)))
+    file, qualified = _home(thing)
+    where = "" if "name" in given else f"{file}:{qualified}"  # two files may each have a `model`
+    name = str(given.pop("name", f"{Path(file).name}:{qualified}" if file else qualified))
     version = given.pop("version", None)
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
@@ -138,11 +142,22 @@ def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], calle
         thing,
         blobs,
         name=name,
+        where=where,
         version=_source_digest(thing) if version is None else str(version),
         takes=takes,
         concurrency=concurrency,
         guessed=version is None,
     )
+
+
+def _home(thing: Any) -> tuple[str, str]:
+    """The file that defines a model, and its name there."""
+    target = cast(Any, thing if inspect.isroutine(thing) else type(thing))
+    try:
+        file = str(Path(inspect.getfile(target)).absolute())
+    except (OSError, TypeError):
+        file = ""
+    return file, str(target.__qualname__).rpartition("<locals>.")[2]
 
 
 def _is_async(function: OwnFunction) -> bool:

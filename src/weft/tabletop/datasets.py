@@ -3,6 +3,8 @@ exact judge. Same seed, same bytes. The dataset then goes through the same loade
 
 import json
 import random
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,22 @@ def make(name: str, out: Path, *, samples: int, seed: int) -> Path:
     """Write a dataset; gives its folder."""
     if name not in WRITERS:
         raise UserError(f"there is no dataset {name!r} to make; there is {', '.join(WRITERS)}")
-    WRITERS[name](out, samples, seed)
+    whole(out, lambda folder: WRITERS[name](folder, samples, seed))
     return out
+
+
+def whole(out: Path, write: Callable[[Path], None]) -> None:
+    """A folder that is there is whole: it is written under another name first."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        write(part)
+        if out.is_dir() and not any(out.iterdir()):
+            out.rmdir()
+        part.rename(out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 def weave_dialogues(samples: int, seed: int, mixes: Mapping[str, Mix] = WEAVE) -> list[TableDialogue]:

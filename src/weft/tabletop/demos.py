@@ -111,8 +111,8 @@ def _estimate(clusters: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 
 def _written(folder: Path, dialogues: list[TableDialogue]) -> Path:
-    if not (folder / "test" / "test.json").exists():
-        datasets.write_weave(folder, dialogues)
+    if not folder.exists():
+        datasets.whole(folder, lambda part: datasets.write_weave(part, dialogues))
     return folder
 
 

@@ -20,7 +20,7 @@ from weft.numbering import mentions
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Problem, Sample, Text, Turn
 
-KEY = re.compile(r"(?:(GT|Image) #(\d+)|Text)")
+KEY = re.compile(r"(?:(GT|Image) #(\d{1,6})|Text)")
 MARKER = "<image>"
 
 
@@ -87,6 +87,9 @@ class _Reader:
             return name, self._sample(name, fields)
         except _Bad:
             return name, None
+        except Exception as error:  # whatever a record holds, it costs only itself
+            self._say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
+            return name, None
 
     def find_repeats(self, records: list[Any]) -> None:
         seen: dict[str, int] = {}
@@ -100,7 +103,7 @@ class _Reader:
     def _sample(self, name: str, fields: dict[str, Any]) -> Sample:
         if not isinstance(fields.get("idx"), (int, str)):
             self._fail(name, "idx", "is missing; every record needs its own")
-        domain = fields.get("domain")
+        domain = str(fields.get("domain"))
         if domain not in CLASS_OF:
             known = ", ".join(sorted(CLASS_OF))
             self._say("error", name, "domain", f"{domain!r} is none of the 16 domains ({known})")
@@ -112,7 +115,7 @@ class _Reader:
         if domain not in CLASS_OF or any(image is None for image in images):
             raise _Bad
         pictures = tuple(image for image in images if image is not None)
-        return Sample(str(fields["idx"]), turns, pictures, {"domain": str(domain), "class": CLASS_OF[str(domain)]})
+        return Sample(str(fields["idx"]), turns, pictures, {"domain": domain, "class": CLASS_OF[domain]})
 
     def _picture(self, name: str, at: int, path: str) -> Image | None:
         field = f"images[{at}]"
@@ -203,7 +206,8 @@ class _Reader:
                 if made.get(number, -1) >= turn:
                     what = "its own answer" if made[number] == turn else f"a picture that only turn {made[number]} makes"
                     self._say("warning", name, f"chats[{2 * turn}].content", f"Image #{number} is {what}; it is not shown")
-            for key in messages[2 * turn + 1].get("key_point") or ():
+            points = messages[2 * turn + 1].get("key_point")
+            for key in cast(dict[str, Any], points) if isinstance(points, dict) else ():
                 match = KEY.fullmatch(key)
                 if match and match.group(1) == "Image":
                     number = int(match.group(2))

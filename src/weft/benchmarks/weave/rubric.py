@@ -1,7 +1,8 @@
 """WEAVE's four questions to the judge (section 3.3, B.1), as requests with pictures in order.
 
-With our rubrics, dataset text and the model's text are fenced off. With the official prompts, the request is what the released
-`eval/main.py` sends, word for word: prompt, then the numbered key points, a picture for each `<image>`.
+With our rubrics, dataset text and the model's text are fenced off. With the official prompts, the message is what the released
+`eval/main.py` sends, word for word: prompt, then the numbered key points, a picture for each `<image>`. (weft also asks for the reply's
+schema where the server takes one; `--judge-opt max_tokens=1400` gives the released limit.)
 """
 
 import hashlib

@@ -1,5 +1,6 @@
 """Files of tensors in the safetensors layout: a length, a JSON header, the bytes. Matrices are int8 with a scale for each row."""
 
+import hashlib
 import json
 import struct
 from collections.abc import Mapping
@@ -31,7 +32,8 @@ def save(path: Path, arrays: Mapping[str, Any], facts: Mapping[str, str]) -> Non
         scale: Any = np.maximum(np.abs(rows).max(axis=1), 1e-8) / 127
         stored[name] = (rows / scale[:, None]).round().astype(np.int8).reshape(array.shape)
         stored[name + SCALE] = scale.astype(np.float32)
-    header: dict[str, Any] = {"__metadata__": dict(facts)}
+    body = b"".join(array.tobytes() for array in stored.values())
+    header: dict[str, Any] = {"__metadata__": {**facts, "sha256": hashlib.sha256(body).hexdigest()}}
     start = 0
     for name, array in stored.items():
         kind = "I8" if array.dtype == np.int8 else "F32"
@@ -39,7 +41,7 @@ def save(path: Path, arrays: Mapping[str, Any], facts: Mapping[str, str]) -> Non
         start += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for array in stored.values()))
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
@@ -54,6 +56,8 @@ def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
         body = memoryview(data)[8 + length :]
         if max(entry["data_offsets"][1] for entry in header.values()) != len(body):
             raise ValueError("it is cut short")
+        if hashlib.sha256(body).hexdigest() != facts.get("sha256"):
+            raise ValueError("its contents do not match its digest")
         raw = {
             name: np.frombuffer(body[entry["data_offsets"][0] : entry["data_offsets"][1]], TYPES[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items()
