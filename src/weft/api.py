@@ -209,7 +209,7 @@ class Session:
         benchmark: Benchmark = benchmarks.resolve(job.benchmark)
         rubrics = benchmark.rubrics(job.prompts)
         judge = resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
-        model = None if job.model == "truth" else resolve(job.model, blobs, job.model_options, settings, str(job.data))
+        model = None if job.model == "truth" else model_of(job, benchmark, blobs, settings)
         dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, dict(job.where))
         check(dataset, job)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
@@ -268,6 +268,17 @@ class Session:
 
 class Interrupted(WeftError):
     """Ctrl-C or SIGTERM."""
+
+
+def model_of(job: Job, benchmark: Benchmark, blobs: Blobs, settings: Mapping[str, Any]) -> Endpoint:
+    """The model; a folder of outputs is read in the benchmark's own layout, where it has one that plain names do not tell."""
+    outputs = getattr(benchmark, "outputs", None)
+    if isinstance(job.model, str) and job.model.startswith("folder/") and outputs is not None:
+        folder = Path(job.model.removeprefix("folder/"))
+        if not folder.is_dir():
+            raise UserError(f"{job.model}: there is no folder {folder}")
+        return outputs(folder, blobs)
+    return resolve(job.model, blobs, job.model_options, settings, str(job.data))
 
 
 def checked(job: Job) -> Job:

@@ -121,12 +121,11 @@ class Sample(Struct, frozen=True):
     turns: tuple[Turn, ...]
     pictures: tuple[Image, ...] = ()
     groups: Mapping[str, str] = {}
+    system: str = ""
 
 
 class Problem(Struct, frozen=True):
-    """Something wrong in a dataset, for the person who must fix it. An error leaves its record out; a warning does not."""
-
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning"]  # an error leaves its record out; a warning does not
     file: str
     record: str
     field: str
@@ -197,3 +196,4 @@ class Table(Struct, frozen=True):
     rows: Mapping[str, Mapping[str, Cell]]
     published: frozenset[str] = frozenset()
     note: str = ""
+    digits: int = 3

@@ -9,7 +9,8 @@ The interface, and all there is to adding one:
         def see(self, sample, turn, dialogue, view): ...          # what the model is shown: messages
         def needs(self, sample, turn, view): ...                  # earlier turns that it depends on
         def questions(self, sample, turn, dialogue, view, rubrics): ...  # what to ask the judge, or verdicts that need no judge
-        def read(self, question, found): ...                      # a judge's reply -> (value, reason, detail); has a default
+        def read(self, question, found): ...                      # a judge's reply -> (value, reason, detail); optional
+        def outputs(self, folder, blobs): ...                     # outputs made elsewhere, in its own layout; optional
         def rubrics(self, prompts): ...                           # our prompts, or the official ones from a checkout
         def tables(self, runs): ...                               # verdicts, aggregated as the paper does it
 
@@ -30,7 +31,7 @@ from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, Question, Sample, Table, Turn, Verdict, View
 
 INTERFACE = ("name", "version", "metrics", "load", "default_view", "see", "needs", "questions", "rubrics", "tables")
-BUILT_IN = {"weave": "weft.benchmarks.weave:Weave"}
+BUILT_IN = {"weave": "weft.benchmarks.weave:Weave", "imug": "weft.benchmarks.imug:Imug"}
 
 
 class Rubrics(Struct, frozen=True):

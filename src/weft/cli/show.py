@@ -14,5 +14,5 @@ def show_table(console: Console, table: Table) -> None:
     for column in table.columns:
         made.add_column(column, justify="right")
     for name, cells in table.rows.items():
-        made.add_row(Text(name), *(shown(cells.get(column)) for column in table.columns))
+        made.add_row(Text(name), *(shown(cells.get(column), table.digits) for column in table.columns))
     console.print(made)

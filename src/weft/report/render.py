@@ -17,10 +17,10 @@ LATEX = {
 }  # fmt: skip
 
 
-def shown(cell: Cell | None) -> str:
+def shown(cell: Cell | None, digits: int = 3) -> str:
     if cell is None or (cell.value is None and not cell.due):
         return "-"
-    value = "unscored" if cell.value is None else f"{cell.value:.3f}"
+    value = "unscored" if cell.value is None else f"{cell.value:.{digits}f}"
     return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
 
 
@@ -37,7 +37,7 @@ def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     for table in tables:
         out += [f"## {_md(table.title)}", "", f"| | {' | '.join(table.columns)} |", "| --- |" + " ---: |" * len(table.columns)]
         for name, cells in table.rows.items():
-            values = [shown(cells.get(column)) for column in table.columns]
+            values = [shown(cells.get(column), table.digits) for column in table.columns]
             label = _md(name) if name in table.published else f"**{_md(name)}**"
             out.append(f"| {label} | {' | '.join(values)} |")
         out += ["", *([_md(table.note), ""] if table.note else [])]
@@ -63,7 +63,7 @@ def _latex(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
             if ours and name in table.published:
                 ours = False
                 out.append(r"\midrule")
-            out.append(" & ".join([_tex(name), *(_tex(shown(cells.get(column))) for column in table.columns)]) + r" \\")
+            out.append(" & ".join([_tex(name), *(_tex(shown(cells.get(column), table.digits)) for column in table.columns)]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(table.title)}}}", r"\end{table}", ""]
     return "\n".join(out)
 
@@ -81,7 +81,7 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
             for column in table.columns:
                 cell = cells.get(column)
                 if cell is not None and (cell.value is not None or cell.due):
-                    value = "" if cell.value is None else f"{cell.value:.3f}"
+                    value = "" if cell.value is None else f"{cell.value:.{table.digits}f}"
                     writer.writerow([_safe(table.title), _safe(name), int(name in table.published), column, value, cell.scored, cell.due])
     return out.getvalue()
 

@@ -1,0 +1,266 @@
+"""IMUG-Bench's files: `benchmark.jsonl`, `images/`, and where they are there the two reference files and the grid truth.
+
+A sample's key is (domain, subdomain, sample_id). A record that cannot be used is left out, with its problems named by file, line and
+field. Without reference files the benchmark still runs: a picture is judged beside the most recent one before it, a dynamic question
+beside all earlier replies.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn, cast
+
+import msgspec
+from msgspec import Struct
+
+from weft.benchmarks.imug.classes import CLASS_OF
+from weft.benchmarks.imug.mcq import LETTERS, key_letters, options
+from weft.errors import PictureError, UserError
+from weft.models.wire import fields
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Part, Problem, Sample, Text, Turn
+
+DYNAMIC = "<DYNAMIC>"
+Key = tuple[str, str, str]
+
+
+class Reference(Struct, frozen=True):
+    """A picture beside which another is judged: what turn `turn` (1-based) was given (`input`) or made (`output`)."""
+
+    turn: int
+    kind: str
+
+
+class Choice(Struct, frozen=True):
+    """Gold of a text turn: `key` are the letters that are certain, `raw` the key as written; a dynamic one is completed from the replies
+    of `looks_at` (1-based turns)."""
+
+    question: str
+    key: str
+    raw: str
+    dynamic: bool = False
+    looks_at: tuple[int, ...] = ()
+    single: bool = True
+
+
+class Points(Struct, frozen=True):
+    """Gold of an image turn: evaluation points, what the picture is judged beside, and the true grid where there is one."""
+
+    points: tuple[str, ...]
+    references: tuple[Reference, ...]
+    grid: tuple[tuple[str, ...], ...] | None = None
+
+
+class Links(Struct, frozen=True):
+    """What the files beside the benchmark say, by sample; None where a file is not there."""
+
+    images: Mapping[Key, Mapping[int, tuple[Reference, ...]]] | None
+    dynamic: Mapping[tuple[Key, int], tuple[int, ...]] | None
+    grids: Mapping[tuple[Key, int], tuple[tuple[str, ...], ...]]
+
+
+def load(data: Path, blobs: Blobs) -> Dataset:
+    folder = find(data)
+    reader = _Reader(folder, blobs, read_links(folder))
+    lines = [line for line in (folder / "benchmark.jsonl").read_bytes().splitlines() if line.strip()]
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(reader.read, enumerate(lines, start=1)))
+    seen: dict[str, str] = {}
+    for name, sample in read:
+        if sample is not None and seen.setdefault(sample.id, name) != name:
+            reader.say("error", name, "sample_id", f"repeats {sample.id} of {seen[sample.id]}")
+    bad = {problem.record for problem in reader.problems if problem.severity == "error"}
+    kept = tuple(sample for name, sample in read if sample is not None and name not in bad)
+    order = {name: at for at, (name, _) in enumerate(read)}
+    problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
+    digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
+    return Dataset(digest, kept, tuple(problems), len(lines))
+
+
+def find(data: Path) -> Path:
+    for folder in (data, data / "data"):
+        if (folder / "benchmark.jsonl").is_file():
+            return folder
+    raise UserError(f"there is no benchmark.jsonl in {data} or {data / 'data'}")
+
+
+def read_links(folder: Path) -> Links:
+    """The reference files and the grid truth. A line that cannot be read is an error of the user's: references are not guessed."""
+    images: dict[Key, dict[int, tuple[Reference, ...]]] | None = None
+    path = folder / "image_references.jsonl"
+    if path.is_file():
+        images = {}
+        for where, line in _lines(path):
+            try:
+                turns = {
+                    int(link["turn_idx"]): tuple(Reference(int(ref["ref_turn"]), str(ref["ref_type"])) for ref in link["refs"])
+                    for link in line["reference_links"]
+                }
+                images[_key(line)] = turns
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
+    dynamic: dict[tuple[Key, int], tuple[int, ...]] | None = None
+    path = folder / "dynamic_references.jsonl"
+    if path.is_file():
+        dynamic = {}
+        for where, line in _lines(path):
+            try:
+                dynamic[_key(line), int(line["turn_idx"])] = tuple(sorted(int(turn) for turn in line["ref_turn_idxs"]))
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
+    return Links(images, dynamic, _grids(folder / "grid_gt"))
+
+
+def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
+    made: dict[tuple[Key, int], tuple[tuple[str, ...], ...]] = {}
+    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
+        domain, subdomain, sample = path.stem.split("__")
+        for where, line in _lines(path):
+            grid: Any = line.get("grid")
+            if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or not isinstance(line.get("turn"), int):
+                raise UserError(f"{where}: a grid is three rows of three cells, with its turn")
+            rows = tuple(tuple(str(cell) for cell in row) for row in cast(list[list[str]], grid))
+            made[(domain, subdomain, sample), int(line["turn"])] = rows
+    return made
+
+
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if line.strip():
+            try:
+                yield f"{path.name}: line {number}", fields(msgspec.json.decode(line))
+            except msgspec.DecodeError as error:
+                raise UserError(f"{path}: line {number}: broken JSON: {error}") from None
+
+
+def _key(line: Mapping[str, Any]) -> Key:
+    return str(line["domain"]), str(line["subdomain"]), str(line["sample_id"])
+
+
+class _Bad(Exception):
+    """A record cannot be used any further."""
+
+
+class _Reader:
+    def __init__(self, folder: Path, blobs: Blobs, links: Links) -> None:
+        self._folder, self._blobs, self._links = folder, blobs, links
+        self._images = (folder / "images").resolve()
+        self.problems: list[Problem] = []
+        if links.images is None:
+            self.say("warning", "", "", "there is no image_references.jsonl: pictures are judged beside the most recent one")
+        if links.dynamic is None:
+            self.say("warning", "", "", "there is no dynamic_references.jsonl: dynamic questions are judged beside all earlier replies")
+
+    def read(self, numbered: tuple[int, bytes]) -> tuple[str, Sample | None]:
+        number, line = numbered
+        name = f"line {number}"
+        try:
+            record = fields(msgspec.json.decode(line))
+        except msgspec.DecodeError as error:
+            self.say("error", name, "", f"broken JSON: {error}")
+            return name, None
+        try:
+            return name, self._sample(name, record)
+        except _Bad:
+            return name, None
+        except Exception as error:  # whatever a record holds, it costs only itself
+            self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
+            return name, None
+
+    def _sample(self, name: str, record: dict[str, Any]) -> Sample:
+        task = record.get("subdomain", record.get("category"))
+        key = (str(record.get("domain") or ""), str(task or ""), str(record.get("sample_id") or ""))
+        for field, value in zip(("domain", "subdomain", "sample_id"), key, strict=True):
+            if not value or any(char in value for char in "/\\") or value.startswith("."):
+                self._fail(name, field, f"{value!r} must be a plain name")
+        tasks: Any = record.get("tasks")
+        if not isinstance(tasks, list) or not tasks:
+            self._fail(name, "tasks", "must be a list of turns")
+        turns = tuple(self._turn(name, key, at, fields(one)) for at, one in enumerate(cast(list[Any], tasks)))
+        system: Any = record.get("system_prompt")
+        groups = {"domain": key[0], "task": key[1], "class": CLASS_OF.get(key[0], "Unassigned")}
+        if groups["class"] == "Unassigned":
+            self.say("warning", name, "domain", f"{key[0]!r} is in no class; it counts in the overall numbers alone")
+        return Sample("/".join(key), turns, (), groups, system if isinstance(system, str) else "")
+
+    def _turn(self, name: str, key: Key, at: int, task: dict[str, Any]) -> Turn:
+        field = f"tasks[{at}]"
+        if task.get("turn") != at + 1:
+            self._fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
+        ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
+        folder = f"{key[0]}/{key[1]}/question_{key[2]}"
+        output = fields(task.get("output"))
+        if task.get("modality") == "text":
+            gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask)
+            truth = () if gold.dynamic else (Text(gold.key),)
+            return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
+        if task.get("modality") != "image":
+            self._fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
+        points: Any = output.get("evaluation_points")
+        if not isinstance(points, list) or not points or not all(isinstance(point, str) for point in cast(list[Any], points)):
+            self._fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
+        references = self._references(name, field, key, at + 1)
+        grid = self._links.grids.get((key, at + 1))
+        return Turn(
+            at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", Points(tuple(cast(list[str], points)), references, grid)
+        )
+
+    def _ask(self, name: str, field: str, items: Any) -> Iterator[Part]:
+        if not isinstance(items, list) or not items:
+            self._fail(name, field, "must be a list of texts and pictures")
+        for at, item in enumerate(cast(list[Any], items)):
+            for kind, value in fields(item).items():
+                if kind == "text" and isinstance(value, str):
+                    yield Text(value)
+                elif kind == "image" and isinstance(value, str):
+                    yield self._picture(name, f"{field}[{at}].image", value)
+                else:
+                    self._fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
+
+    def _picture(self, name: str, field: str, path: str) -> Image:
+        full = self._images / path
+        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._images):
+            self._fail(name, field, f"{path!r} leads out of the dataset")
+        try:
+            return self._blobs.put(full.read_bytes(), durable=False)
+        except PictureError as error:
+            self._fail(name, field, f"{path} {error}")
+        except OSError as error:
+            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            self._fail(name, field, f"{path} {why}")
+
+    def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...]) -> Choice:
+        if not isinstance(answer, str) or not answer.strip():
+            self._fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
+        question = next((part.text for part in ask if isinstance(part, Text)), "")
+        sure = "".join(sorted(key_letters(answer)))
+        dynamic = DYNAMIC in answer
+        offered = options(question)
+        strange = [letter for letter in sure if letter not in offered] if offered else []
+        if (not sure and not dynamic) or strange:
+            self._fail(name, field, f"{answer!r} names no option of its question (it has {', '.join(offered) or LETTERS})")
+        looks_at: tuple[int, ...] = ()
+        if dynamic:
+            found = self._links.dynamic.get((key, turn)) if self._links.dynamic is not None else None
+            looks_at = found if found is not None else tuple(range(1, turn))
+            if any(not 1 <= other < turn for other in looks_at) or not looks_at:
+                self._fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
+        return Choice(question, sure, answer, dynamic, looks_at, single=key[:2] != ("Botany", "natural_growth"))
+
+    def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
+        if self._links.images is None:
+            return (Reference(0, "recent"),) if turn > 1 else ()
+        found = self._links.images.get(key, {}).get(turn, ())
+        for reference in found:
+            latest = turn if reference.kind == "input" else turn - 1
+            if reference.kind not in ("input", "output") or not 1 <= reference.turn <= latest:
+                self._fail(name, field, f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}")
+        return found
+
+    def _fail(self, name: str, field: str, message: str) -> NoReturn:
+        self.say("error", name, field, message)
+        raise _Bad
+
+    def say(self, severity: Any, name: str, field: str, message: str) -> None:
+        self.problems.append(Problem(severity, "benchmark.jsonl", name, field, message))
