@@ -22,16 +22,16 @@ QUOTA = ("insufficient_quota", "credit_balance", "spend", "billing", "quota_exce
 
 
 class Body:
-    """A JSON request. Inside `payload`, an `Image` stands where its data URL will."""
+    """A JSON request. Inside `payload`, an `Image` stands where its data URL (or, `bare`, its base64 alone) will."""
 
-    def __init__(self, payload: Mapping[str, Any], blobs: Blobs) -> None:
+    def __init__(self, payload: Mapping[str, Any], blobs: Blobs, *, bare: bool = False) -> None:
         self._blobs = blobs
         self._images: list[Image] = []
         marker = "weft-picture-" + binascii.hexlify(time.monotonic_ns().to_bytes(8, "big")).decode()
 
         def mark(image: Image) -> str:
             self._images.append(image)
-            return f"data:{image.media_type};base64,{marker}"
+            return marker if bare else f"data:{image.media_type};base64,{marker}"
 
         self._texts = msgspec.json.encode(_replace(payload, mark)).split(marker.encode())
         if len(self._texts) != len(self._images) + 1:

@@ -1,0 +1,124 @@
+"""The model-server protocol of IMUG-Bench's authors: POST {history, output_mode, temperature} to /infer, one reply of text or one picture.
+
+Several addresses may be given with commas; each try takes the next. HTTP 200 with `response.error` is an error of the server, never a
+reply. Pictures travel as bare base64 with their own bytes.
+"""
+
+import base64
+import binascii
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from weft.errors import PictureError, UserError
+from weft.models.endpoint import NO, TRANSIENT, CallError, Sent, outcome_of
+from weft.models.registry import Spec
+from weft.models.wire import Body, decide, error_facts, fields
+from weft.store.blobs import Blobs
+from weft.types import Message, Part, Takes, Text, Want
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+class Infer:
+    memo = True
+    takes = Takes()
+
+    def __init__(self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None) -> None:
+        self._urls, self._blobs, self._timeout = urls, blobs, timeout
+        self._turn = itertools.cycle(urls)
+        self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
+        self._session: aiohttp.ClientSession | None = None
+        self.concurrency = None
+        self.address = urls[0]
+        self.name = f"infer/{urlsplit(urls[0]).netloc}"
+        self.identity: Mapping[str, Any] = {"provider": "infer", "model": self.name, "urls": urls, "parameters": self._settings}
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        settings = dict(self._settings)
+        if want.draw and "seed" in settings:
+            settings["seed"] += want.draw
+        payload = {
+            "history": [{"role": message.role, "content": [_part(part) for part in message.parts]} for message in messages],
+            "output_mode": "text_only" if want.kind == "text" else "image_only",
+            **settings,
+        }
+        url = next(self._turn)
+        body = await self._post(url, Body(payload, self._blobs, bare=True))
+        response = fields(fields(body).get("response"))
+        if response.get("error"):
+            raise CallError(f"{url}: the server says: {str(response['error'])[:300]}", TRANSIENT)
+        parts = self._parts(response)
+        outcome, reason = outcome_of(parts, want.kind)
+        raw = msgspec.json.encode({name: value if name != "image" else "(a picture)" for name, value in response.items()}).decode()
+        return Sent(parts, outcome, reason, raw, self.name, again=outcome == "empty" and not parts)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _parts(self, response: dict[str, Any]) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        if isinstance(response.get("text"), str) and response["text"]:
+            parts.append(Text(response["text"]))
+        if isinstance(response.get("image"), str) and response["image"]:
+            data = response["image"].partition(",")[2] if response["image"].startswith("data:") else response["image"]
+            try:
+                parts.append(self._blobs.put(base64.b64decode(data)))
+            except (PictureError, binascii.Error) as error:
+                raise CallError(f"{self.address}: its picture {error}", TRANSIENT) from None
+        return tuple(parts)
+
+    async def _post(self, url: str, body: Body) -> Any:
+        import aiohttp
+
+        headers = {"Content-Type": "application/json", "Content-Length": str(body.length)}
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=self._timeout, sock_connect=15)
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
+        try:
+            async with self._session.post(url, data=aiter(body), headers=headers, allow_redirects=False) as response:
+                data = await response.read()
+                status, told = response.status, {name.lower(): value for name, value in response.headers.items()}
+        except aiohttp.ClientConnectorError as error:
+            raise CallError(f"cannot reach {url}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
+        except aiohttp.ClientError as error:
+            raise CallError(f"{url}: the connection broke: {error or type(error).__name__}", TRANSIENT) from None
+        except TimeoutError:
+            raise CallError(f"{url} did not answer within {self._timeout:g} s", TRANSIENT) from None
+        except PictureError as error:
+            raise CallError(f"a picture {error}", NO) from None
+        try:
+            decoded: Any = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            decoded = None
+        if status >= 400:
+            said, codes = error_facts(decoded)
+            raise CallError(
+                f"{url} answered {status}: {(said or data[:200].decode('utf-8', 'replace'))[:300]}", decide(status, codes, told)
+            )
+        if decoded is None:
+            raise CallError(f"{url} answered {status} with broken JSON ({len(data)} bytes)", TRANSIENT)
+        return decoded
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image", "image": part}
+
+
+def from_spec(spec: Spec, blobs: Blobs) -> Infer:
+    """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
+    text = spec.model + (f"@{spec.url}" if spec.url else "")
+    urls = [url.strip() for url in text.split(",") if url.strip()]
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+            raise UserError(f"{spec.text}: {url!r} is not an http(s) address without a key in it")
+    if not urls:
+        raise UserError(f"{spec.text}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
+    return Infer(urls, blobs, **spec.take({"temperature": float, "timeout": float, "seed": int}))
