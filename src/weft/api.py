@@ -18,7 +18,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, structs
 
-from weft import benchmarks, config
+from weft import benchmarks, config, strategies
 from weft.benchmarks import Benchmark, Finished
 from weft.engine.call import Caller, EndpointDown, Halt, Patience
 from weft.engine.limits import Limiter
@@ -54,6 +54,7 @@ class Job(Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     judge_concurrency: int | None = None
     budget: float | None = None
+    strategy: str = "none"
     model_options: Mapping[str, Any] = {}
     judge_options: Mapping[str, Any] = {}
     patience: Patience = Patience()
@@ -72,6 +73,8 @@ class Run:
     def name(self) -> str:
         view = self.record.manifest["view"]
         how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
+        strategy = self.record.manifest["strategy"]
+        how += [strategy] if strategy != "none" else []
         how += ["unfinished"] if self.record.state != "finished" else []
         return f"{self.record.manifest['model']['name']} [{', '.join(how)}]"
 
@@ -184,16 +187,9 @@ class Session:
         self.model = self._caller(plan.model, "model", self.model_price, job.concurrency)
         self.judge = self._caller(plan.judge, "judge", self.judge_price, job.judge_concurrency or job.concurrency)
         width = max(16, 2 * self.model.limiter.maximum)
-        self._runner = Runner(
-            plan,
-            self.run_id,
-            self.model,
-            VlmJudge(self.judge, blobs, getattr(plan.benchmark, "read", plain)),
-            blobs,
-            journal,
-            self.halt,
-            width,
-        )
+        reader = getattr(plan.benchmark, "read", plain)
+        model = strategies.apply(job.strategy, self.model, blobs, getattr(plan.model, "words", None))
+        self._runner = Runner(plan, self.run_id, model, VlmJudge(self.judge, blobs, reader), blobs, journal, self.halt, width)
 
     @property
     def progress(self) -> Progress:
@@ -214,7 +210,7 @@ class Session:
         check(dataset, job)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
         view = job.view or benchmark.default_view()
-        plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset), judge, chosen)
+        plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset), judge, job.strategy, chosen)
         journal = Journal(home / "journal.sqlite")
         try:
             with _only_one(home, plan.run_id()):

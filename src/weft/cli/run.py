@@ -37,11 +37,13 @@ def run(
     past: Annotated[str | None, typer.Option(help="Earlier replies in the history: own, or truth.")] = None,
     turns: Annotated[str | None, typer.Option(help="Which turns are asked: all, image, or text.")] = None,
     official: Annotated[bool, typer.Option("--official", help="Build inputs as the released scripts do, defects included.")] = False,
+    strategy: Annotated[str, typer.Option(help="Test-time strategy: none, cot, self-verify:N, best-of:N.")] = "none",
     prompts: o.Prompts = "weft",
     model_opt: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the model, such as temperature=0. Repeatable.")] = None,
     judge_opt: o.JudgeOpt = None,
     limit: o.Limit = None,
     where: o.Where = None,
+    class_: Annotated[str | None, typer.Option("--class", help="Only samples of this class, such as 'Static Spatial'.")] = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
     budget: o.Budget = None,
@@ -51,8 +53,12 @@ def run(
     if benchmark is None:
         from weft.cli.default import default_run
 
-        given = {name: value for name, value in context.params.items() if name not in ("benchmark", "home", "prompts") and value}
-        return default_run(home, [f"--{name.replace('_', '-')}" for name in given] + (["--prompts"] if prompts != "weft" else []))
+        given = {
+            name: value
+            for name, value in context.params.items()
+            if name not in ("benchmark", "home") and value not in (None, False, "weft", "none")
+        }
+        return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
     from weft.cli.work import work
 
     view: dict[str, Any] = {"history": history, "placement": placement, "past": past, "turns": turns, "official": official or None}
@@ -62,11 +68,12 @@ def run(
         model=model,
         judge=judge,
         view=view,
+        strategy=strategy,
         prompts=prompts,
         model_options=o.pairs(model_opt, "--model-opt"),
         judge_options=o.pairs(judge_opt, "--judge-opt"),
         limit=limit,
-        where=tuple(o.pairs(where, "--where").items()),
+        where=(*o.pairs(where, "--where").items(), *([("class", class_)] if class_ else [])),
         concurrency=concurrency,
         judge_concurrency=judge_concurrency,
         budget=budget,

@@ -15,6 +15,7 @@ from weft.engine.call import EndpointDown
 from weft.engine.plan import foresee
 from weft.errors import UserError
 from weft.models.function import FunctionEndpoint
+from weft.strategies import calls_a_picture
 
 
 def work(benchmark: str, *, view: dict[str, Any], dry_run: bool, **options: Any) -> None:
@@ -107,6 +108,10 @@ async def _plan(job: Job) -> int:
             print(
                 f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
+            )
+        if job.strategy != "none":
+            print(
+                f"the model's share is without the strategy: {job.strategy} makes {calls_a_picture(job.strategy)} calls a picture at the most"
             )
         costs = [share.cost for share in shares.values()]
         if None not in costs:

@@ -49,6 +49,7 @@ class Plan(Struct, frozen=True):
     rubrics: Rubrics
     model: Endpoint
     judge: Endpoint
+    strategy: str
     chosen: Mapping[str, Any]
 
     def manifest(self) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class Plan(Struct, frozen=True):
             "judge": {"name": self.judge.name, "takes": msgspec.to_builtins(self.judge.takes), **self.judge.identity},
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
             "view": msgspec.to_builtins(self.view),
-            "strategy": "none",
+            "strategy": self.strategy,
             **self.chosen,
         }
 

@@ -46,6 +46,9 @@ class Summary(Struct, frozen=True):
             f"{self.samples} samples, {self.turns} turns: {outcomes}",
             f"{self.scored} of {self.verdicts} verdicts scored",
         ]
+        if self.manifest.get("strategy", "none") != "none":
+            calls = sum(total.calls for total in self.totals if total.role == "model")
+            made.append(f"strategy {self.manifest['strategy']}: {calls} model calls for {self.turns} turns")
         if self.unfinished:
             made.insert(0, self.unfinished)
         made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in self.zero_by_rule.items()]

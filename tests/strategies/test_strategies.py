@@ -1,0 +1,108 @@
+"""Strategies on a real socket: what is asked, what enters the history, and what it costs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
+from weft.engine.call import Patience
+from weft.errors import UserError
+from weft.store.journal import Journal
+
+Serve = Callable[..., Provider]
+
+
+def evaluate(toy: Path, home: Path, provider: Provider, strategy: str, **options: Any) -> weft.Run:
+    ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
+    patience = Patience(tries=2, base=0.001, cap=0.002)
+    return weft.evaluate(
+        "weave", data=toy, home=home, patience=patience, strategy=strategy, where={"domain": "chess_game"}, **ends, **options
+    )
+
+
+def said(seen: Seen) -> str:
+    return " ".join(seen.texts)
+
+
+def painter(text: Callable[[Seen], str]) -> Callable[[Seen], dict[str, Any]]:
+    """Pictures that differ at every call, and words by what is asked."""
+    count = iter(range(10_000))
+
+    def answer(seen: Seen) -> dict[str, Any]:
+        if seen.is_judge:
+            return judge_answer(seen)
+        if "modalities" in seen.body:
+            url = data_url(drawn(f"picture {next(count)}"))
+            return {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}
+        return {"role": "assistant", "content": text(seen)}
+
+    return answer
+
+
+def test_chain_of_thought_plans_first_and_keeps_the_plan_out_of_the_history(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=painter(lambda seen: "PLAN-OF-MINE" if "Do not draw yet" in said(seen) else "Image #1."))
+    run = evaluate(toy, tmp_path / "home", provider, "cot", history="dialogue")
+    asked = [seen for seen in provider.seen if not seen.is_judge]
+    assert (
+        sum("Do not draw yet" in said(seen) for seen in asked) == 2
+        and sum("by this plan:\nPLAN-OF-MINE" in said(seen) for seen in asked) == 2
+    )
+    last = next(seen for seen in asked if "came first" in said(seen))
+    assert "PLAN" not in said(last)
+    assert [len(turn.reply.keys) for turn in run.turns] == [2, 2, 1]
+    assert "strategy cot: 5 model calls for 3 turns" in run.report()
+
+
+def test_self_verification_redraws_after_its_own_objection_and_only_the_last_picture_counts(toy: Path, tmp_path: Path, serve: Serve):
+    reviews = iter(["NO, the board is crooked.", "YES", "Yes, fine."])
+    provider = serve(answer=painter(lambda seen: next(reviews) if "Begin with YES or NO" in said(seen) else "Image #1."))
+    run = evaluate(toy, tmp_path / "home", provider, "self-verify:2")
+    asked = [seen for seen in provider.seen if not seen.is_judge]
+    redrawn = [seen for seen in asked if "This is wrong with it: NO, the board is crooked." in said(seen)]
+    assert len(redrawn) == 1 and len(run.turns[0].reply.keys) == 4 and len(run.turns[1].reply.keys) == 2
+    final = run.turns[0].reply.images[-1].digest
+    shown = next(seen for seen in asked if "Move a pawn" in said(seen) and "modalities" in seen.body)
+    assert shown.pictures == [f"sha256:{final}"], "only the last picture enters the history"
+
+
+def test_self_verification_ends_at_its_limit(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=painter(lambda seen: "no, still wrong" if "Begin with YES or NO" in said(seen) else "Image #1."))
+    evaluate(toy, tmp_path / "home", provider, "self-verify:1")
+    reviews = [seen for seen in provider.seen if "Begin with YES or NO" in said(seen)]
+    assert len(reviews) == 2, "one review and one redraw for each of the two pictures"
+
+
+def test_best_of_draws_at_once_and_the_model_picks(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=painter(lambda seen: "Candidate 3" if "Which candidate" in said(seen) else "Image #1."), latency=0.05)
+    run = evaluate(toy, tmp_path / "home", provider, "best-of:3")
+    picked = [seen for seen in provider.seen if "Which candidate" in said(seen)]
+    assert len(picked) == 2 and provider.most_in_flight >= 3
+    assert f"sha256:{run.turns[0].reply.images[-1].digest}" == picked[0].pictures[-1]
+    journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+    assert len(run.turns[0].reply.keys) == 4 and all(journal.find(key, run.id, 1) for key in run.turns[0].reply.keys)
+    assert run.turns[0].reply.usage.tokens_in == 400
+
+
+def test_equal_candidates_need_no_pick(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=lambda seen: judge_answer(seen) if seen.is_judge else model_answer(seen))
+    evaluate(toy, tmp_path / "home", provider, "best-of:4")
+    assert not any("Which candidate" in said(seen) for seen in provider.seen)
+
+
+def test_a_strategy_is_another_run_and_resumes_like_any(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=painter(lambda seen: "1" if "Which candidate" in said(seen) else "Image #1."))
+    plain = evaluate(toy, tmp_path / "home", provider, "none")
+    best = evaluate(toy, tmp_path / "home", provider, "best-of:2")
+    assert plain.id != best.id and "best-of:2" in best.name
+    calls = provider.count
+    again = evaluate(toy, tmp_path / "home", provider, "best-of:2")
+    assert provider.count == calls and again.report("csv") == best.report("csv")
+
+
+@pytest.mark.parametrize("name", ["think", "best-of", "best-of:1", "self-verify:x", "cot:3"])
+def test_a_strategy_that_is_none_is_told(toy: Path, tmp_path: Path, serve: Serve, name: str):
+    with pytest.raises(UserError):
+        evaluate(toy, tmp_path / "home", serve(), name)
