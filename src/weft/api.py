@@ -13,7 +13,7 @@ import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct, structs
@@ -80,7 +80,8 @@ class Run:
 
     @property
     def finished(self) -> Finished:
-        return Finished(self.name, {turn.sample: turn.groups for turn in self.turns}, self.verdicts)
+        data = str(self.record.manifest["dataset"]["name"])
+        return Finished(self.name, {turn.sample: turn.groups for turn in self.turns}, self.verdicts, data)
 
     def summary(self) -> Summary:
         return summarise(self.record, self.turns, self.verdicts, self.totals)
@@ -159,7 +160,8 @@ def chosen_view(benchmark: Any, given: Mapping[str, Any]) -> View:
         view = msgspec.convert(merged, View)
     except msgspec.ValidationError as error:
         name = str(error).rpartition("$.")[2].rstrip("`")
-        raise UserError(f"{name}: there is no {merged.get(name)!r}; `weft run --help` lists the choices") from None
+        choices = get_args(get_type_hints(View)[name]) if name in merged else ()
+        raise UserError(f"{name}: there is no {merged.get(name)!r}; there is {', '.join(map(str, choices))}") from None
     if view.official and view.past == "truth" and view.turns != "text":
         raise UserError(
             "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"

@@ -136,9 +136,8 @@ class Problem(Struct, frozen=True):
 
 
 class Dataset(Struct, frozen=True):
-    """Samples in file order, a digest of everything in them that can change a number, and what is wrong with the rest."""
-
-    digest: str
+    name: str  # the benchmark's own, or what else is written in its format
+    digest: str  # of everything that can change a number
     samples: tuple[Sample, ...]
     problems: tuple[Problem, ...] = ()
     records: int = 0

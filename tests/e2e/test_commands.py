@@ -136,7 +136,7 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         (["data", "make", "tabletop-weave", "--out", "{toy}/test/test.json/x"], "File exists"),
         ([*RUN, "--model", "openai-chat/m@http://[bad"], "not an http(s) address"),
         (["run", "--limit", "3"], "--limit needs a benchmark"),
-        ([*RUN, "--history", "most"], "history: there is no 'most'"),
+        ([*RUN, "--history", "most"], "there is none, partial, full, dialogue"),
         ([*RUN, "--where", "domain"], "write NAME=VALUE"),
         ([*RUN, "--where", "domain=maze"], "no sample is left"),
         ([*RUN, "--model-opt", "size=3"], "unknown option 'size'"),

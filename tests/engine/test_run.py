@@ -93,7 +93,7 @@ def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: P
     text = found["12", 0, "visual_consistency"]
     assert text.value == 0.0 and "text where a picture was due: here is a board" in text.reason
     report = run.report("md")
-    assert "(strict)" in report and "(official)" in report and "unscored (3): http" in report
+    assert "(strict)" in report and "(official)" in report and "unscored (6): http" in report
 
 
 def test_what_failed_is_asked_again_by_the_next_command(toy: Path, tmp_path: Path, serve: Serve):

@@ -43,11 +43,13 @@ class Rubrics(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """A run's results, for tables: the groups of each sample by its id, and every verdict in dataset order."""
+    """A run's results, for tables: the groups of each sample by its id, every verdict in dataset order, and what data it was: published
+    rows belong beside the benchmark's own alone."""
 
     name: str
     groups: Mapping[str, Mapping[str, str]]
     verdicts: Sequence[Verdict]
+    dataset: str = ""
 
 
 class Benchmark(Protocol):

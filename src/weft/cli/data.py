@@ -68,7 +68,7 @@ def check(
             whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
             print(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
             if not whole:
-                print("\n".join(f"  {line}" for line in run.summary().lines[2:]))
+                print("\n".join(f"  {line}" for line in run.summary().lines[3:]))
                 raise typer.Exit(1)
     if any(problem.severity == "error" for problem in dataset.problems):
         raise typer.Exit(2)

@@ -10,7 +10,7 @@ from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
 from weft.tabletop import datasets
-from weft.types import Table, View
+from weft.types import View
 
 SAMPLES, SEED = 100, 0
 MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")
@@ -38,16 +38,9 @@ def default_run(home: Path, given: list[str]) -> None:
         "scored every turn against the exact truth, in WEAVEBench's format and with WEAVEBench's formulas. "
         "The oracle, which does all that is asked, is the ceiling, and `copy`, which only returns what it was shown, the floor.\n"
     )
-    main, *classes = runs[0].benchmark.tables([run.finished for run in runs])[:5]
-    show_table(out, _ours(main))
-    for table in classes:
-        show_table(out, _ours(table))
+    for table in runs[0].benchmark.tables([run.finished for run in runs])[:5]:
+        show_table(out, table)
     unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
     if unscored:
         raise SystemExit(f"weft: {unscored} verdicts are unscored; the report says why")
     out.print(f"report: {path}   next: weft demo exposure-bias, weft demo memory, weft run weave --help")
-
-
-def _ours(table: Table) -> Table:
-    title = table.title.removesuffix(")").replace(" (paper, ", ", as the paper's ").replace("WEAVEBench", "Tabletop in WEAVEBench's format")
-    return Table(title, table.columns, {name: cells for name, cells in table.rows.items() if name not in table.published})

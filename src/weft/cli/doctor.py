@@ -24,7 +24,7 @@ def doctor(
     from weft.store.journal import Journal
 
     print(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
-    for name in ("aiohttp", "msgspec", "pillow", "rich", "typer"):
+    for name in ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python"):
         print(f"  {name} {importlib.metadata.version(name)}")
     path = home / "journal.sqlite"
     if path.exists():

@@ -22,3 +22,5 @@ def models() -> None:
             print(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
     print("options of openai-chat: temperature, top_p, max_tokens, seed, reasoning_effort, key_env, modalities, images, own_images,")
     print("  max_side, timeout, fetch_images, extra={...}")
+    print("options of tabletop/tiny: temperature, seed, weights; of tabletop/oracle: error, seed")
+    print("options of file.py:NAME: name, version, concurrency, images, own_images, max_side")

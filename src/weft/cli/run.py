@@ -56,7 +56,7 @@ def run(
         given = {
             name: value
             for name, value in context.params.items()
-            if name not in ("benchmark", "home") and value not in (None, False, "weft", "none")
+            if name not in ("benchmark", "home") and value not in (None, False, [], (), "weft", "none")
         }
         return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
     from weft.cli.work import work

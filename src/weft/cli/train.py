@@ -41,6 +41,8 @@ def tiny(
     try:
         from weft.tabletop.tiny.train import train
     except ImportError as error:
-        raise UserError(f"training needs torch, which is not here ({error}); install the extra: pip install 'weft-eval[train]'") from None
+        raise UserError(
+            f"training needs torch, which is not here ({error}); install the extra, from the clone: pip install -e '.[train]'"
+        ) from None
     train(out, minutes=minutes, parts=chosen, workers=workers)
     print(out)

@@ -77,8 +77,11 @@ def _conclude(console: Console, session: Session, run: Run) -> None:
     if run.verdicts:
         show_table(Console(), ours)
     summary = run.summary()
-    for line in msgspec.structs.replace(summary, left_out=[]).lines[2 + bool(summary.unfinished) :]:
+    for line in msgspec.structs.replace(summary, left_out=[]).lines[3 + bool(summary.unfinished) :]:
         console.print(line, markup=False, highlight=False)
+    out = len({problem.record for problem in session.plan.dataset.problems if problem.severity == "error"})
+    if out:
+        console.print(f"{out} of {session.plan.dataset.records} records were left out", markup=False)
     reason = session.halt.reason
     if isinstance(reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
@@ -110,9 +113,8 @@ async def _plan(job: Job) -> int:
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
             )
         if job.strategy != "none":
-            print(
-                f"the model's share is without the strategy: {job.strategy} makes {calls_a_picture(job.strategy)} calls a picture at the most"
-            )
+            most = calls_a_picture(job.strategy)
+            print(f"the model's share is without the strategy: {job.strategy} makes up to {most} calls a picture")
         costs = [share.cost for share in shares.values()]
         if None not in costs:
             print(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")

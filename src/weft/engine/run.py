@@ -56,7 +56,12 @@ class Plan(Struct, frozen=True):
         return {
             "weft": __version__,
             "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
-            "dataset": {"digest": self.dataset.digest, "samples": len(self.dataset.samples), "turns": self.turns()},
+            "dataset": {
+                "name": self.dataset.name,
+                "digest": self.dataset.digest,
+                "samples": len(self.dataset.samples),
+                "turns": self.turns(),
+            },
             "model": {"name": self.model.name, "takes": msgspec.to_builtins(self.model.takes), **self.model.identity},
             "judge": {"name": self.judge.name, "takes": msgspec.to_builtins(self.judge.takes), **self.judge.identity},
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},

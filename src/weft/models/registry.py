@@ -24,7 +24,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "infer": ("weft.models.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
     "folder": ("weft.models.folder:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
-    "tabletop": ("weft.tabletop.specs:from_spec", "tabletop/tiny, tabletop/oracle; as a judge tabletop/exact: no key, no network"),
+    "tabletop": (
+        "weft.tabletop.specs:from_spec",
+        "tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network",
+    ),
     "constant": ("weft.models.baselines:constant_from_spec", "as a judge, gives the same score to all: constant/10"),
 }
 
@@ -45,7 +48,7 @@ class Spec(Struct, frozen=True):
         taken: dict[str, Any] = {}
         for name, value in self.options.items():
             if name not in known:
-                raise UserError(f"{self.text}: unknown option {name!r}; {self.provider} knows {', '.join(sorted(known))}")
+                raise UserError(f"{self.text}: unknown option {name!r}; {self.provider} knows {', '.join(sorted(known)) or 'none'}")
             try:
                 taken[name] = known[name](value)
             except (TypeError, ValueError) as error:

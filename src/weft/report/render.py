@@ -40,7 +40,7 @@ def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
             values = [shown(cells.get(column), table.digits) for column in table.columns]
             label = _md(name) if name in table.published else f"**{_md(name)}**"
             out.append(f"| {label} | {' | '.join(values)} |")
-        out += ["", *([_md(table.note), ""] if table.note else [])]
+        out += ["", *([table.note, ""] if table.note else [])]
     return "\n".join(out)
 
 

@@ -41,6 +41,7 @@ class Summary(Struct, frozen=True):
         outcomes = ", ".join(f"{count} {name}" for name, count in self.outcomes.items())
         made = [
             f"run {self.run} ({self.state}), started {self.started}",
+            f"dataset {self.manifest['dataset']['name']} ({self.manifest['dataset']['digest'][:8]})",
             f"model {model['name']}, judge {judge['name']}, prompts {self.manifest['rubric']['source']} "
             f"({self.manifest['rubric']['digest'][:8]}), {how}{', official inputs' if view['official'] else ''}",
             f"{self.samples} samples, {self.turns} turns: {outcomes}",
@@ -65,7 +66,7 @@ def summarise(
     record: RunRecord, turns: Sequence[TurnRecord], verdicts: Sequence[Verdict], totals: Sequence[Totals], most: int = 12
 ) -> Summary:
     zero = Counter(_kind(v.reason) for v in verdicts if v.by == "failure" and v.value is not None)
-    unscored = Counter(v.reason for v in verdicts if v.value is None)
+    unscored = Counter(_root(v.reason) for v in verdicts if v.value is None)
     return Summary(
         run=record.id,
         state=record.state,
@@ -81,6 +82,11 @@ def summarise(
         left_out=record.left_out,
         totals=list(totals),
     )
+
+
+def _root(reason: str) -> str:
+    """The reason at the bottom of `waits for turn 3, which failed: waits for turn 2, which failed: ...`."""
+    return reason.rpartition("which failed: ")[2] or reason
 
 
 def _kind(reason: str) -> str:

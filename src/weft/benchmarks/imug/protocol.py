@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks import Finished, Rubrics
-from weft.benchmarks.imug import data, mcq, rubric, tables
+from weft.benchmarks.imug import data, grid, mcq, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
 from weft.models.endpoint import Endpoint
 from weft.numbering import own_picture
@@ -23,6 +23,7 @@ class Imug:
     metrics = ("choice", "points")
 
     def load(self, data_folder: Path, blobs: Blobs) -> Dataset:
+        self._blobs = blobs
         return data.load(data_folder, blobs)
 
     def default_view(self) -> View:
@@ -76,7 +77,20 @@ class Imug:
             return (self._choice(sample, turn, dialogue, rubrics, place, reply.text),)
         made = own_picture(reply)
         assert made is not None, "an answered image turn has a picture"
+        gold: Points = turn.gold
+        if gold.grid is not None:
+            return (self._grid(sample, turn, gold, made),)
         return (self._points(sample, turn, dialogue, rubrics, place, made),)
+
+    def _grid(self, sample: Sample, turn: Turn, gold: Points, made: Image) -> Verdict:
+        """The cubes tasks are read from pixels, without a judge."""
+        assert gold.grid is not None
+        found = grid.read_grid(self._blobs.open(made))
+        scores = grid.points(found, gold.grid, len(gold.points))
+        seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
+        why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
+        value = sum(scores) / (5 * len(scores))
+        return Verdict(sample.id, turn.number, "points", value, why, "rule", detail={"points": scores})
 
     def _detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
         """What tables need to know of a turn whatever became of it."""

@@ -49,7 +49,8 @@ def load(data: Path, blobs: Blobs) -> Dataset:
     digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
     order = {name: at for at, (name, _) in enumerate(samples)}
     problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, 0), problem.field))
-    return Dataset(digest, kept, tuple(problems), len(samples))
+    name = "tabletop" if (file.parent / "tabletop.json").exists() else "weave"
+    return Dataset(name, digest, kept, tuple(problems), len(samples))
 
 
 def find(data: Path) -> Path:
