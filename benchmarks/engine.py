@@ -5,7 +5,7 @@
 1. Judge calls with three 1 MB PNGs each (latency 0.5 s, 32 in flight, 256 calls): calls a second of weft's caller, with journal and
    blob store, over those of bare aiohttp that builds its bodies with base64 and json; peak memory of each; bytes stored over the
    bytes of distinct pictures.
-2. A whole run with model and judge at 0.4 s each: wall time over the longer of the two pipelines.
+2. A whole run with model and judge at 0.4 s each: wall time over that of the longer of the two pipelines alone.
 
 Server and clients are processes of their own. Goals: at least 0.95, under 400 MB, at most 1.05, within 1.1.
 """
@@ -107,17 +107,24 @@ def bytes_in(folder: Path) -> int:
 
 
 async def overlap(url: str, folder: Path) -> dict:
-    """96 dialogues of the tests' toy data: 240 model calls and 528 judge calls, 16 in flight at each."""
+    """96 dialogues of the tests' toy data, 16 in flight at model and judge each. Then each pipeline alone: with the other's answers in the
+    journal, every call of its own is made anew."""
     import weft
     from toy import more_records, write_weave
 
     data = write_weave(folder / "toy", more_records(24))
-    run_and = {"model": f"openai-chat/model@{url}", "judge": f"openai-chat/judge@{url}", "concurrency": 16}
-    began = time.perf_counter()
-    run = await weft.evaluate_async("weave", data=data, home=folder / "overlap", **run_and)
-    seconds = time.perf_counter() - began
-    model, judge = (sum(t.calls for t in run.totals if t.role == role) * 0.4 / 16 for role in ("model", "judge"))
-    return {"seconds": seconds, "longer": max(model, judge), "sum": model + judge}
+
+    async def timed(**options: object) -> tuple[float, weft.Run]:
+        ends = {"model": f"openai-chat/model@{url}", "judge": f"openai-chat/judge@{url}", "concurrency": 16}
+        began = time.perf_counter()
+        run = await weft.evaluate_async("weave", data=data, home=folder / "overlap", **ends, **options)
+        return time.perf_counter() - began, run
+
+    both, run = await timed()
+    calls = {total.role: total.calls for total in run.totals}
+    judge, _ = await timed(judge_options={"seed": 1})
+    model, _ = await timed(model_options={"seed": 1})
+    return {"seconds": both, "judge": judge, "model": model, "calls": calls, "least": max(calls.values()) * 0.4 / 16}
 
 
 def in_process(name: str, url: str, folder: Path) -> dict:
@@ -151,8 +158,14 @@ def main() -> None:
         process, url = served(0.4)
         made = in_process("overlap", url, folder)
         process.kill()
-        print(f"a run with model and judge at 0.4 s: {made['seconds']:.1f} s; the longer pipeline alone {made['longer']:.1f} s,")
-        print(f"  one after the other {made['sum']:.1f} s; ratio to the longer {made['seconds'] / made['longer']:.2f} (goal 1.1)")
+        longer = max(made["judge"], made["model"])
+        print(
+            f"a run with model and judge at 0.4 s, {made['calls']['model']} and {made['calls']['judge']} calls, 16 in flight: {made['seconds']:.1f} s"
+        )
+        print(f"  the judge's pipeline alone {made['judge']:.1f} s, the model's {made['model']:.1f} s; ratio to the longer")
+        print(
+            f"  {made['seconds'] / longer:.2f} (goal 1.1); to its least possible time, {made['least']:.1f} s: {made['seconds'] / made['least']:.2f}"
+        )
 
 
 if __name__ == "__main__":
