@@ -56,13 +56,11 @@ def test_the_table_is_what_the_judge_said(toy: Path, tmp_path: Path, serve: Serv
 
 def test_a_turn_is_judged_while_the_next_is_generated(tmp_path: Path, serve: Serve):
     records = [toy_records()[2]]  # one dialogue of three turns
-    provider = serve(latency=0.2)
+    provider = serve(latency=0.5)
     began = time.monotonic()
     evaluate(write_weave(tmp_path / "one", records), tmp_path / "home", provider)
     spent = time.monotonic() - began
-    assert spent < 1.2, (
-        f"three turns and one last judgement of 0.2 s each take 0.8 s; one after the other they would take 1.4 s ({spent:.2f})"
-    )
+    assert spent < 3.0, f"three turns and one last judgement take 2.0 s; one after the other they would take 3.5 s ({spent:.2f})"
 
 
 def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: Path, serve: Serve):
