@@ -8,20 +8,18 @@ import base64
 import binascii
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import NO, TRANSIENT, CallError, Sent, outcome_of
+from weft.models.endpoint import TRANSIENT, CallError, Sent, outcome_of
+from weft.models.http import Http
 from weft.models.registry import Spec
 from weft.models.wire import Body, decide, error_facts, fields
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Takes, Text, Want
-
-if TYPE_CHECKING:
-    import aiohttp
 
 
 class Infer:
@@ -29,10 +27,10 @@ class Infer:
     takes = Takes()
 
     def __init__(self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None) -> None:
-        self._urls, self._blobs, self._timeout = urls, blobs, timeout
+        self._blobs = blobs
         self._turn = itertools.cycle(urls)
         self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
-        self._session: aiohttp.ClientSession | None = None
+        self._http = Http(timeout)
         self.concurrency = None
         self.address = urls[0]
         self.name = f"infer/{urlsplit(urls[0]).netloc}"
@@ -58,9 +56,7 @@ class Infer:
         return Sent(parts, outcome, reason, raw, self.name, again=outcome == "empty" and not parts)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     def _parts(self, response: dict[str, Any]) -> tuple[Part, ...]:
         parts: list[Part] = []
@@ -75,24 +71,7 @@ class Infer:
         return tuple(parts)
 
     async def _post(self, url: str, body: Body) -> Any:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json", "Content-Length": str(body.length)}
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=self._timeout, sock_connect=15)
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
-        try:
-            async with self._session.post(url, data=aiter(body), headers=headers, allow_redirects=False) as response:
-                data = await response.read()
-                status, told = response.status, {name.lower(): value for name, value in response.headers.items()}
-        except aiohttp.ClientConnectorError as error:
-            raise CallError(f"cannot reach {url}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
-        except aiohttp.ClientError as error:
-            raise CallError(f"{url}: the connection broke: {error or type(error).__name__}", TRANSIENT) from None
-        except TimeoutError:
-            raise CallError(f"{url} did not answer within {self._timeout:g} s", TRANSIENT) from None
-        except PictureError as error:
-            raise CallError(f"a picture {error}", NO) from None
+        status, told, data = await self._http.post(url, body, {}, called=url)
         try:
             decoded: Any = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -100,7 +79,7 @@ class Infer:
         if status >= 400:
             said, codes = error_facts(decoded)
             raise CallError(
-                f"{url} answered {status}: {(said or data[:200].decode('utf-8', 'replace'))[:300]}", decide(status, codes, told)
+                f"{url} answered {status}: {(said or data[:200].decode('utf-8', 'replace'))[:300]}", decide(status, codes, told, decoded)
             )
         if decoded is None:
             raise CallError(f"{url} answered {status} with broken JSON ({len(data)} bytes)", TRANSIENT)

@@ -8,27 +8,23 @@ Keys come from the environment, go only into the request header, and are cut out
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Sent, outcome_of
+from weft.models.endpoint import NO, TRANSIENT, CallError, Sent, outcome_of
+from weft.models.http import Answer, Http
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec
 from weft.models.wire import Body, decide, error_facts, fields, is_refusal
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Usage, Want
 
-if TYPE_CHECKING:
-    import aiohttp
-
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
-MAX_REPLY = 256 * 1024 * 1024
 SHORTEST_KEY = 12
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class OpenAIChat:
@@ -50,13 +46,13 @@ class OpenAIChat:
         fetch_images: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self._model, self._blobs, self._key, self._timeout = model, blobs, key, timeout
+        self._model, self._blobs, self._key = model, blobs, key
         self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
         self._own_images, self._fetch = own_images, fetch_images
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
         self._parameters = dict(parameters or {})
         self._unsupported: set[str] = set()
-        self._session: aiohttp.ClientSession | None = None
+        self._http = Http(timeout)
         self.name = name or f"openai-chat/{model}"
         self.address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
         self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
@@ -73,10 +69,6 @@ class OpenAIChat:
         while True:
             payload = self._payload(messages, want)
             status, headers, data = await self._post(Body(payload, self._blobs))
-            if 300 <= status < 400:
-                raise CallError(
-                    f"{self.address} answered {status}: it redirects to {headers.get('location', '?')}; give that address", FATAL
-                )
             body = self._decode(status, data)
             said, codes = error_facts(body)
             if status < 400 and not said:
@@ -91,9 +83,7 @@ class OpenAIChat:
                 raise CallError(self._explain(status, said), decide(status, codes, headers, body))
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     # the request
 
@@ -122,46 +112,9 @@ class OpenAIChat:
             return {"role": "assistant", "content": text, "images": [part for part in content if part["type"] == "image_url"]}
         return {"role": message.role, "content": content}
 
-    async def _post(self, body: Body) -> tuple[int, Mapping[str, str], bytes]:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json", "Content-Length": str(body.length)}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        try:
-            async with self._open().post(self._url, data=aiter(body), headers=headers, allow_redirects=False) as response:
-                data = await self._all_of(response)
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, data
-        except aiohttp.ClientConnectorError as error:
-            raise CallError(f"cannot reach {self.address}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
-        except aiohttp.InvalidURL:
-            raise CallError(f"{self._url} is not a usable address", FATAL) from None
-        except aiohttp.ClientError as error:
-            raise CallError(f"{self.address}: the connection broke: {str(error) or type(error).__name__}", TRANSIENT) from None
-        except TimeoutError:
-            raise CallError(f"{self.address} did not answer within {self._timeout:g} s", TRANSIENT) from None
-        except PictureError as error:
-            raise CallError(f"a picture {error}", NO) from None
-
-    async def _all_of(self, response: "aiohttp.ClientResponse") -> bytes:
-        data = bytearray()
-        async for piece in response.content.iter_any():
-            data += piece
-            if len(data) > MAX_REPLY:
-                raise CallError(f"{self.address} sent more than {MAX_REPLY >> 20} MiB", NO)
-        return bytes(data)
-
-    def _open(self) -> "aiohttp.ClientSession":
-        import aiohttp
-
-        if self._session is None:
-            loopback = urlsplit(self._url).hostname in LOOPBACK
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=15),
-                trust_env=not loopback,
-            )
-        return self._session
+    async def _post(self, body: Body) -> Answer:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        return await self._http.post(self._url, body, headers, called=self.address)
 
     # the reply
 
@@ -196,20 +149,15 @@ class OpenAIChat:
 
     async def _follow(self, got: Unpacked) -> Unpacked:
         """Pictures that came as links: fetched from the endpoint's own host, from others only where the user allowed it."""
-        import aiohttp
-
         parts = list(got.parts)
         for position, link in reversed(got.links):
             if urlsplit(link).netloc != urlsplit(self._url).netloc and not self._fetch:
                 raise CallError(f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true", NO)
+            status, _, data = await self._http.get(link, called="the picture's link")
+            if status != 200:
+                raise CallError(f"the picture's link answered {status}", TRANSIENT)
             try:
-                async with self._open().get(link, allow_redirects=False) as response:
-                    if response.status != 200:
-                        raise CallError(f"the picture's link answered {response.status}", TRANSIENT)
-                    data = await self._all_of(response)
                 parts.insert(position, self._blobs.put(data))
-            except (TimeoutError, aiohttp.ClientError) as error:
-                raise CallError(f"the picture's link cannot be fetched: {error or type(error).__name__}", TRANSIENT) from None
             except PictureError as error:
                 return msgspec.structs.replace(got, broken=str(error), links=())
         return msgspec.structs.replace(got, parts=tuple(parts), links=())
