@@ -15,8 +15,9 @@ import time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from weft import history
+from weft.tabletop import points
 from weft.tabletop.dialogues import MAKERS, Maker, TableTurn, start_scene
-from weft.tabletop.language import QUESTIONS
+from weft.tabletop.language import OPEN, QUESTIONS
 from weft.tabletop.operations import EDITS
 from weft.tabletop.samples import sample_of, true_replies
 from weft.tabletop.tiny import prompt, vocab
@@ -92,12 +93,16 @@ def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
     began = time.perf_counter()
     said = tiny.reply([tiny.codes(drawn[item.digest]) if isinstance(item, Image) else item for item in items])
     made = [part if isinstance(part, str) else tiny.picture(part) for part in said.parts]
-    return is_right(made, maker.turns[-1]), time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    return is_right(made, maker.turns[-1], maker.scenes.get(maker.turns[-1].images.get("image", 0))), seconds
 
 
-def is_right(made: list, turn: TableTurn) -> bool:
+def is_right(made: list, turn: TableTurn, base: Scene | None) -> bool:
     if not made:
         return False
+    if turn.kind in OPEN:  # right is whatever meets every point
+        checks = {"kind": turn.kind, "args": points.visible(turn), "points": points.written(turn, random.Random(0))[1][:-1]}
+        return not isinstance(made[0], str) and all(score == 5 for score, _ in points.scored(checks, read(made[0]), base, None))
     if turn.makes is None:
         return isinstance(made[0], str) and vocab.encode(made[0]) == vocab.encode(turn.answer)
     return not isinstance(made[0], str) and read(made[0]).scene == turn.scene

@@ -212,7 +212,7 @@ class Session:
         check(dataset, job)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
         view = job.view or benchmark.default_view()
-        plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset), judge, job.strategy, chosen)
+        plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset, blobs), judge, job.strategy, chosen)
         journal = Journal(home / "journal.sqlite")
         try:
             with _only_one(home, plan.run_id()):

@@ -2,7 +2,7 @@
 
     own_images=user     the model's earlier pictures move to the head of the next user message, under their captions
     images=list         one message: all pictures, then the text, with `[image k]` where a picture stood
-    images=strip        the same with one picture: a row of all of them, each with its number drawn on it
+    images=strip        the same with one picture: a row of all of them, each with its number drawn on it; before a dialogue, a note says so
     images=none         text alone, with `[picture not shown]`
     max_side=N          pictures with a longer side than N pixels are shrunk to it
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 GAP, LABEL_AT, LONGEST = 5, 10, 8192
+NOTE = (
+    "The picture above is a row of the {count} pictures of the dialogue below, in their order, each with its number in its corner; "
+    "[image 2] stands for the one with number 2. A picture that you make is one picture, not a row."
+)
 
 
 def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
@@ -108,6 +112,8 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
         return (Message("user", (text,)),)
     if takes.images == "strip" and len(images) > 1:
         labels = [image.label if image.label is not None else position + 1 for position, image in enumerate(images)]
+        if len(messages) > 1:
+            text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
         return (Message("user", (blobs.put_picture(strip([blobs.open(image) for image in images], labels)), text)),)
     return (Message("user", (*images, text)),)
 

@@ -185,6 +185,8 @@ class Cell(Struct, frozen=True):
     value: float | None
     scored: int = 0  # of `due` items stand behind the value; both are 0 for published numbers
     due: int = 0
+    low: float | None = None  # the 95% interval, where there is one
+    high: float | None = None
 
 
 class Table(Struct, frozen=True):

@@ -2,20 +2,27 @@
 
 import asyncio
 import base64
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+import weft
+import weft.api
 from server import data_url, drawn
+from weft.engine.call import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.infer import Infer, from_spec
 from weft.models.registry import parse
 from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.tabletop.datasets import make
 from weft.types import Message, Text, Want
 
 PICTURE = drawn("made")
@@ -126,3 +133,34 @@ def test_an_address_that_is_none_is_told(blobs: Blobs):
     for text in ("infer/", "infer/nowhere", "infer/http://u:p@host/infer"):
         with pytest.raises(UserError):
             from_spec(parse(text), blobs)
+
+
+def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight(tmp_path: Path):
+    """Killed for good after some calls; the same command against a living one asks only what is missing, and nothing becomes a number."""
+    data = make("tabletop-imug", tmp_path / "data", samples=12, seed=0)
+    asked: list[str] = []
+    alive = 15
+
+    def answer(body: dict[str, Any]) -> Any:
+        if len(asked) >= alive:
+            return None
+        asked.append(hashlib.sha256(json.dumps(body).encode()).hexdigest())
+        return {"response": {"text": "A"} if body["output_mode"] == "text_only" else {"image": B64}}
+
+    async def go() -> tuple[weft.Run, weft.Run]:
+        nonlocal alive
+        async with served(answer) as url:
+            job = {"data": data, "model": f"infer/{url}", "judge": "tabletop/exact", "home": tmp_path / "home"}
+            quick = Patience(tries=2, base=0.001, cap=0.002)
+            with pytest.raises(EndpointDown):
+                await weft.api.evaluate_async("imug", patience=quick, **job)
+            journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+            broken = weft.api.load_run(journal, "last")
+            alive = 10**6
+            return broken, await weft.api.evaluate_async("imug", patience=quick, **job)
+
+    broken, whole = asyncio.run(go())
+    assert broken.record.state == "stopped" and sum(turn.reply.outcome == "answered" for turn in broken.turns) == 15
+    assert not any(v.value is not None and v.by == "failure" for v in broken.verdicts), "the server's death is not the model's failure"
+    assert whole.record.state == "finished" and all(v.value is not None for v in whole.verdicts)
+    assert len(asked) == len(set(asked)) == len(whole.turns), "no call was made twice"

@@ -16,7 +16,7 @@ def data() -> None:
 
 @app.command()
 def make(
-    name: Annotated[str, typer.Argument(help="tabletop-weave, or tabletop-weave-memory.")],
+    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, or tabletop-imug.")],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
@@ -28,6 +28,8 @@ def make(
       weft data make tabletop-weave --samples 100 --seed 0 --out tables
 
       weft run weave --data tables --model tabletop/oracle --judge tabletop/exact
+
+      weft data make tabletop-imug --samples 200 --seed 0 --out chats
     """
     from weft.errors import UserError
     from weft.tabletop import datasets
@@ -53,6 +55,7 @@ def check(
     import tempfile
 
     from weft import api, benchmarks
+    from weft.models.baselines import STAND_IN
     from weft.store.blobs import Blobs
 
     found = benchmarks.resolve(benchmark)
@@ -67,6 +70,9 @@ def check(
             run = api.validate(benchmark, folder, home=home)
             whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
             print(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
+            without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
+            if without:
+                print(f"{without} turns have no true reply in the data: a stand-in took its place")
             if not whole:
                 print("\n".join(f"  {line}" for line in run.summary().lines[3:]))
                 raise typer.Exit(1)

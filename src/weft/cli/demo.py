@@ -1,6 +1,6 @@
 """weft demo"""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -8,8 +8,8 @@ from weft.cli import options as o
 
 
 def demo(
-    name: Annotated[str, typer.Argument(help="exposure-bias, or memory.")],
-    samples: Annotated[int | None, typer.Option(min=2, help="How many dialogues. Default: 300 for exposure-bias, 150 for memory.")] = None,
+    name: Annotated[str, typer.Argument(help="exposure-bias, memory, or test-time-scaling.")],
+    samples: Annotated[int | None, typer.Option(min=2, help="How many dialogues. Default: 300, 150 for memory, 200 for scaling.")] = None,
     out: Annotated[o.Path, typer.Option(help="Where table and plots go.")] = o.Path("reports"),
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -20,6 +20,8 @@ def demo(
       weft demo exposure-bias
 
       weft demo memory --samples 100
+
+      weft demo test-time-scaling
     """
     import csv
 
@@ -30,21 +32,22 @@ def demo(
     from weft.cli.work import quietly
     from weft.errors import UserError
     from weft.report import plots
-    from weft.tabletop.demos import DEMOS
-    from weft.types import View
+    from weft.tabletop.demos import exposure_bias, memory
+    from weft.tabletop.scaling import scaling
 
-    if name not in DEMOS:
-        raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")
+    demos = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}
+    if name not in demos:
+        raise UserError(f"there is no demo {name!r}; there is {', '.join(demos)}")
     console = Console(stderr=True, soft_wrap=True)
 
-    def evaluate(model: str, data: o.Path, view: View) -> Run:
-        return quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=view), console)
+    def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
+        return quietly(Job(benchmark=benchmark, judge="tabletop/exact", home=home, **options), console)
 
-    show, usual = DEMOS[name]
+    show, usual = demos[name]
     made = show(home / "demos", home, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:
-        table.add_column(column, justify="left" if column in ("history", "setting") else "right")
+        table.add_column(column, justify="left" if column in ("history", "setting", "strategy") else "right")
     for row in made.rows:
         table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in (row[column] for column in made.columns)))
     Console().print(table)

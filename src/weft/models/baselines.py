@@ -45,24 +45,39 @@ class Constant(Local):
 
     def _value(self, schema: dict[str, Any]) -> Any:
         if schema.get("type") == "string":
-            return "the same score for all"
+            return schema.get("enum", ["the same score for all"])[0]
+        if schema.get("type") == "array":  # an entry for each number that its entries may have
+            entry: dict[str, Any] = schema["items"]["properties"]
+            name, numbers = next((name, one["enum"]) for name, one in entry.items() if "enum" in one)
+            return [{**{key: self._value(one) for key, one in entry.items()}, name: number} for number in numbers]
         score = self._score if self._score is not None else schema.get("maximum", max(schema.get("enum", [0])))
         return int(score) if score == int(score) else score
 
 
+STAND_IN = "the dataset has no true reply here: a stand-in"
+
+
 class Truth(Local):
-    """The dataset's own reference replies."""
+    """The dataset's own reference replies. Where it has none (IMUG-Bench has no true pictures), a stand-in, and the reply says so."""
 
     sees = False
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, blobs: Blobs) -> None:
         super().__init__("truth", dataset=dataset.digest)
+        self._blobs = blobs
         self._parts = {(sample.id, turn.number): turn.truth for sample in dataset.samples for turn in sample.turns}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         parts = self._parts[want.place.sample, want.place.turn]
+        if not parts:
+            return Sent((self._stand_in(want),), "answered", STAND_IN, served=self.name)
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
+
+    def _stand_in(self, want: Want) -> Part:
+        from PIL import Image as Pil
+
+        return Text("A") if want.kind == "text" else self._blobs.put_picture(Pil.new("RGB", (64, 64), "grey"), durable=False)
 
 
 def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:

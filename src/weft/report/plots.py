@@ -48,6 +48,26 @@ def bars(rows: Rows, *, x: str, y: str, title: str) -> Any:
     return _plain(alt.layer(drawn, whiskers, labels))
 
 
+def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: str) -> Any:
+    """Points joined within a series, each with its name and a line from `low` to `high`: what more calls buy."""
+    import altair as alt
+
+    order = list(dict.fromkeys(row[series] for row in rows))
+    low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+    room = 0.08 * (high - low)
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=520, height=320)
+    across = alt.X(f"{x}:Q", scale=alt.Scale(domain=[0, max(row[x] for row in rows) * 1.12], nice=False))
+    up = alt.Y(f"{y}:Q", scale=alt.Scale(domain=[low - room, high + room], nice=False), title=f"{y} (95% interval)")
+    legend = alt.Legend(title=None, orient="bottom", symbolSize=140, symbolOpacity=1)
+    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
+    shape = alt.Shape(f"{series}:N", sort=order, legend=None)
+    whiskers = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"), colour)
+    joined = base.mark_line(strokeWidth=2, opacity=0.7).encode(across, up, colour)
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(across, up, colour, shape=shape)
+    names = base.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(across, up, alt.Text(f"{label}:N"), colour)
+    return _plain(alt.layer(whiskers, joined, points, names))
+
+
 def save(chart: Any, stem: Path) -> list[Path]:
     """As PNG (twice the size, for screens) and SVG (for print)."""
     import vl_convert

@@ -13,6 +13,7 @@ from weft.errors import UserError
 from weft.store.pictures import encode_png
 from weft.tabletop.dialogues import TableDialogue, TableTurn, make_dialogue
 from weft.tabletop.domains import MEMORY, WEAVE, Mix
+from weft.tabletop.imug_files import chats, write_imug
 from weft.tabletop.language import described, say
 from weft.tabletop.world import draw
 
@@ -172,4 +173,12 @@ def _weave_memory(out: Path, samples: int, seed: int) -> None:
     write_weave(out, memory_dialogues(samples, seed))
 
 
-WRITERS: dict[str, Callable[[Path, int, int], None]] = {"tabletop-weave": _weave, "tabletop-weave-memory": _weave_memory}
+def _imug(out: Path, samples: int, seed: int) -> None:
+    write_imug(out, chats(samples, seed), SIDECAR)
+
+
+WRITERS: dict[str, Callable[[Path, int, int], None]] = {
+    "tabletop-weave": _weave,
+    "tabletop-weave-memory": _weave_memory,
+    "tabletop-imug": _imug,
+}

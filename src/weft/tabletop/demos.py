@@ -2,11 +2,12 @@
 
 exposure-bias   the picture is exactly right, by turn: with its own pictures in the history, and with the true ones
 memory          "put back what was removed last": with the whole dialogue and without, trained on dialogues and on single turns
+test-time-scaling   is in weft.tabletop.scaling
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -20,7 +21,12 @@ from weft.tabletop.world import read
 from weft.types import View
 
 CHAIN = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift", "copy", "restore")
-Evaluate = Callable[[str, Path, View], Run]
+
+
+class Evaluate(Protocol):
+    """A run judged by the exact judge; options are those of a Job."""
+
+    def __call__(self, *, benchmark: str = "weave", **options: Any) -> Run: ...
 
 
 class Demo(Struct, frozen=True):
@@ -52,7 +58,8 @@ def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) ->
     dialogues = chains(samples, 0)
     data = _written(folder / f"chains-{samples}", dialogues)
     own, true = (
-        exactly_right(evaluate("tabletop/tiny", data, View("dialogue", "first", past)), dialogues, home) for past in ("own", "truth")
+        exactly_right(evaluate(model="tabletop/tiny", data=data, view=View("dialogue", "first", past)), dialogues, home)
+        for past in ("own", "truth")
     )
     rows = [
         {"history": name, "turn": turn + 1, **_estimate({sample: [values[turn]] for sample, values in right.items()})}
@@ -76,7 +83,7 @@ def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     histories: tuple[tuple[Literal["dialogue", "none"], str], ...] = (("dialogue", "whole dialogue"), ("none", "no history"))
     for model, trained in (("tabletop/tiny", "dialogues"), ("tabletop/tiny-single", "single turns")):
         for history, shown in histories:
-            right = exactly_right(evaluate(model, data, View(history, "first", "truth")), dialogues, home)
+            right = exactly_right(evaluate(model=model, data=data, view=View(history, "first", "truth")), dialogues, home)
             asked = {
                 str(number): [right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"]
                 for number, dialogue in enumerate(dialogues, start=1)
@@ -114,9 +121,3 @@ def _written(folder: Path, dialogues: list[TableDialogue]) -> Path:
     if not folder.exists():
         datasets.whole(folder, lambda part: datasets.write_weave(part, dialogues))
     return folder
-
-
-DEMOS: Mapping[str, tuple[Callable[[Path, Path, Evaluate, int], Demo], int]] = {
-    "exposure-bias": (exposure_bias, 300),
-    "memory": (memory, 150),
-}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from weft.tabletop import answers
-from weft.tabletop.language import QUESTIONS, WORDINGS, Asked, say
+from weft.tabletop.language import OPEN, QUESTIONS, WORDINGS, Asked, say, with_article
 from weft.tabletop.operations import Operation, shortest_paths
 from weft.tabletop.world import BACKGROUNDS, CELLS, COLOURS, THINGS, Scene, Thing
 
@@ -28,6 +28,7 @@ class TableTurn(Struct, frozen=True):
     makes: int | None = None
     scene: Scene | None = None
     answer: str = ""
+    gives: tuple[int, ...] = ()  # pictures that come with the request
 
 
 class TableDialogue(Struct, frozen=True):
@@ -60,7 +61,7 @@ class Maker:
 
     def try_turn(self, kind: str, base: int | None = None) -> bool:
         """Add a turn of this kind, if one is possible here."""
-        if not self.scenes and kind != "draw":
+        if not self.scenes and kind not in ("draw", "draw any"):
             return False
         if base is None and self.scenes:
             base = max(self.scenes) if self.chance.random() < 0.75 else self.chance.choice(list(self.scenes))
@@ -68,7 +69,7 @@ class Maker:
         if made is None:
             return False
         args, images = made
-        text = say(kind, args, {slot: f"Image #{number}" for slot, number in images.items()}, self.chance)
+        text = say(kind, args, {slot: self.name(number) for slot, number in images.items()}, self.chance)
         if kind in QUESTIONS:
             said = answers.answer(Asked(kind, args, {}), {slot: self.scenes[number] for slot, number in images.items()})
             self.turns.append(TableTurn(kind, args, images, text, answer=said))
@@ -83,6 +84,10 @@ class Maker:
         self.scenes[number] = after
         self.turns.append(TableTurn(kind, args, images, text, number, after))
         return True
+
+    def name(self, number: int) -> str:
+        """What the text calls a picture."""
+        return f"Image #{number}"
 
     # what the makers choose from
 
@@ -209,6 +214,34 @@ def _steps(m: Maker, base: int) -> Made | None:
     return {"row": m.chance.choice(rows), "things": things}, {"image": base}
 
 
+def _correct(m: Maker, base: int) -> Made:
+    scene = m.scenes[base]
+    if m.chance.random() < 0.15:
+        due = m.chance.choice([name for name in BACKGROUNDS if name != scene.background])
+        return {"objection": f"the background should be {due}"}, {"image": base}
+    full = m.full(base)
+    cell = m.chance.choice(full)[0] if full and m.chance.random() < 0.6 else m.chance.choice(CELLS)
+    empty = scene.at(cell) is not None and m.chance.random() < 0.4
+    due = "nothing" if empty else with_article(m.other_thing(scene.at(cell)))
+    return {"objection": f"at {cell} there should be {due}"}, {"image": base}
+
+
+def _add_any(m: Maker, base: int) -> Made | None:
+    empty = m.empty(base)
+    if not empty:
+        return None
+    there = {thing.shape for _, thing in m.full(base)}
+    thing = m.chance.choice([one for one in OBJECTS if one.shape not in there] or OBJECTS)
+    return {"shape": thing.shape, "thing": str(thing), "cell": m.chance.choice(empty)}, {"image": base}
+
+
+def _draw_any(m: Maker, base: int) -> Made:
+    shape, number = m.chance.choice(OBJECTS).shape, m.chance.randint(2, 5)
+    cells = sorted(m.chance.sample(CELLS, number))
+    things = ", ".join(f"{m.chance.choice(tuple(COLOURS))} {shape} at {cell}" for cell in cells)
+    return {"background": m.chance.choice(tuple(BACKGROUNDS)), "number": str(number), "shape": shape, "things": things}, {}
+
+
 # questions
 
 
@@ -271,7 +304,7 @@ def _after(m: Maker, base: int) -> Made | None:
 
 def _quoted(m: Maker, number: int) -> tuple[str, TableTurn] | None:
     """An earlier request in words that name no number, with its turn."""
-    done = [turn for turn in m.turns if turn.makes is not None and set(turn.images) == {"image"} and turn.kind != "put back"]
+    done = [turn for turn in m.turns if turn.makes is not None and set(turn.images) == {"image"} and turn.kind not in UNQUOTED]
     if not done:
         return None
     turn = m.chance.choice(done)
@@ -331,6 +364,9 @@ MAKERS: dict[str, Callable[[Maker, int], Made | None]] = {
     "pattern": _pattern,
     "route": _route,
     "steps": _steps,
+    "correct": _correct,
+    "add any": _add_any,
+    "draw any": _draw_any,
     "count": _count,
     "what": _what,
     "colour": _colour,
@@ -343,6 +379,7 @@ MAKERS: dict[str, Callable[[Maker, int], Made | None]] = {
     "describe": _plain(),
     "plan": _plan,
 }
+UNQUOTED = ("put back", *OPEN)  # requests whose right result does not follow from their words and one picture
 PLANNED = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift")
 assert MAKERS.keys() == WORDINGS.keys()
 

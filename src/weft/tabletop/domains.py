@@ -30,3 +30,26 @@ WEAVE: Mapping[str, Mix] = {
     "maze": Mix(("route", "route", "remove"), ("count", "chosen")),
 }
 MEMORY = Mix(("remove", "add", "background", "recolour", "put back", "put back"), ("what",))
+
+_ANY = ("count", "what", "colour", "among", "where")
+IMUG: Mapping[tuple[str, str], Mix] = {
+    ("Color_Reasoning", "subtractive_color_mixing"): Mix(("recolour", "add any", "swap"), ("hue", "colour", "among")),
+    ("Botany", "natural_growth"): Mix(("one more", "add any", "add"), ("among", "where", "count")),
+    ("Stack_Simulation", "stack_word_formation"): Mix(("steps", "gravity", "add"), ("what", "count", "place")),
+    ("Apparel", "garment_replacement"): Mix(("replace", "recolour", "background"), ("colour", "what")),
+    ("Chemistry", "metal_displacement"): Mix(("replace", "swap", "remove"), ("what", "among")),
+    ("DIY", "gift_wrapping_logic"): Mix(("background", "add", "pattern"), ("what", "where")),
+    ("Interior_Design", "furniture_arrangement"): Mix(("move", "add any", "swap"), ("place", "what", "where")),
+    ("Physics", "state_change"): Mix(("gravity", "drift", "move"), ("what", "place", "count")),
+    ("Mirror_Reasoning", "mirror_action_editing"): Mix(("mirror", "move", "add"), ("what", "place")),
+    ("Geometric_Coloring", "grid_coloring"): Mix(("recolour", "pattern", "replace"), ("colour", "among")),
+    ("Damage_Repair", "relic_restoration"): Mix(("remove", "restore", "restore", "background"), ("count", "what")),
+    ("Storage", "elastic_storage"): Mix(("copy", "move", "copy"), ("what", "among"), inputs=2),
+    ("Mechanisms", "gear_meshing"): Mix(("rotate", "mirror", "swap"), ("what", "place")),
+    ("Weather", "cloud_dynamics"): Mix(("drift", "background", "add any"), ("hue", "place", "count")),
+    ("Paper_Crafting", "origami_sequential_logic"): Mix(("rotate", "copy", "mirror"), ("what", "among"), inputs=2),
+    ("Object_Inference", "daily_essentials"): Mix(("draw any", "draw", "add"), _ANY, inputs=0),
+    ("Cooking", "cooking_workflow"): Mix(("steps", "one less", "one more"), ("count", "among")),
+    ("Counterintuitive_Reasoning", "object_attribute_mismatch"): Mix(("replace", "add", "recolour"), _ANY),
+    ("Everyday_Tasks", "battery_installation"): Mix(("remove", "restore", "add any"), ("what", "place", "hue")),
+}

@@ -4,10 +4,13 @@
     visual_consistency   share of cells that should not have changed, and the background, that did not
     image_quality        10 for a picture as clean as a drawing, less by its distance from one and for cells that cannot be read
     accuracy             10 exact, 5 partly right, 0 otherwise
+    points               each evaluation point, 0 to 5 (weft.tabletop.points)
+    choice               the letters that are true of the picture a dynamic question is about
 
 What is right is relative to the pictures that the question shows: a model that edits its own wrong picture rightly is right.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -16,20 +19,25 @@ from typing import Any
 
 import msgspec
 
-from weft.benchmarks.weave.data import find
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import NO, CallError, Sent
 from weft.store.blobs import Blobs
+from weft.tabletop import points
+from weft.tabletop.choices import Choice
 from weft.tabletop.datasets import SIDECAR
+from weft.tabletop.language import Asked
 from weft.tabletop.operations import Operation
+from weft.tabletop.points import at
 from weft.tabletop.world import CELLS, Reading, Scene, read, scene_from
 from weft.types import Image, Message, Text, Want
+
+LABEL = re.compile(r"Image_\d+ \((.*)\):\s*$")
 
 
 class Exact(Local):
     def __init__(self, data: Path, blobs: Blobs) -> None:
-        path = find(data).parent / SIDECAR
+        path = sidecar_of(data)
         try:
             text = path.read_text(encoding="utf-8")
             self._truth: dict[str, Any] = json.loads(text)["samples"]
@@ -49,15 +57,41 @@ class Exact(Local):
         images = [part for message in messages for part in message.parts if isinstance(part, Image)]
         if want.place.metric == "accuracy":
             score, why = accuracy(_answer(messages), turn["answer"])
+            found: dict[str, Any] = {"reasoning": why, "score": score}
+        elif want.place.metric == "points":
+            found = self._points(turn, messages, self._read(images[-1]))
+        elif want.place.metric == "choice":
+            found = self._choice(turn, self._read(images[-1]) if images else None)
         else:
             score, why = self._picture(want.place.metric, turn, [self._read(image) for image in images])
-        said = msgspec.json.encode({"reasoning": why, "score": score}).decode()
+            found = {"reasoning": why, "score": score}
+        said = msgspec.json.encode(found).decode()
         return Sent((Text(said),), "answered", raw=said, served=self.name)
 
     def _read(self, image: Image) -> Reading:
         if image.digest not in self._readings:
             self._readings[image.digest] = read(self._blobs.open(image))
         return self._readings[image.digest]
+
+    def _points(self, turn: Mapping[str, Any], messages: tuple[Message, ...], made: Reading) -> dict[str, Any]:
+        shown = labelled(messages)
+        scenes: dict[str, Scene] = {}
+        for slot, origin in turn["origins"].items():
+            label = f"given in turn {origin['turn']}" if origin["kind"] == "input" else f"made by the model in turn {origin['turn']}"
+            images = [image for name, image in shown if name == label]
+            if origin["at"] < len(images):
+                scenes[slot] = self._read(images[int(origin["at"])]).scene
+        results = points.scored(turn, made, scenes.get("image"), scenes.get("source"))
+        return {
+            "evaluation_results": [
+                {"point_id": number, "reason": why, "score": score} for number, (score, why) in enumerate(results, start=1)
+            ]
+        }
+
+    def _choice(self, turn: Mapping[str, Any], made: Reading | None) -> dict[str, Any]:
+        choice = Choice(Asked(turn["asks"], turn["args"], {}), turn["options"])
+        seen = "there is no picture" if made is None else f"the picture shows {made.scene}"
+        return {"reasoning": seen, "determined_answer": choice.letters(None if made is None else made.scene)}
 
     def _picture(self, metric: str, turn: Mapping[str, Any], readings: list[Reading]) -> tuple[float, str]:
         made, references = readings[0], readings[1:]
@@ -75,6 +109,23 @@ class Exact(Local):
         return 10 * sum(ok for ok, _ in held) / len(held), "; ".join(failed) or "every key point holds"
 
 
+def sidecar_of(data: Path) -> Path:
+    """Where the sidecar of a dataset is, or would be."""
+    folders = (data.parent if data.is_file() else data, data / "test", data / "data")
+    return next((folder / SIDECAR for folder in folders if (folder / SIDECAR).is_file()), folders[0] / SIDECAR)
+
+
+def labelled(messages: tuple[Message, ...]) -> list[tuple[str, Image]]:
+    """The pictures of a question under labels such as `Image_2 (given in turn 1):`."""
+    parts = [part for message in messages for part in message.parts]
+    found: list[tuple[str, Image]] = []
+    for before, part in itertools.pairwise(parts):
+        match = LABEL.search(before.text) if isinstance(before, Text) and isinstance(part, Image) else None
+        if match and isinstance(part, Image):
+            found.append((match.group(1), part))
+    return found
+
+
 def _shown(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The key points that show a picture, in order."""
     return [point for point in turn["points"] if point["check"] != "fact"]
@@ -87,7 +138,7 @@ def _holds(point: Mapping[str, Any], made: Reading, base: Scene | None, due: Sce
     wrong = [cell for cell in sorted(touched) if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
     if due.background != base.background and made.scene.background != due.background:
         return False, f"the background is {made.scene.background}, not {due.background}"
-    return not wrong, f"at {wrong[0]} is {_at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
+    return not wrong, f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
 
 
 def _fact(point: Mapping[str, Any], made: Reading) -> tuple[bool, str]:
@@ -96,17 +147,13 @@ def _fact(point: Mapping[str, Any], made: Reading) -> tuple[bool, str]:
         wrong = due.differs_at(made.scene) + list(made.unknown)
         if due.background != made.scene.background:
             return False, f"the background is {made.scene.background}, not {due.background}"
-        return not wrong, f"at {wrong[0]} is {_at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
+        return not wrong, f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
     if "background" in point:
         return made.scene.background == point["background"], f"the background is {made.scene.background}, not {point['background']}"
     for cell, thing in point["cells"].items():
         if cell in made.unknown or str(made.scene.at(cell) or "") != (thing or ""):
-            return False, f"at {cell} is {_at(made, cell)}, not {thing or 'nothing'}"
+            return False, f"at {cell} is {at(made, cell)}, not {thing or 'nothing'}"
     return True, ""
-
-
-def _at(made: Reading, cell: str) -> str:
-    return "something that cannot be read" if cell in made.unknown else str(made.scene.at(cell) or "nothing")
 
 
 def _consistency(made: Reading, base: Scene | None, due: Scene | None, touched: set[str]) -> tuple[float, str]:

@@ -23,6 +23,10 @@ SLOTS: Mapping[str, str] = {
     **dict.fromkeys(("image", "source", "other"), _IMAGE),
     **dict.fromkeys(("thing", "what"), _THING),
     **dict.fromkeys(("a_thing", "a_what"), rf"an? {_THING}"),
+    "a_shape": rf"an? (?:{_SHAPE})",
+    "shapes": f"(?:{_PLURAL})",
+    "number": "[2-5]",
+    "objection": rf"(?:at [a-d][1-4] there should be (?:nothing|an? {_THING})|the background should be (?:{_GROUND}))",
     "things_counted": rf"(?:{_COLOUR}) (?:{_PLURAL})",
     "shape": f"(?:{_SHAPE})",
     "colour": f"(?:{_COLOUR})",
@@ -97,6 +101,12 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "In {image}, draw the shortest way from {cell} to {to} with {colour} dots.",
     ),
     "steps": ("Lay out in row {row} of {image}: {order}.", "Fill row {row} of {image} with {order}."),
+    "correct": ("Correct {image}: {objection}.", "In {image}, correct this: {objection}."),
+    "add any": ("Add {a_shape} of any colour to any empty cell of {image}.", "Put {a_shape} of your choice into an empty cell of {image}."),
+    "draw any": (
+        "Draw a {background} table with {number} {shapes} of any colour.",
+        "Make a {background} table that has any {number} {shapes}.",
+    ),
     "count": ("How many {things_counted} are in {image}?", "Count the {things_counted} in {image}."),
     "what": ("What is at {cell} in {image}?", "Which object is at {cell} of {image}?"),
     "colour": ("What colour is the {shape} at {cell} in {image}?", "Name the colour of the {shape} at {cell} in {image}."),
@@ -112,6 +122,16 @@ WORDINGS: Mapping[str, Sequence[str]] = {
     "describe": ("Describe {image}.", "What does {image} show?"),
     "plan": ("Describe {image} after this: {done}", "Plan this for {image}: {done}"),
 }
+CHOICES: Mapping[str, Sequence[str]] = {  # questions that are asked with options alone; the first five have one right answer
+    "count": WORDINGS["count"],
+    "what": WORDINGS["what"],
+    "colour": WORDINGS["colour"],
+    "hue": ("What colour is the only {shape} of {image}?", "Name the colour of the only {shape} in {image}."),
+    "place": ("Where is the only {shape} of {image}?", "At which cell is the only {shape} in {image}?"),
+    "among": ("Which of these are in {image}?", "Choose all that are in {image}."),
+    "where": ("Where in {image} is {a_shape}?", "Choose all cells of {image} that have {a_shape}."),
+}
+OPEN = ("add any", "draw any")  # requests with more than one right result
 QUESTIONS = ("count", "what", "colour", "which", "same", "changed", "after", "fulfils", "chosen", "describe", "plan")
 
 
@@ -127,18 +147,18 @@ class Asked(Struct, frozen=True):
         return Operation(self.kind, self.args)
 
 
-def say(kind: str, args: Mapping[str, str], images: Mapping[str, str], chance: random.Random) -> str:
-    """One of the kind's wordings."""
-    return wording(chance.choice(WORDINGS[kind]), args, images)
+def say(kind: str, args: Mapping[str, str], images: Mapping[str, str], chance: random.Random, *, choice: bool = False) -> str:
+    """One of the kind's wordings; as a question with options if it is a `choice`."""
+    return wording(chance.choice((CHOICES if choice else WORDINGS)[kind]), args, images)
 
 
 def wording(template: str, args: Mapping[str, str], images: Mapping[str, str]) -> str:
     return template.format_map({**_spoken(args), **images})
 
 
-def parse(text: str) -> Asked | None:
+def parse(text: str, *, choice: bool = False) -> Asked | None:
     """What a sentence asks; None if it is none of ours."""
-    for kind, pattern in _patterns():
+    for kind, pattern in _patterns(choice):
         match = pattern.fullmatch(text.strip())
         if match:
             found = match.groupdict()
@@ -172,9 +192,11 @@ def scene_described(text: str) -> Scene | None:
 def _spoken(args: Mapping[str, str]) -> dict[str, str]:
     """Arguments in the forms that wordings use."""
     made = dict(args)
-    for name in ("thing", "what"):
+    for name in ("thing", "what", "shape"):
         if name in args:
             made[f"a_{name}"] = with_article(args[name])
+    if "shape" in args:
+        made["shapes"] = plural(args["shape"])
     if "thing" in args:
         made["things_counted"] = plural(args["thing"])
     if "things" in args:
@@ -192,8 +214,8 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
     for name, text in found.items():
         if name.startswith("a_"):
             made[name[2:]] = text.partition(" ")[2]
-        elif name == "things_counted":
-            made["thing"] = text.removesuffix("es") if text.endswith("crosses") else text.removesuffix("s")
+        elif name in ("things_counted", "shapes"):
+            made["thing" if name == "things_counted" else "shape"] = text.removesuffix("es" if text.endswith("crosses") else "s")
         elif name == "contents":
             made["things"] = _bare(text)
         elif name == "order":
@@ -210,9 +232,9 @@ def _bare(text: str) -> str:
 
 
 @functools.cache
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+def _patterns(choice: bool) -> list[tuple[str, re.Pattern[str]]]:
     made: list[tuple[str, re.Pattern[str]]] = []
-    for kind, templates in WORDINGS.items():
+    for kind, templates in (CHOICES if choice else WORDINGS).items():
         for template in templates:
             pattern = re.sub(r"\\\{(\w+)\\\}", lambda match: f"(?P<{match.group(1)}>{SLOTS[match.group(1)]})", re.escape(template))
             made.append((kind, re.compile(pattern)))

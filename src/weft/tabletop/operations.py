@@ -126,6 +126,25 @@ def _steps(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     return base.put({a["row"] + column: thing(found) for column, found in zip(COLUMNS, things, strict=False)})
 
 
+def _correct(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    """What an objection says there should be."""
+    what, _, due = a["objection"].partition(" should be ")
+    if what == "the background":
+        return base.put({}, due)
+    return base.put({what.split(" ")[1]: None if due == "nothing" else thing(due.partition(" ")[2])})
+
+
+def _add_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    """The choice that was made, or else the first there is."""
+    empty = a.get("cell") or next((cell for cell in CELLS if base.at(cell) is None), None)
+    return base.put({empty: thing(a.get("thing") or f"red {a['shape']}")}) if empty else base
+
+
+def _draw_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    chosen = a.get("things") or ", ".join(f"red {a['shape']} at {cell}" for cell in CELLS[: int(a["number"])])
+    return scene_from(f"{a['background']}: {chosen}")
+
+
 def shortest_paths(scene: Scene, start: str, end: str) -> list[list[str]]:
     """All shortest ways from cell to neighbouring cell over empty cells."""
     ways = [[start]]
@@ -168,5 +187,8 @@ EFFECTS: dict[str, Effect] = {
     "pattern": _pattern,
     "route": _route,
     "steps": _steps,
+    "correct": _correct,
+    "add any": _add_any,
+    "draw any": _draw_any,
 }
 EDITS = ("add", "remove", "recolour", "move", "background")  # the prototype's five

@@ -13,6 +13,7 @@ from weft.models.endpoint import Sent, outcome_of
 from weft.numbering import caption
 from weft.store.blobs import Blobs
 from weft.tabletop import answers
+from weft.tabletop.choices import parse_choice
 from weft.tabletop.dialogues import OBJECTS
 from weft.tabletop.language import QUESTIONS, Asked, parse
 from weft.tabletop.operations import Operation
@@ -29,15 +30,19 @@ class Oracle(Local):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         text, images = understand(messages)
-        asked = parse(text)
+        choice = parse_choice(text)
+        asked = choice.asked if choice else parse(text)
         if asked is None:
             return Sent((Text(f"I do not understand: {text}"),), "answered" if want.kind == "text" else "empty", served=self.name)
         scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
         chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
         wrong = chance.random() < self._error
-        if asked.kind in QUESTIONS:
+        if choice is not None:
+            right = choice.letters(scenes["image"])
+            parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)
+        elif asked.kind in QUESTIONS:
             said = answers.answer(asked, scenes)
-            parts: tuple[Part, ...] = (Text("I am not sure" if wrong else said),)
+            parts = (Text("I am not sure" if wrong else said),)
         else:
             scene = self._done(asked, scenes, messages)
             parts = (self._blobs.put_picture(draw(_spoilt(scene, chance) if wrong else scene), durable=False),)
@@ -52,7 +57,9 @@ class Oracle(Local):
         return asked.operation.apply(base, scenes.get("source"))
 
     def _scene(self, images: Mapping[int, Image], name: str) -> Scene:
-        number = int(name.removeprefix("Image #")) if name.startswith("Image #") else min(images, default=0)
+        number = max(images, default=0) if name == "the table" else min(images, default=0)
+        if name.startswith("Image #"):
+            number = int(name.removeprefix("Image #"))
         return read(self._blobs.open(images[number])).scene if number in images else Scene("white")
 
 
@@ -62,9 +69,13 @@ def _spoilt(scene: Scene, chance: random.Random) -> Scene:
     return scene.put({cell: chance.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
 
 
+def _wrong_letter(right: str, chance: random.Random) -> str:
+    return chance.choice([letter for letter in "ABCDE" if letter not in right])
+
+
 def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
-    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before them; else by
-    their order before the text; else by their place in it."""
+    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before them; else, where
+    the sentence is whole without them, by their order in the dialogue; else by their order before the text, or their place in it."""
     images: dict[int, Image] = {}
     for message in messages:
         for before, part in zip((None, *message.parts), message.parts, strict=False):
@@ -74,8 +85,12 @@ def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
     parts = messages[-1].parts
     shown = [part for part in parts if isinstance(part, Image)]
     captions = {caption(number) for number in images}
+    alone = "".join(part.text for part in parts if isinstance(part, Text) and part not in captions)
+    if not images and (parse(alone) or parse_choice(alone)):
+        everything = [part for message in messages for part in message.parts if isinstance(part, Image)]
+        return alone, dict(enumerate(everything, start=1))
     if images or not shown:
-        return "".join(part.text for part in parts if isinstance(part, Text) and part not in captions), images
+        return alone, images
     numbered = dict(enumerate(shown, start=1))
     if all(isinstance(part, Image) for part in parts[: len(shown)]):
         return "".join(part.text for part in parts if isinstance(part, Text)), numbered

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from weft.tabletop.dialogues import TableDialogue
 from weft.tabletop.world import Scene
-from weft.types import Image, Reply, Sample, Text, Turn
+from weft.types import Image, Message, Reply, Sample, Text, Turn
 
 
 def sample_of(
@@ -18,6 +18,17 @@ def sample_of(
         want = "image" if turn.makes is not None else "text"
         turns.append(Turn(number, (Text(turn.text),), want, truth, turn.makes, gold=points(number) if points else None))
     return Sample(name, tuple(turns), tuple(pictures[number] for number in sorted(pictures)), {"domain": dialogue.domain})
+
+
+def chat_messages(dialogue: TableDialogue, image_of: Callable[[Scene], Image]) -> tuple[Message, ...]:
+    """The whole dialogue as IMUG-Bench shows it, each reply as it should be; pictures come with their turn, without numbers."""
+    scenes = dict(enumerate(dialogue.inputs, start=1))
+    messages: list[Message] = []
+    for turn in dialogue.turns:
+        messages.append(Message("user", (Text(turn.text), *(image_of(scenes[number]) for number in turn.gives))))
+        said = image_of(turn.scene) if turn.scene is not None else Text(turn.answer)
+        messages.append(Message("assistant", (said,)))
+    return tuple(messages)
 
 
 def true_replies(sample: Sample, before: int) -> dict[int, Reply]:

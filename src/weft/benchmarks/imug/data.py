@@ -75,7 +75,8 @@ def load(data: Path, blobs: Blobs) -> Dataset:
     order = {name: at for at, (name, _) in enumerate(read)}
     problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
     digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
-    return Dataset("imug", digest, kept, tuple(problems), len(lines))
+    name = "tabletop" if (folder / "tabletop.json").exists() else "imug"
+    return Dataset(name, digest, kept, tuple(problems), len(lines))
 
 
 def find(data: Path) -> Path:

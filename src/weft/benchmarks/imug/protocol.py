@@ -80,7 +80,14 @@ class Imug:
         gold: Points = turn.gold
         if gold.grid is not None:
             return (self._grid(sample, turn, gold, made),)
+        lost = [ref.turn for ref in gold.references if ref.kind == "output" and self._is_lost(dialogue.get(ref.turn - 1))]
+        if lost:
+            why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
+            return (Verdict(sample.id, turn.number, metric, None, why, "rule", detail=detail),)
         return (self._points(sample, turn, dialogue, rubrics, place, made),)
+
+    def _is_lost(self, reply: Reply | None) -> bool:
+        return reply is None or reply.outcome == "failed"
 
     def _grid(self, sample: Sample, turn: Turn, gold: Points, made: Image) -> Verdict:
         """The cubes tasks are read from pixels, without a judge."""

@@ -14,6 +14,7 @@ import msgspec
 from weft.benchmarks import Finished
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.classes import CLASSES
+from weft.stats.intervals import slope, spread
 from weft.types import Cell, Table, Verdict
 
 SHORT = {"Static Spatial": "StaticSpatial", "Temporal Causal": "TemporalCausal", "Hybrid": "Hybrid"}
@@ -21,7 +22,13 @@ NOTE = (
     "Percent. Published rows were judged by Qwen3-VL-235B-A22B-Thinking with the authors' prompts, and scored by a script that gives 0 to "
     "every multi-letter key; compare runs with the same judge. A cell `81.2 (37/40)` rests on 37 of 40 turns: the rest could not be scored."
 )
-Pick = Callable[[Verdict], bool]
+SLOPE = (
+    "`per turn`: by how many points of a hundred a reply changes from one turn to the next of the same dialogue (least squares within "
+    "dialogues); below zero, quality falls as a dialogue goes on."
+)
+PER_TURN = "per turn"
+WAYS = {"Und.": "choice", "Gen.": "points"}
+MODALITIES = {"text": "choice", "image": "points"}
 
 
 def official(verdict: Verdict) -> float | None:
@@ -40,67 +47,84 @@ def official(verdict: Verdict) -> float | None:
 def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     due = list(verdicts)
     values = [official(verdict) if by_script else verdict.value for verdict in due]
-    if by_script:
-        values = [value for value, verdict in zip(values, due, strict=True) if value is not None or verdict.value is None]
-    scored = [value for value in values if value is not None]
-    return Cell(round(100 * sum(scored) / len(scored), 2) if scored else None, len(scored), len(values))
+    kept = [
+        (verdict, value) for verdict, value in zip(due, values, strict=True) if not by_script or value is not None or verdict.value is None
+    ]
+    scored: dict[str, list[float]] = {}
+    for verdict, value in kept:
+        if value is not None:
+            scored.setdefault(verdict.sample, []).append(100 * value)
+    found = [value for some in scored.values() for value in some]
+    bounds = spread([(1.0, scored)])
+    low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
+    return Cell(round(sum(found) / len(found), 2) if found else None, len(found), len(kept), low, high)
 
 
 def tables(runs: Sequence[Finished]) -> list[Table]:
-    published = msgspec.json.decode(importlib.resources.files("weft.benchmarks.imug").joinpath("published.json").read_bytes())
-    made = [
-        _main(runs, published["table2"]["rows"]),
-        _by_turn(runs, published["table3"]["rows"]),
-        _kinds(runs, published["table6"]["rows"]),
-    ]
+    """Tables 2, 3, 4 and 6 with our rows before the published ones, then our domains and tasks."""
+    own = all(run.dataset != "tabletop" for run in runs)
+    text = importlib.resources.files("weft.benchmarks.imug").joinpath("published.json").read_bytes()
+    published: Mapping[str, Any] = msgspec.json.decode(text) if own else {}
+    made = [make(runs, published) for make in (_main, _by_turn, _kinds, _scaling)]
     for run in runs:
         made.append(_groups(run, "domain", f"{run.name}: by domain"))
         made.append(_groups(run, "task", f"{run.name}: by task"))
     return made
 
 
-def _main(runs: Sequence[Finished], rows: Sequence[Mapping[str, Any]]) -> Table:
+def _main(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
     columns = (*(f"{name} {way}" for name in CLASSES for way in ("Und.", "Gen.")), "Avg")
 
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
-        made = {
-            f"{name} {way}": cell(
-                _where(run, lambda v, n=name, m=metric: run.groups[v.sample]["class"] == n and v.metric == m), by_script=by_script
-            )
-            for name in CLASSES
-            for way, metric in (("Und.", "choice"), ("Gen.", "points"))
-        }
+        made: dict[str, Cell] = {}
+        for name in CLASSES:
+            for way, metric in WAYS.items():
+                mine = [v for v in run.verdicts if v.metric == metric and run.groups[v.sample]["class"] == name]
+                made[f"{name} {way}"] = cell(mine, by_script=by_script)
         return {**made, "Avg": cell(run.verdicts, by_script=by_script)}
 
     theirs = {
         str(row["model"]): {
-            **{f"{name} {way}": Cell(row[f"{SHORT[name]}_{way.rstrip('.')}"]) for name in CLASSES for way in ("Und.", "Gen.")},
+            **{f"{name} {way}": Cell(row[f"{SHORT[name]}_{way.rstrip('.')}"]) for name in CLASSES for way in WAYS},
             "Avg": Cell(row["Avg"]),
         }
-        for row in rows
+        for row in _rows_of(published, "table2")
     }
-    return Table(
-        "IMUG-Bench: by class and modality (paper, Table 2)", columns, {**_ours(runs, cells), **theirs}, frozenset(theirs), NOTE, 1
-    )
+    title = f"{_data(published)}: by class and modality (paper, Table 2)"
+    return Table(title, columns, {**_ours(runs, cells), **theirs}, frozenset(theirs), NOTE if theirs else "", 1)
 
 
-def _by_turn(runs: Sequence[Finished], rows: Sequence[Mapping[str, Any]]) -> Table:
+def _by_turn(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
     made: dict[str, Mapping[str, Cell]] = {}
-    for modality, metric in (("text", "choice"), ("image", "points")):
+    for modality, metric in MODALITIES.items():
 
         def cells(run: Finished, by_script: bool, metric: str = metric) -> dict[str, Cell]:
-            return {
-                f"T{turn + 1}": cell(_where(run, lambda v, t=turn: v.turn == t and v.metric == metric), by_script=by_script)
-                for turn in range(6)
-            }
+            mine = [verdict for verdict in run.verdicts if verdict.metric == metric]
+            turns = {f"T{turn + 1}": cell((v for v in mine if v.turn == turn), by_script=by_script) for turn in range(6)}
+            return {**turns, PER_TURN: _slope(mine, by_script=by_script)}
 
         made.update({f"{name}, {modality}": row for name, row in _ours(runs, cells).items()})
-    theirs = {f"{row['model']}, {row['modality']}": {f"T{turn}": Cell(row[f"T{turn}"]) for turn in range(1, 7)} for row in rows}
-    columns = tuple(f"T{turn}" for turn in range(1, 7))
-    return Table("IMUG-Bench: by turn (paper, Table 3)", columns, {**made, **theirs}, frozenset(theirs), "", 1)
+    theirs = {
+        f"{row['model']}, {row['modality']}": {f"T{turn}": Cell(row[f"T{turn}"]) for turn in range(1, 7)}
+        for row in _rows_of(published, "table3")
+    }
+    columns = (*(f"T{turn}" for turn in range(1, 7)), PER_TURN)
+    return Table(f"{_data(published)}: by turn (paper, Table 3)", columns, {**made, **theirs}, frozenset(theirs), SLOPE, 1)
 
 
-def _kinds(runs: Sequence[Finished], rows: Sequence[Mapping[str, Any]]) -> Table:
+def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
+    """Points of a hundred that a reply loses or gains with each turn of its dialogue."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for verdict in verdicts:
+        value = official(verdict) if by_script else verdict.value
+        if value is not None:
+            points.setdefault(verdict.sample, []).append((verdict.turn, 100 * value))
+    found = slope(points)
+    count = sum(map(len, points.values()))
+    return Cell(None) if found is None else Cell(round(found.value, 2), count, count, round(found.low, 2), round(found.high, 2))
+
+
+def _kinds(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
         asked = [verdict for verdict in run.verdicts if verdict.metric == "choice"]
         return {
@@ -108,9 +132,39 @@ def _kinds(runs: Sequence[Finished], rows: Sequence[Mapping[str, Any]]) -> Table
             for name, dynamic in (("Static MCQ", False), ("Dynamic MCQ", True))
         }
 
-    theirs = {str(row["model"]): {"Static MCQ": Cell(row["StaticMCQ"]), "Dynamic MCQ": Cell(row["DynamicMCQ"])} for row in rows}
-    title = "IMUG-Bench: static against dynamic questions (paper, Table 6)"
+    theirs = {
+        str(row["model"]): {"Static MCQ": Cell(row["StaticMCQ"]), "Dynamic MCQ": Cell(row["DynamicMCQ"])}
+        for row in _rows_of(published, "table6")
+    }
+    title = f"{_data(published)}: static against dynamic questions (paper, Table 6)"
     return Table(title, ("Static MCQ", "Dynamic MCQ"), {**_ours(runs, cells), **theirs}, frozenset(theirs), "", 1)
+
+
+def _scaling(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
+    """Pictures alone, as the paper reports its strategies."""
+
+    def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
+        drawn = [verdict for verdict in run.verdicts if verdict.metric == "points"]
+        made = {name: cell((v for v in drawn if run.groups[v.sample]["class"] == name), by_script=by_script) for name in CLASSES}
+        return {**made, "Average": cell(drawn, by_script=by_script)}
+
+    theirs = {
+        f"{row['base_model']}, {row['method']}": {
+            **{name: Cell(row[SHORT[name]]) for name in CLASSES},
+            "Average": Cell(row["Average"]),
+        }
+        for row in _rows_of(published, "table4")
+    }
+    title = f"{_data(published)}: pictures, under a strategy or none (paper, Table 4)"
+    return Table(title, (*CLASSES, "Average"), {**_ours(runs, cells), **theirs}, frozenset(theirs), "", 1)
+
+
+def _rows_of(published: Mapping[str, Any], table: str) -> Sequence[Mapping[str, Any]]:
+    return published[table]["rows"] if published else ()
+
+
+def _data(published: Mapping[str, Any]) -> str:
+    return "IMUG-Bench" if published else "Tabletop in IMUG-Bench's format"
 
 
 def _is_dynamic(verdict: Verdict) -> bool:
@@ -129,10 +183,6 @@ def _groups(run: Finished, group: str, title: str) -> Table:
             "Avg": cell(mine, by_script=False),
         }
     return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1)
-
-
-def _where(run: Finished, pick: Pick) -> list[Verdict]:
-    return [verdict for verdict in run.verdicts if pick(verdict)]
 
 
 def _ours(runs: Sequence[Finished], cells: Callable[[Finished, bool], Mapping[str, Cell]]) -> dict[str, Mapping[str, Cell]]:

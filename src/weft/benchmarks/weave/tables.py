@@ -7,13 +7,14 @@ neither.
 """
 
 import importlib.resources
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from weft.benchmarks import Finished
 from weft.benchmarks.weave.domains import CLASSES
+from weft.stats.intervals import spread
 from weft.types import Cell, Table, Verdict
 
 SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
@@ -25,32 +26,54 @@ NOTE = (
 )
 
 
+def weights(measured: Collection[str]) -> dict[str, float]:
+    """How the paper's Avg weighs the metrics that were measured, by their short names."""
+    have = [name for name in COLUMNS[:4] if name in measured]
+    if have == ["KP", "VC", "IQ"]:
+        return {"KP": 0.5, "VC": 0.2, "IQ": 0.3}
+    if len(have) == 4:
+        return {"KP": 0.4, "VC": 0.1, "IQ": 0.2, "ACC": 0.3}
+    return dict.fromkeys(have, 1 / len(have)) if have else {}
+
+
 def average(values: Mapping[str, float | None]) -> float | None:
     """The paper's Avg from rounded metrics by their short names; absent or None means not measured."""
     have = {name: value for name in COLUMNS[:4] if (value := values.get(name)) is not None}
-    if not have:
-        return None
-    if have.keys() == {"KP", "VC", "IQ"}:
-        return round(0.5 * have["KP"] + 0.2 * have["VC"] + 0.3 * have["IQ"], 3)
-    if len(have) == 4:
-        return round(0.4 * have["KP"] + 0.1 * have["VC"] + 0.2 * have["IQ"] + 0.3 * have["ACC"], 3)
-    return round(sum(have.values()) / len(have), 3)
+    return round(sum(weight * have[name] for name, weight in weights(have).items()), 3) if have else None
 
 
 def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
     """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
     cells: dict[str, Cell] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for metric, short in SHORT.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
         if official:
             due = [verdict for verdict in due if verdict.by != "failure" or verdict.value is None]
         values = [verdict.value for verdict in due if verdict.value is not None]
         if due:
-            cells[short] = Cell(round(sum(values) / len(values) / 10, 3) if values else None, len(values), len(due))
+            scores[short] = by_dialogue(due)
+            value = round(sum(values) / len(values) / 10, 3) if values else None
+            cells[short] = Cell(value, len(values), len(due), *interval([(1.0, scores[short])]))
     scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
     complete = all(cell.value is not None for cell in cells.values())
-    cells["Avg"] = Cell(average({name: cell.value for name, cell in cells.items()}) if complete else None, scored, due_all)
+    value = average({name: cell.value for name, cell in cells.items()}) if complete else None
+    bounds = interval([(weight, scores[name]) for name, weight in weights(cells).items()]) if complete else (None, None)
+    cells["Avg"] = Cell(value, scored, due_all, *bounds)
     return cells
+
+
+def by_dialogue(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
+    made: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        if verdict.value is not None:
+            made.setdefault(verdict.sample, []).append(verdict.value / 10)
+    return made
+
+
+def interval(terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> tuple[float | None, float | None]:
+    found = spread(terms)
+    return (round(found[0], 3), round(found[1], 3)) if found else (None, None)
 
 
 def tables(runs: Sequence[Finished]) -> list[Table]:

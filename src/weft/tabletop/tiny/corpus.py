@@ -8,18 +8,21 @@ import random
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft import history
-from weft.tabletop.dialogues import MAKERS, make_dialogue
-from weft.tabletop.domains import MEMORY, WEAVE, Mix
-from weft.tabletop.language import QUESTIONS
-from weft.tabletop.samples import sample_of, true_replies
+from weft.tabletop import answers
+from weft.tabletop.chats import make_chat
+from weft.tabletop.dialogues import MAKERS, OBJECTS, PLANNED, Maker, TableDialogue, TableTurn, make_dialogue, start_scene
+from weft.tabletop.domains import IMUG, MEMORY, WEAVE, Mix
+from weft.tabletop.language import CHOICES, OPEN, QUESTIONS, Asked, say
+from weft.tabletop.samples import chat_messages, sample_of, true_replies
 from weft.tabletop.tiny import prompt, vocab
-from weft.tabletop.world import Scene
+from weft.tabletop.world import CELLS, Scene
 from weft.types import Image, Message, Sample, View
 
 BLANK = -1
-EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in QUESTIONS), QUESTIONS)
+EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in QUESTIONS and kind not in OPEN), QUESTIONS)
 HARD = ("rotate", "mirror", "gravity", "drift", "swap", "restore", "route", "steps", "pattern", "copy", "draw", "one more", "one less")
 
 
@@ -33,7 +36,63 @@ class Document(Struct, frozen=True):
 def documents(seed: int, *, single: bool = False) -> Iterator[Document]:
     chance = random.Random(seed)
     while True:
-        yield from _of_dialogue(_sample(chance), chance, single)
+        dice = chance.random()
+        if dice < 0.25 and not single:
+            yield from _of_chat(chance)
+        elif dice < 0.4:
+            yield from _of_dialogue(_review(chance), chance, True)
+        else:
+            yield from _of_dialogue(_sample(chance), chance, single)
+
+
+class _Pictures(dict[str, Scene]):
+    """Pictures that stand for scenes, by digest."""
+
+    def __call__(self, scene: Scene) -> Image:
+        name = str(scene)
+        self[name] = scene
+        return Image(name, "image/png", 64, 64, 1)
+
+
+def _of_chat(chance: random.Random) -> Iterator[Document]:
+    """A dialogue as IMUG-Bench has them, over the whole grammar or one of its domains."""
+    (domain, task), mix = chance.choice(list(IMUG.items()))
+    if chance.random() < 0.5:
+        kinds = tuple(chance.sample((*EVERYTHING.kinds, *OPEN), 4))
+        mix = Mix(
+            tuple(kind for kind in kinds if kind not in ("put back", "correct")) or ("add",), tuple(CHOICES), chance.choice((1, 1, 2))
+        )
+    chat = make_chat(domain, task, mix, chance.randint(1, 6), chance)
+    if chat is not None:
+        pictures = _Pictures()
+        messages = chat_messages(chat.dialogue, pictures)
+        yield _tokens(messages, pictures, len(chat.dialogue.turns))
+
+
+def _review(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:
+    """Was it done, which did it: pictures that are right, or wrong in one cell, as a model's own mistakes are."""
+    maker = Maker("", [start_scene(PLANNED, chance)], chance)
+    while not maker.try_turn(chance.choice(PLANNED), 1):
+        pass
+    done = maker.turns[0]
+    assert done.scene is not None
+    cell = chance.choice(CELLS if chance.random() < 0.5 else [*done.scene.differs_at(maker.inputs[0]), *done.scene.things()] or CELLS)
+    near = done.scene.put({cell: chance.choice([one for one in (None, *OBJECTS) if one != done.scene.at(cell)])})
+    if chance.random() < 0.2:
+        near = maker.inputs[0]
+    kind = chance.choice(("fulfils", "chosen", "plan"))
+    text = say(done.kind, done.args, {"image": "the table"}, chance)
+    pair = [done.scene, near]
+    chance.shuffle(pair)
+    shown = {"fulfils": pair[:1], "chosen": pair, "plan": []}[kind]
+    numbers = {"image": 1, **dict(zip(("source", "other"), (2, 3), strict=False))}
+    images = {slot: number for slot, number in numbers.items() if number <= 1 + len(shown)}
+    scenes = {slot: (maker.inputs[0], *shown)[number - 1] for slot, number in images.items()}
+    args = {"done": text}
+    asked = say(kind, args, {slot: f"Image #{number}" for slot, number in images.items()}, chance)
+    turn = TableTurn(kind, args, images, asked, answer=answers.answer(Asked(kind, args, {}), scenes))
+    pictures = _Pictures()
+    return sample_of(TableDialogue("", (maker.inputs[0], *shown), (turn,)), "s", pictures), pictures
 
 
 def _sample(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:
@@ -48,14 +107,8 @@ def _sample(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:
         mix = WEAVE[chance.choice(tuple(WEAVE))]
     questions = QUESTIONS if chance.random() < 0.6 else mix.questions
     dialogue = make_dialogue("", mix.kinds, questions, chance.randint(1, 6), chance, inputs=mix.inputs)
-    scenes: dict[str, Scene] = {}
-
-    def image_of(scene: Scene) -> Image:
-        name = str(scene)
-        scenes[name] = scene
-        return Image(name, "image/png", 64, 64, 1)
-
-    return sample_of(dialogue, "s", image_of), scenes
+    pictures = _Pictures()
+    return sample_of(dialogue, "s", pictures), pictures
 
 
 def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, single: bool) -> Iterator[Document]:
@@ -74,11 +127,18 @@ def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, s
 def _document(sample: Sample, scenes: dict[str, Scene], number: int, view: View) -> Document:
     turn = sample.turns[number]
     seen = history.see(sample, turn, true_replies(sample, number), view)
-    whole = (*seen, Message("assistant", turn.truth))
+    made = _tokens((*seen, Message("assistant", turn.truth)), scenes, number + 1 if view.history == "dialogue" else 1)
+    if view.history == "full":  # only its last reply is in the form that a reply has
+        start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)
+        return replace(made, learn=[own and at > start for at, own in enumerate(made.learn)])
+    return made
+
+
+def _tokens(messages: tuple[Message, ...], scenes: dict[str, Scene], turns: int) -> Document:
     tokens: list[int] = []
     learn: list[bool] = []
     shown: list[Scene] = []
-    for item, own in prompt.sequence(whole):
+    for item, own in prompt.sequence(messages):
         if isinstance(item, Image):
             tokens += [vocab.IMAGE, *[BLANK] * vocab.PLACES, vocab.IMAGE_END]
             learn += [own] * (vocab.PLACES + 2)
@@ -86,7 +146,4 @@ def _document(sample: Sample, scenes: dict[str, Scene], number: int, view: View)
         else:
             tokens.append(item)
             learn.append(own)
-    if view.history == "full":  # only its last reply is in the form that a reply has
-        start = len(tokens) - 1 - tokens[::-1].index(vocab.ASSISTANT)
-        learn = [own and at > start for at, own in enumerate(learn)]
-    return Document(tokens, learn, shown, number + 1 if view.history == "dialogue" else 1)
+    return Document(tokens, learn, shown, turns)

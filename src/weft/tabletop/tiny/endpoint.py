@@ -12,6 +12,7 @@ from weft.models.endpoint import NO, CallError, EndpointBase, Sent, outcome_of
 from weft.models.function import in_thread
 from weft.store.blobs import Blobs
 from weft.tabletop.tiny import prompt
+from weft.tabletop.tiny.words import TableWords
 from weft.types import Image, Message, Part, Text, Want
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ SIDE = 64
 
 
 class TinyEndpoint(EndpointBase):
+    """`temperature` is that of its pictures; what it says is always what it holds most likely."""
+
     concurrency = 2
+    words = TableWords()
 
     def __init__(self, blobs: Blobs, *, single: bool = False, temperature: float = 0.0, seed: int = 0, weights: Path = SHIPPED) -> None:
         self._blobs, self._temperature, self._seed = blobs, temperature, seed
@@ -31,7 +35,7 @@ class TinyEndpoint(EndpointBase):
         files = [weights / "pictures.safetensors", weights / f"{'single' if single else 'talker'}.safetensors"]
         digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()[:16]
         sampling: dict[str, Any] = {"temperature": temperature, "seed": seed} if temperature else {}
-        super().__init__(name, weights=digest, **sampling)
+        super().__init__(name, weights=digest, template=prompt.TEMPLATE, **sampling)
         self._codes: dict[str, list[int]] = {}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:

@@ -3,7 +3,7 @@
     <user> paint ... <image> 16 codes </image> ... <assistant> <image> 16 codes </image> image # 2 : <end> <user> ...
 
 In the model's own messages the caption of a picture comes after it: a reply starts with what the model says, and the caption is not
-its doing.
+its doing. Pictures that follow the words of a request are heard before them: a question is easier once one has seen what it is about.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from weft.numbering import caption
 from weft.tabletop.tiny import vocab
 from weft.types import Image, Message, Text
 
+TEMPLATE = 2  # how messages become a sequence; part of the model's identity, since it changes replies
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}
 Item = tuple[int | Image, bool]  # a token or a picture, and whether a model is to learn to say it
 
@@ -22,6 +23,8 @@ def sequence(messages: tuple[Message, ...]) -> Iterator[Item]:
         own = message.role == "assistant"
         yield ROLES[message.role], False
         parts = list(message.parts)
+        if not own and len(parts) > 1 and isinstance(parts[0], Text) and all(isinstance(part, Image) for part in parts[1:]):
+            parts = [*parts[1:], parts[0]]  # TEMPLATE counts changes of this kind
         for at, part in enumerate(parts):
             if isinstance(part, Image):
                 yield part, own
@@ -39,11 +42,16 @@ def sequence(messages: tuple[Message, ...]) -> Iterator[Item]:
 
 def prompt(messages: tuple[Message, ...]) -> list[int | Image]:
     """The sequence up to where the reply begins."""
-    return [item for item, _ in sequence(_captioned(messages))] + [vocab.ASSISTANT]
+    return [item for item, _ in sequence(_captioned(heard(messages)))] + [vocab.ASSISTANT]
+
+
+def heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the model listens to: it was trained without system messages, and duties in other words than its own would only confuse it."""
+    return tuple(message for message in messages if message.role != "system")
 
 
 def unknown_words(messages: tuple[Message, ...]) -> list[str]:
-    texts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
+    texts = [part.text for message in heard(messages) for part in message.parts if isinstance(part, Text)]
     return list(dict.fromkeys(word for text in texts for word in vocab.unknown(text)))
 
 

@@ -3,7 +3,7 @@
 import functools
 import re
 
-from weft.tabletop.language import WORDINGS, plural
+from weft.tabletop.language import CHOICES, WORDINGS, plural
 from weft.tabletop.world import BACKGROUNDS, CELLS, COLOURS, SHAPES
 
 SPECIAL = ("<pad>", "<unk>", "<system>", "<user>", "<assistant>", "<image>", "</image>", "<end>")
@@ -11,7 +11,7 @@ PAD, UNK, SYSTEM, USER, ASSISTANT, IMAGE, IMAGE_END, END = range(len(SPECIAL))
 LEVELS = (8, 8, 8, 5)  # of the picture codes; their product is how many there are
 CODES = 8 * 8 * 8 * 5
 PLACES = 16  # codes a picture
-ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these"
+ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these options above"
 LETTERS = re.compile(r"\b[A-E]{1,5}\b")  # of a multiple choice: `AC` is two answers
 TOKEN = re.compile(r"[A-E]|[a-d][1-4](?![a-z0-9])|[a-z]+|\d|[^\sa-zA-E\d]")
 CLOSE = re.compile(r" ([.,:?])|(?<=[A-E]) (?=[A-E]\b)")
@@ -31,7 +31,7 @@ def split(text: str) -> list[str]:
 def words() -> tuple[str, ...]:
     """All words, in an order that never changes by itself."""
     found: dict[str, None] = dict.fromkeys(SPECIAL)
-    for wordings in WORDINGS.values():
+    for wordings in (*WORDINGS.values(), *CHOICES.values()):
         for wording in wordings:
             found.update(dict.fromkeys(split(re.sub(r"\{\w+\}", " ", wording))))
     names = [*COLOURS, *SHAPES, *map(plural, SHAPES), *BACKGROUNDS, *CELLS, *"0123456789", *"abcd", *"ABCDE", *".,:?#()"]

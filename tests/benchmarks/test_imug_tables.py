@@ -1,0 +1,103 @@
+"""IMUG-Bench's numbers from verdicts: paper against released scripts, intervals, slope, published rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from weft.benchmarks import Finished
+from weft.benchmarks.imug.tables import PER_TURN, official, tables
+from weft.types import Table, Verdict
+
+CLASSES = {"Cooking": "Hybrid", "Apparel": "Static Spatial", "Physics": "Temporal Causal"}
+
+
+def choice(response: str, key: str, value: float, *, dynamic: bool = False, by: Any = "rule", sample: str = "Cooking/x/1") -> Verdict:
+    return Verdict(sample, 0, "choice", value, "", by, detail={"response": response, "key": key, "dynamic": dynamic})
+
+
+def picture(points: Sequence[int], *, turn: int = 0, by: Any = "judge", sample: str = "Cooking/x/1") -> Verdict:
+    return Verdict(sample, turn, "points", sum(points) / 5 / len(points), "", by, detail={"points": list(points)})
+
+
+def finished(verdicts: Sequence[Verdict], dataset: str = "imug") -> Finished:
+    groups = {
+        v.sample: {"domain": v.sample.split("/")[0], "task": v.sample.split("/")[1], "class": CLASSES[v.sample.split("/")[0]]}
+        for v in verdicts
+    }
+    return Finished("mine", groups, verdicts, dataset)
+
+
+@pytest.mark.parametrize(
+    ("response", "key", "strict", "by_script", "why"),
+    [
+        ("BCD", "BCD", 1.0, 0.0, "a key of several letters parses to none"),
+        ("B, C, D", "BCD", 0.75, 0.0, "the key again"),
+        ("AC", "A", 0.0, 0.0, "one right, one wrong"),
+        ("b", "B", 0.75, 0.0, "a small letter is none to the script"),
+        ("B. silver", "B", 0.75, 0.5, "a letter with its own option is separated, not explained"),
+        ("A good question: B", "B", 0.5, 0.0, "the English article counts as option A"),
+        ("silver", "B", 0.75, 0.0, "an option told in its own words"),
+        ("B", "B", 1.0, 1.0, "no difference"),
+    ],
+)
+def test_each_documented_difference_of_the_choice_scorers_on_one_reply(response: str, key: str, strict: float, by_script: float, why: str):
+    from weft.benchmarks.imug import mcq
+
+    offered = {"A": "black", "B": "silver", "C": "red", "D": "blue"}
+    value = mcq.score(response, key, offered)
+    verdict = choice(response, key, value)
+    assert (value, official(verdict)) == (pytest.approx(strict), pytest.approx(by_script)), why
+
+
+def test_a_missing_picture_is_zero_and_is_left_out_by_the_scripts():
+    run = finished([picture([5, 5]), picture([0, 0], turn=1, by="failure"), picture([4, 3], turn=2)])
+    rows = tables([run])[0].rows
+    strict, by_script = rows["mine (strict)"]["Hybrid Gen."], rows["mine (official)"]["Hybrid Gen."]
+    assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.due) == (85.0, 2)
+
+
+def test_a_dynamic_question_that_the_model_did_not_answer_is_zero_and_is_left_out_by_the_scripts():
+    run = finished([choice("", "<DYNAMIC>", 0.0, dynamic=True, by="failure"), choice("B", "B", 1.0, dynamic=True)])
+    rows = tables([run])[2].rows
+    assert rows["mine (strict)"]["Dynamic MCQ"].value == 50.0 and rows["mine (official)"]["Dynamic MCQ"].value == 100.0
+
+
+def test_what_could_not_be_scored_is_in_neither_and_shown_in_both():
+    lost = Verdict("Cooking/x/1", 1, "choice", None, "our fault", "rule", detail={"response": "", "key": "B", "dynamic": False})
+    run = finished([choice("B", "B", 1.0), lost])
+    cell = tables([run])[0].rows["mine"]["Hybrid Und."]
+    assert (cell.value, cell.scored, cell.due) == (100.0, 1, 2)
+
+
+def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues_are_long():
+    verdicts: list[Verdict] = []
+    for number in range(12):
+        start = 10 if number < 6 else 5  # the hard dialogues are the long ones
+        for turn in range(2 if number < 6 else 5):
+            score = start - turn
+            verdicts.append(Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail={"points": [score // 2]}))
+    cell = tables([finished(verdicts)])[1].rows["mine (strict), image"][PER_TURN]
+    assert cell.value == pytest.approx(-10.0) and cell.low == pytest.approx(-10.0) and cell.high == pytest.approx(-10.0)
+
+
+def test_intervals_are_beside_every_number_of_ours():
+    verdicts = [picture([(n * 7) % 6], sample=f"Cooking/x/{n}") for n in range(40)]
+    cell = tables([finished(verdicts)])[0].rows["mine"]["Hybrid Gen."]
+    assert cell.low is not None and cell.high is not None and cell.value is not None and cell.low < cell.value < cell.high
+
+
+def test_published_rows_stand_beside_the_benchmarks_own_data_alone():
+    verdicts = [picture([5]), choice("B", "B", 1.0)]
+
+    def theirs(made: list[Table]) -> list[int]:
+        return [len(table.published) for table in made[:4]]
+
+    assert theirs(tables([finished(verdicts)])) == [8, 16, 8, 9]
+    assert theirs(tables([finished(verdicts, "tabletop")])) == [0, 0, 0, 0]
+
+
+def test_the_published_strategies_are_the_papers_table():
+    table = tables([finished([picture([5])])])[3]
+    row = table.rows["BAGEL, Chain-of-Thought"]
+    assert [row[name].value for name in table.columns] == [72.0, 60.1, 60.4, 65.9]
