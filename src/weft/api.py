@@ -75,6 +75,10 @@ class Run:
         how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
         strategy = self.record.manifest["strategy"]
         how += [strategy] if strategy != "none" else []
+        temperature = self.record.manifest["model"].get("temperature") or self.record.manifest["model"].get("parameters", {}).get(
+            "temperature"
+        )
+        how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
         how += ["unfinished"] if self.record.state != "finished" else []
         return f"{self.record.manifest['model']['name']} [{', '.join(how)}]"
 
@@ -99,11 +103,36 @@ class Run:
 
 def report(runs: Sequence[Run], format: str = "md") -> str:
     """Tables of one or more runs of one benchmark, with what a reader must know to trust them."""
+    return render(tables_of(named(runs)), [run.summary() for run in runs], format)
+
+
+def named(runs: Sequence[Run]) -> dict[str, Run]:
+    """Runs of one benchmark under names that tell them apart."""
     if len({run.benchmark.name for run in runs}) != 1:
         raise UserError("runs of different benchmarks do not share a table; report them one by one")
+    if len({run.id for run in runs}) < len(runs):
+        raise UserError("a run is given twice")
     names = [run.name for run in runs]
-    finished = [structs.replace(run.finished, name=run.name if names.count(run.name) == 1 else f"{run.name} {run.id}") for run in runs]
-    return render(runs[0].benchmark.tables(finished), [run.summary() for run in runs], format)
+    return {run.name if names.count(run.name) == 1 else f"{run.name} {run.id}": run for run in runs}
+
+
+def tables_of(runs: Mapping[str, Run]) -> list[Table]:
+    benchmark = next(iter(runs.values())).benchmark
+    return benchmark.tables([structs.replace(run.finished, name=name) for name, run in runs.items()])
+
+
+def write_report(runs: Sequence[Run], out: str | Path, *, home: str | Path = HOME, single_file: bool = False) -> Path:
+    """The report as HTML: a folder with its pictures, or one file. Gives the page to open."""
+    from weft.report import site
+
+    by_name = named(runs)
+    made = site.contents(by_name, tables_of(by_name))
+    journal = Journal(Path(home) / "journal.sqlite", readonly=True)
+    try:
+        write = site.write_single if single_file else site.write
+        return write(made, journal, Path(home), Path(out))
+    finally:
+        journal.close()
 
 
 def evaluate(benchmark: Any, *, on_start: Callable[["Session"], None] | None = None, **options: Any) -> Run:
@@ -377,4 +406,5 @@ __all__ = [
     "load_run",
     "report",
     "validate",
+    "write_report",
 ]

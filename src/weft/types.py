@@ -3,8 +3,7 @@
     data files -> Sample -> Dialogue -> (history view -> fit) -> Model -> Reply
                                                               -> Question -> Judge -> Verdict -> Table -> report
 
-An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a number or unscored: no error is a number.
-"""
+An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a number or unscored: no error is a number."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
@@ -185,16 +184,17 @@ class Cell(Struct, frozen=True):
     value: float | None
     scored: int = 0  # of `due` items stand behind the value; both are 0 for published numbers
     due: int = 0
-    low: float | None = None  # the 95% interval, where there is one
+    low: float | None = None  # with `high` the 95% interval
     high: float | None = None
 
 
 class Table(Struct, frozen=True):
-    """Rows of cells by column; `published` names the rows that come from a paper. `note` says what a reader must know."""
+    """Rows of cells by column; `published` names those from a paper. In a `parts` table rows are parts of one run, not rivals."""
 
     title: str
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, Cell]]
     published: frozenset[str] = frozenset()
-    note: str = ""
+    note: str = ""  # what a reader must know
     digits: int = 3
+    parts: bool = False

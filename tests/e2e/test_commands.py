@@ -116,7 +116,7 @@ def test_a_run_over_a_dataset_with_bad_records_says_how_many_are_left_out(weft: 
     records[1]["images"][0] = "../../../etc/passwd"
     done = weft("run", "weave", "--data", write_weave(tmp_path / "bad", records), "--model", "copy", "--judge", "constant/5")
     assert done.returncode == 0 and "1 of 4 records are left out" in done.stderr and "leads out of the dataset" in done.stderr
-    assert "left out of the dataset: test.json: record 1" in weft("report", "last").stdout
+    assert "left out of the dataset: test.json: record 1" in weft("report", "last", "--format", "md").stdout
 
 
 RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constant/1"]
@@ -157,7 +157,7 @@ def test_a_model_that_sends_text_where_a_picture_was_due_is_counted_and_named(we
     )
     done = weft("run", "weave", "--data", toy, *endpoints(provider))
     assert done.returncode == 0 and "6 empty" in done.stderr and "text where a picture was due" in done.stderr
-    assert "<b>" not in weft("report", "last").stdout, "a model's words do not become markup"
+    assert "<b>" not in weft("report", "last", "--format", "md").stdout, "a model's words do not become markup"
 
 
 def test_no_key_is_ever_written_anywhere(weft: Weft, toy: Path, tmp_path: Path, serve: Serve):

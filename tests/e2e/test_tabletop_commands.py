@@ -28,6 +28,7 @@ def test_weft_run_without_arguments_does_the_main_job(weft: Weft, tmp_path: Path
     rows = [line for line in done.stdout.splitlines() if "tabletop/oracle" in line]
     assert len(rows) == 5 and all(cell.strip() == "1.000" for row in rows for cell in row.split("│")[2:-1])
     assert "tabletop/tiny" in (tmp_path / "reports" / "tabletop.md").read_text()
+    assert "tabletop/tiny" in (tmp_path / "reports" / "tabletop" / "index.html").read_text()
     again = weft("run")
     assert again.returncode == 0 and again.stdout == done.stdout
 

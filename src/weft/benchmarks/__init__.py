@@ -13,6 +13,9 @@ The interface, and all there is to adding one:
         def outputs(self, folder, blobs): ...                     # outputs made elsewhere, in its own layout; optional
         def rubrics(self, prompts): ...                           # our prompts, or the official ones from a checkout
         def tables(self, runs): ...                               # verdicts, aggregated as the paper does it
+        def headline(self, verdicts): ...                         # the main number as weighted means: [(weight, verdicts)]; optional
+        full_marks = 1.0                                          # the best value of a verdict; optional
+        published_judge = "gpt-4o"                                # who judged the published rows; optional
 
 It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name.
 """
@@ -87,6 +90,16 @@ def resolve(benchmark: Any) -> Benchmark:
     if missing:
         raise UserError(f"{made!r} is no benchmark: it lacks {', '.join(missing)}")
     return made
+
+
+def full_marks(benchmark: Benchmark) -> float:
+    return float(getattr(benchmark, "full_marks", 1.0))
+
+
+def headline(benchmark: Benchmark, verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
+    """The main number of a benchmark: means of verdicts, with their weights. All verdicts alike, unless it says otherwise."""
+    own = getattr(benchmark, "headline", None)
+    return own(verdicts) if own is not None else [(1.0, verdicts)]
 
 
 def where(benchmark: Any) -> str:

@@ -8,10 +8,11 @@ from weft.cli.data import app as data_app
 from weft.cli.demo import demo
 from weft.cli.doctor import doctor
 from weft.cli.models import models
-from weft.cli.report import report, runs
+from weft.cli.report import compare, report, runs
 from weft.cli.run import run
 from weft.cli.score import score
 from weft.cli.train import app as train_app
+from weft.cli.view import view
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +42,8 @@ def weft(version: Annotated[bool, typer.Option("--version", callback=_version, i
 app.command()(run)
 app.command()(score)
 app.command()(report)
+app.command()(compare)
+app.command()(view)
 app.command()(runs)
 app.add_typer(data_app, name="data")
 app.command()(demo)

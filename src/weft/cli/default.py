@@ -30,6 +30,7 @@ def default_run(home: Path, given: list[str]) -> None:
     path = Path("reports") / "tabletop.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(api.report(runs), encoding="utf-8")
+    page = api.write_report(runs, Path("reports") / "tabletop", home=home)
     turns, pictures = len(runs[1].turns), sum(turn.want == "image" for turn in runs[1].turns)
     out = Console(soft_wrap=True, highlight=False)
     out.print(
@@ -43,4 +44,6 @@ def default_run(home: Path, given: list[str]) -> None:
     unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
     if unscored:
         raise SystemExit(f"weft: {unscored} verdicts are unscored; the report says why")
-    out.print(f"report: {path}   next: weft demo exposure-bias, weft demo memory, weft run weave --help")
+    out.print(f"tables: {path}")
+    out.print(f"every dialogue, with its pictures: {page}   (or `weft view --open`)")
+    out.print("next: weft demo exposure-bias, weft demo test-time-scaling, weft run weave --help")

@@ -1,4 +1,4 @@
-"""weft report, weft runs"""
+"""weft report, weft compare, weft runs"""
 
 from typing import Annotated
 
@@ -6,32 +6,126 @@ import typer
 
 from weft.cli import options as o
 
+FORMATS = "html, md, latex, csv, json, or parquet"
+
 
 def report(
     run: Annotated[list[str] | None, typer.Argument(help="Run ids, their beginnings, or 'last'. Default: last.")] = None,
-    format: Annotated[str, typer.Option("--format", "-f", help="md, latex, csv, or json.")] = "md",
-    out: Annotated[o.Path | None, typer.Option("--out", "-o", help="Write to this file instead of the terminal.")] = None,
+    format: Annotated[str, typer.Option("--format", "-f", help=f"{FORMATS}.")] = "html",
+    out: Annotated[
+        o.Path | None, typer.Option("--out", "-o", help="Where to write. Default: reports/RUN for html, else the terminal.")
+    ] = None,
+    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    single_file: Annotated[bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")] = False,
+    published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark alone.")] = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """The paper's tables with our rows beside the published ones. May be called while the run goes on.
+    """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the run goes on.
 
     Examples:
 
-      weft report last
+      weft report last --open
 
       weft report weave-bagel-1a2b3c4d weave-copy-5e6f --format latex --out table.tex
+
+      weft report last --single-file --out mail-me.html
+
+      weft report --published imug --format md
     """
-    from weft import api
+    from weft import api, benchmarks
+    from weft.errors import UserError
+    from weft.report import parquet, render
     from weft.store.journal import Journal
 
+    if format not in (*render.FORMATS, "html", "parquet"):
+        raise UserError(f"unknown format {format!r}; there are {FORMATS}")
+    if published is not None:
+        _text(render.render(benchmarks.resolve(published).tables([]), [], "md" if format == "html" else format), out)
+        return
     journal = Journal(home / "journal.sqlite", readonly=True)
-    text = api.report([api.load_run(journal, name) for name in run or ["last"]], format)
+    runs = [api.load_run(journal, name) for name in run or ["last"]]
+    usual = o.Path("reports") / (runs[0].id if len(runs) == 1 else f"{runs[0].id}+{len(runs) - 1}")
+    if format == "html":
+        place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
+        page = api.write_report(runs, place, home=home, single_file=single_file)
+        print(page)
+        if open:
+            import webbrowser
+
+            webbrowser.open(page.absolute().as_uri())
+    elif format == "parquet":
+        path = out or usual.with_name(usual.name + ".parquet")
+        parquet.write(runs, path)
+        print(path)
+    else:
+        _text(api.report(runs, format), out)
+
+
+def _text(text: str, out: o.Path | None) -> None:
     if out is None:
         print(text, end="" if text.endswith("\n") else "\n")
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
         print(out)
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help="A run: its id, the beginning of it, or 'last'.")],
+    second: Annotated[str, typer.Argument(help="Another run of the same benchmark.")],
+    most: Annotated[int, typer.Option(min=0, help="How many of the dialogues that differ most to list.")] = 10,
+    format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Two runs on the same dialogues: paired differences with 95% intervals and p-values, and where they differ most.
+
+    Only turns that both have scored count. Intervals resample dialogues; p-values are two-sided permutation tests by dialogue, with
+    Holm's correction over all rows.
+
+    Examples:
+
+      weft compare weave-tiny-1a2b weave-copy-5e6f
+
+      weft report weave-tiny-1a2b weave-copy-5e6f --open      # the same dialogues side by side
+    """
+    import msgspec
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from weft import api
+    from weft.errors import UserError
+    from weft.report.compare import compare as compared
+    from weft.report.numbers import chance
+    from weft.store.journal import Journal
+
+    if format not in ("text", "json"):
+        raise UserError(f"unknown format {format!r}; there are text, json")
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    runs = [api.load_run(journal, name) for name in (first, second)]
+    found = compared(runs[0], runs[1], most)
+    if format == "json":
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    console = Console(soft_wrap=True)
+    table = Table(title=Text(f"A: {found.names[0]}   B: {found.names[1]}"), title_justify="left")
+    for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
+        table.add_column(column, justify="left" if not column else "right")
+    for row in found.rows:
+        d = row.difference
+        between = f"{d.low:+.1f} to {d.high:+.1f}"
+        cells = [f"{row.first:.1f}", f"{row.second:.1f}", f"{d.value:+.1f}", between, chance(d.p), chance(row.corrected), str(d.pairs)]
+        table.add_row(Text(row.what), *cells, style="bold" if row.corrected < 0.05 else None)
+    console.print(table)
+    for note in found.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    if found.unpaired:
+        console.print(f"{found.unpaired} verdicts have no partner and are left out", markup=False, highlight=False)
+    if found.gaps:
+        console.print("where they differ most:", markup=False)
+    for gap in found.gaps:
+        console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}", markup=False, highlight=False)
+    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open", markup=False, highlight=False)
 
 
 def runs(home: o.Home = o.Path(".weft")) -> None:

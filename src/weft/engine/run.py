@@ -109,7 +109,8 @@ class Runner:
                 dialogue[turn.number] = reply
                 self.progress.outcomes[reply.outcome] += 1
                 self.progress.turns_done += 1
-                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply)
+                about = msgspec.json.encode({"ask": turn.ask, "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
+                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, about)
                 self._journal.put_turn(self._run, record)
                 for item in self._questions(sample, turn, dialogue):
                     self.progress.verdicts_due += 1

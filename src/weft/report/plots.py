@@ -1,4 +1,4 @@
-"""Plots without a browser or a network: altair charts, drawn by vl-convert to PNG and SVG. Lines differ in dash and mark as well as in
+"""Plots without a browser or a network: altair charts, drawn by vl-convert to PNG, SVG and PDF. Lines differ in dash and mark as well as in
 colour, so that they can be told apart in print and by the colour-blind."""
 
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def lines(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
+def lines(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0) -> Any:
     """Lines with points, and a band between each row's `low` and `high`. The axis starts a little below the lowest band."""
     import altair as alt
 
     order = list(dict.fromkeys(row[series] for row in rows))
-    floor = max(0.0, int(min(row["low"] for row in rows) * 20 - 1) / 20)
+    floor = max(0.0, int(min(row["low"] for row in rows) / top * 20 - 1) / 20) * top
     base = alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=280)
     across = alt.X(f"{x}:O", axis=alt.Axis(labelAngle=0))
     legend = alt.Legend(title=None, labelLimit=320, orient="bottom", columns=1, symbolSize=140, symbolOpacity=1)
     colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
     dash = alt.StrokeDash(f"{series}:N", sort=order, legend=None)
     shape = alt.Shape(f"{series}:N", sort=order, legend=None)
-    up = alt.Y("low:Q", scale=alt.Scale(domain=[floor, 1], nice=False), title=f"{y} (95% interval)")
+    up = alt.Y("low:Q", scale=alt.Scale(domain=[floor, top], nice=False), title=f"{y} (95% interval)")
     band = base.mark_area(opacity=0.16).encode(across, up, alt.Y2("high:Q"), colour)
     drawn = base.mark_line(strokeWidth=2.5).encode(across, alt.Y(f"{y}:Q"), colour, dash)
     points = base.mark_point(size=80, filled=True, opacity=1).encode(across, alt.Y(f"{y}:Q"), colour, shape=shape)
@@ -68,16 +68,108 @@ def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: 
     return _plain(alt.layer(whiskers, joined, points, names))
 
 
+def grouped(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 100.0) -> Any:
+    """Bars side by side within each `x`, with a line from each row's `low` to `high`."""
+    import altair as alt
+
+    order, names = (list(dict.fromkeys(row[key] for row in rows)) for key in (series, x))
+    across = alt.X(f"{x}:N", sort=names, axis=alt.Axis(labelAngle=0, title=None, labelLimit=160, labelExpr="split(datum.label, ' ')"))
+    beside = alt.XOffset(f"{series}:N", sort=order)
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=320)
+    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
+    up = alt.Y(f"{y}:Q", scale=alt.Scale(domain=[0, top], nice=False), title=f"{y} (95% interval)")
+    width = max(420, min(900, 26 * len(order) * len(names) + 80))
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=width, height=260)
+    drawn = base.mark_bar(stroke="#222", strokeWidth=0.5).encode(across, up, beside, colour)
+    whiskers = base.mark_rule(strokeWidth=1.5).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"), beside)
+    return _plain(alt.layer(drawn, whiskers))
+
+
+def radar(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float = 100.0) -> Any:
+    """A polygon for each series, an axis for each group, the centre zero and the rim full marks."""
+    import math
+
+    import altair as alt
+
+    names, order = (list(dict.fromkeys(row[key] for row in rows)) for key in (axis, series))
+    angle = {name: 2 * math.pi * at / len(names) for at, name in enumerate(names)}
+
+    def place(name: str, share: float) -> dict[str, float]:
+        return {"x": share * math.sin(angle[name]), "y": share * math.cos(angle[name])}
+
+    rings = [{"ring": r, "order": at, **place(name, r)} for r in (0.25, 0.5, 0.75, 1.0) for at, name in enumerate([*names, names[0]])]
+    spokes = [{"spoke": name, **place(name, r)} for name in names for r in (0.0, 1.0)]
+    marks = [{"text": f"{top * r:g}", "x": 0.0, "y": r} for r in (0.25, 0.5, 0.75, 1.0)]
+    rim = [{"text": name.replace("_", " "), "align": _side(angle[name]), **place(name, 1.1)} for name in names]
+    polygons: list[dict[str, Any]] = []
+    for one in order:
+        mine = {row[axis]: row[y] / top for row in rows if row[series] == one}
+        closed = [name for name in names if name in mine]
+        polygons += [{series: one, "order": at, **place(name, mine[name])} for at, name in enumerate([*closed, *closed[:1]])]
+    room = alt.Scale(domain=[-1.62, 1.62], nice=False)
+    x, up = alt.X("x:Q", scale=room, axis=None), alt.Y("y:Q", scale=alt.Scale(domain=[-1.25, 1.25], nice=False), axis=None)
+
+    def chart(values: list[dict[str, Any]]) -> Any:
+        return alt.Chart(alt.Data(values=values))
+
+    colour = alt.Color(
+        f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=360)
+    )
+    layers = [
+        chart(rings).mark_line(color="#ccc", strokeWidth=1).encode(x, up, alt.Detail("ring:N"), alt.Order("order:Q")),
+        chart(spokes).mark_line(color="#ddd", strokeWidth=1).encode(x, up, alt.Detail("spoke:N")),
+        chart(polygons)
+        .mark_line(strokeWidth=2.2)
+        .encode(x, up, colour, alt.Order("order:Q"), strokeDash=alt.StrokeDash(f"{series}:N", sort=order, legend=None)),
+        chart(polygons)
+        .mark_point(size=36, filled=True, opacity=1)
+        .encode(x, up, colour, shape=alt.Shape(f"{series}:N", sort=order, legend=None)),
+        chart(marks).mark_text(fontSize=9, color="#777", dx=10).encode(x, up, alt.Text("text:N")),
+        *(
+            chart([one for one in rim if one["align"] == side]).mark_text(fontSize=11, align=side).encode(x, up, alt.Text("text:N"))
+            for side in ("left", "center", "right")
+            if any(one["align"] == side for one in rim)
+        ),
+    ]
+    return _plain(alt.layer(*layers).properties(width=560, height=430, title=title))
+
+
+def _side(angle: float) -> str:
+    import math
+
+    across = math.sin(angle)
+    return "center" if abs(across) < 0.15 else "left" if across > 0 else "right"
+
+
+def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
+    """How many dialogues come to which score: bars side by side within each bin."""
+    import altair as alt
+
+    order, bins = (list(dict.fromkeys(row[key] for row in rows)) for key in (series, x))
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=240)
+    legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=360)
+    return _plain(
+        base.mark_bar(stroke="#222", strokeWidth=0.4).encode(
+            alt.X(f"{x}:N", sort=bins, axis=alt.Axis(labelAngle=0), title=x),
+            alt.Y(f"{y}:Q", title=y),
+            alt.XOffset(f"{series}:N", sort=order),
+            alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend),
+        )
+    )
+
+
 def save(chart: Any, stem: Path) -> list[Path]:
-    """As PNG (twice the size, for screens) and SVG (for print)."""
+    """As PNG (twice the size, for screens), SVG and PDF (for print)."""
     import vl_convert
 
     stem.parent.mkdir(parents=True, exist_ok=True)
     spec = chart.to_dict()
-    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
-    png.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
-    svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
-    return [png, svg]
+    png, svg, pdf = (stem.with_suffix(suffix) for suffix in (".png", ".svg", ".pdf"))
+    drawn = vl_convert.vegalite_to_svg(spec)
+    svg.write_text(drawn, encoding="utf-8")
+    png.write_bytes(vl_convert.svg_to_png(drawn, scale=2))
+    pdf.write_bytes(vl_convert.svg_to_pdf(drawn))
+    return [png, svg, pdf]
 
 
 def _plain(chart: Any) -> Any:

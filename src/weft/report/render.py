@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError
+from weft.report.marks import marks
 from weft.report.summary import Summary
 from weft.types import Cell, Table
 
@@ -24,6 +25,13 @@ def shown(cell: Cell | None, digits: int = 3) -> str:
     return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
 
 
+def with_range(cell: Cell | None, digits: int = 3) -> str:
+    """The value with its 95% interval."""
+    if cell is None or cell.low is None or cell.high is None or cell.value is None:
+        return shown(cell, digits)
+    return f"{shown(cell, digits)} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
+
+
 def render(tables: Sequence[Table], runs: Sequence[Summary], format: str) -> str:
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
@@ -31,13 +39,13 @@ def render(tables: Sequence[Table], runs: Sequence[Summary], format: str) -> str
 
 
 def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    out: list[str] = ["# " + ", ".join(summary.run for summary in runs), ""]
+    out: list[str] = ["# " + (", ".join(summary.run for summary in runs) or "Published results"), ""]
     for summary in runs:
         out += [f"- {_md(line)}" for line in summary.lines] + [""]
     for table in tables:
         out += [f"## {_md(table.title)}", "", f"| | {' | '.join(table.columns)} |", "| --- |" + " ---: |" * len(table.columns)]
         for name, cells in table.rows.items():
-            values = [shown(cells.get(column), table.digits) for column in table.columns]
+            values = [with_range(cells.get(column), table.digits) for column in table.columns]
             label = _md(name) if name in table.published else f"**{_md(name)}**"
             out.append(f"| {label} | {' | '.join(values)} |")
         out += ["", *([table.note, ""] if table.note else [])]
@@ -56,16 +64,28 @@ def _latex(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     for summary in runs:
         out += [f"% {' '.join(line.split())}" for line in summary.lines]
     for table in tables:
-        out += [r"\begin{table}", r"\centering", r"\small", rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
+        out += [
+            r"\begin{table}",
+            r"\centering",
+            r"\small" if len(table.columns) < 7 else r"\scriptsize",
+            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            r"\toprule",
+        ]
         out += [" & ".join(["", *map(_tex, table.columns)]) + r" \\", r"\midrule"]
-        ours = True
+        ours, best = True, marks(table)
         for name, cells in table.rows.items():
             if ours and name in table.published:
                 ours = False
                 out.append(r"\midrule")
-            out.append(" & ".join([_tex(name), *(_tex(shown(cells.get(column), table.digits)) for column in table.columns)]) + r" \\")
-        out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(table.title)}}}", r"\end{table}", ""]
+            values = [_marked(_tex(shown(cells.get(column), table.digits)), best.get((name, column))) for column in table.columns]
+            out.append(" & ".join([_tex(name), *values]) + r" \\")
+        caption = _tex(table.title) + (". Best in bold, second underlined." if best else "")
+        out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
     return "\n".join(out)
+
+
+def _marked(text: str, mark: str | None) -> str:
+    return text if mark is None else rf"\textbf{{{text}}}" if mark == "best" else rf"\underline{{{text}}}"
 
 
 def _tex(text: str) -> str:
@@ -75,14 +95,15 @@ def _tex(text: str) -> str:
 def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["table", "row", "published", "column", "value", "scored", "due"])
+    writer.writerow(["table", "row", "published", "column", "value", "low", "high", "scored", "due"])
     for table in tables:
         for name, cells in table.rows.items():
             for column in table.columns:
                 cell = cells.get(column)
                 if cell is not None and (cell.value is not None or cell.due):
-                    value = "" if cell.value is None else f"{cell.value:.{table.digits}f}"
-                    writer.writerow([_safe(table.title), _safe(name), int(name in table.published), column, value, cell.scored, cell.due])
+                    values = ["" if one is None else f"{one:.{table.digits}f}" for one in (cell.value, cell.low, cell.high)]
+                    place = [_safe(table.title), _safe(name), int(name in table.published), column]
+                    writer.writerow([*place, *values, cell.scored, cell.due])
     return out.getvalue()
 
 

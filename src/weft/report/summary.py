@@ -25,6 +25,7 @@ class Summary(Struct, frozen=True):
     unscored: dict[str, int]
     left_out: list[str]
     totals: list[Totals]
+    seconds: float | None = None  # from the first start to the end
 
     @property
     def unfinished(self) -> str:
@@ -81,6 +82,7 @@ def summarise(
         unscored=_top(unscored, most),
         left_out=record.left_out,
         totals=list(totals),
+        seconds=None if record.ended is None else record.ended - record.started,
     )
 
 

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS runs (
   ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
-  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, PRIMARY KEY (run, sample, turn));
+  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
 CREATE TABLE IF NOT EXISTS verdicts (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, verdict TEXT NOT NULL,
   PRIMARY KEY (run, sample, turn, metric));
@@ -78,7 +78,8 @@ class RunRecord(Struct, frozen=True):
 
 
 class TurnRecord(Struct, frozen=True):
-    """What a run made of one turn. `seen` is what the model was shown, after the fit."""
+    """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of the turn (ask, truth,
+    gold), so that a report needs no dataset."""
 
     sample: str
     turn: int
@@ -87,6 +88,7 @@ class TurnRecord(Struct, frozen=True):
     want: str
     seen: str
     reply: Reply
+    about: str = "{}"
 
 
 class Totals(Struct, frozen=True):
@@ -97,6 +99,7 @@ class Totals(Struct, frozen=True):
     tokens_out: int
     cost: float | None
     retries: int
+    seconds: float = 0.0  # waited for, all calls together
 
 
 class Journal:
@@ -130,6 +133,8 @@ class Journal:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 db.executescript(SCHEMA)
+                if not _has_about(db):  # a journal from before reports had pictures
+                    db.execute("ALTER TABLE replies ADD COLUMN about TEXT NOT NULL DEFAULT '{}'")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         except sqlite3.Error as error:
             raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
@@ -250,8 +255,9 @@ class Journal:
 
     def put_turn(self, run: str, turn: TurnRecord) -> Future[int]:
         return self._put(
-            "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (run, turn.sample, turn.turn, turn.position, _json(turn.groups), turn.want, turn.seen, _json(turn.reply)),
+            "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (run, turn.sample, turn.turn, turn.position, _json(turn.groups), turn.want, turn.seen, _json(turn.reply), turn.about),
         )
 
     def put_verdict(self, run: str, verdict: Verdict) -> Future[int]:
@@ -261,13 +267,28 @@ class Journal:
         )
 
     def turns(self, run: str) -> list[TurnRecord]:
+        about = "about" if _has_about(self._reader) else "'{}'"
         rows = self._reader.execute(
-            "SELECT sample, turn, position, groups, want, seen, reply FROM replies WHERE run = ? ORDER BY position, turn", (run,)
+            f"SELECT sample, turn, position, groups, want, seen, reply, {about} FROM replies WHERE run = ? ORDER BY position, turn", (run,)
         ).fetchall()
         return [
-            TurnRecord(s, t, p, msgspec.json.decode(g), want, seen, msgspec.json.decode(reply, type=Reply))
-            for s, t, p, g, want, seen, reply in rows
+            TurnRecord(s, t, p, msgspec.json.decode(g), want, seen, msgspec.json.decode(reply, type=Reply), about)
+            for s, t, p, g, want, seen, reply, about in rows
         ]
+
+    def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
+        """The latest call under each key."""
+        columns = CallRecord.__struct_fields__
+        marks = ", ".join("?" * len(keys))
+        rows = self._reader.execute(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys)).fetchall()
+        return {row[0]: CallRecord(*row) for row in rows}
+
+    def progress(self, run: str) -> tuple[int, int]:
+        """Turns and verdicts that are there by now."""
+        counted = [
+            self._reader.execute(f"SELECT COUNT(*) FROM {table} WHERE run = ?", (run,)).fetchone()[0] for table in ("replies", "verdicts")
+        ]
+        return counted[0], counted[1]
 
     def verdicts(self, run: str) -> list[Verdict]:
         rows = self._reader.execute(
@@ -276,15 +297,30 @@ class Journal:
         ).fetchall()
         return [msgspec.json.decode(row[0], type=Verdict) for row in rows]
 
+    def search(self, text: str, most: int) -> list[tuple[str, str, int, str]]:
+        """Turns in which a text (as JSON writes it) was shown, answered or given as a reason: run, sample, turn, where."""
+        like = "%" + "".join(f"!{char}" if char in "!%_" else char for char in text) + "%"
+        rows = self._reader.execute(
+            "SELECT run, sample, turn, CASE WHEN reply LIKE ?1 ESCAPE '!' THEN 'answered' ELSE 'shown' END FROM replies "
+            "WHERE reply LIKE ?1 ESCAPE '!' OR seen LIKE ?1 ESCAPE '!' UNION "
+            "SELECT run, sample, turn, 'verdict' FROM verdicts WHERE verdict LIKE ?1 ESCAPE '!' LIMIT ?2",
+            (like, most),
+        ).fetchall()
+        return [(run, sample, turn, where) for run, sample, turn, where in rows]
+
     def totals(self, run: str) -> list[Totals]:
         """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""
         rows = self._reader.execute(
             "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
-            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, SUM(attempts - 1) "
+            "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, SUM(attempts - 1), TOTAL(latency) "
             "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
             (run,),
         ).fetchall()
         return [Totals(*row) for row in rows]
+
+
+def _has_about(db: sqlite3.Connection) -> bool:
+    return any(row[1] == "about" for row in db.execute("PRAGMA table_info(replies)"))
 
 
 def _tell(done: Future[int], result: int) -> None:

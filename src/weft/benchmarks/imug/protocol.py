@@ -21,6 +21,7 @@ class Imug:
     name = "imug"
     version = "1"
     metrics = ("choice", "points")
+    published_judge = "qwen3-vl-235b-a22b-thinking"
 
     def load(self, data_folder: Path, blobs: Blobs) -> Dataset:
         self._blobs = blobs

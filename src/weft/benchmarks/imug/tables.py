@@ -182,7 +182,7 @@ def _groups(run: Finished, group: str, title: str) -> Table:
             "Gen.": cell((v for v in mine if v.metric == "points"), by_script=False),
             "Avg": cell(mine, by_script=False),
         }
-    return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1)
+    return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1, parts=True)
 
 
 def _ours(runs: Sequence[Finished], cells: Callable[[Finished, bool], Mapping[str, Cell]]) -> dict[str, Mapping[str, Cell]]:

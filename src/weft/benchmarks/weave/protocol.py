@@ -20,6 +20,8 @@ class Weave:
     name = "weave"
     version = "1"
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
+    full_marks = 10.0
+    published_judge = "gpt-4o"
 
     def load(self, data_folder: Path, blobs: Blobs) -> Dataset:
         return data.load(data_folder, blobs)
@@ -38,6 +40,9 @@ class Weave:
 
     def tables(self, runs: Sequence[Finished]) -> list[Table]:
         return tables.tables(runs)
+
+    def headline(self, verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
+        return tables.headline(verdicts)
 
     def questions(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View, rubrics: Rubrics) -> tuple[Question | Verdict, ...]:
         reply = dialogue[turn.number]

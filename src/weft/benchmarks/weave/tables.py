@@ -63,6 +63,12 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
     return cells
 
 
+def headline(verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
+    """Avg as weighted means."""
+    parts = {short: [verdict for verdict in verdicts if verdict.metric == metric] for metric, short in SHORT.items()}
+    return [(weight, parts[name]) for name, weight in weights([name for name, some in parts.items() if some]).items()]
+
+
 def by_dialogue(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
     made: dict[str, list[float]] = {}
     for verdict in verdicts:
@@ -121,7 +127,7 @@ def _domains(run: Finished) -> Table:
             if mine:
                 rows[f"{domain} ({name})"] = metrics(mine, official=False)
     rows["overall"] = metrics(run.verdicts, official=False)
-    return Table(f"{run.name}: by domain", COLUMNS, rows)
+    return Table(f"{run.name}: by domain", COLUMNS, rows, parts=True)
 
 
 def _rows(

@@ -1,0 +1,156 @@
+"use strict";
+// The list of dialogues: filters, worst first, only the rows in view exist. Text is set as text, never as markup.
+(() => {
+  const HEIGHT = 56;
+  const byId = (id) => document.getElementById(id);
+  let data = JSON.parse(byId("data").textContent);
+  const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), pane = byId("pane");
+  const controls = {};
+  for (const one of document.querySelectorAll("[data-filter]")) controls[one.dataset.filter] = one;
+  let kept = [], chosen = -1, drawn = new Map();
+
+  // A sample is {i, id, g: {group: value}, r: [run: [turn: {o: outcome, w: want, m: {metric: share or null}}]]}
+  const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null);
+  const scores = (turn, metric) => Object.entries(turn.m).filter(([name, value]) => value !== null && (!metric || name === metric)).map(([, value]) => value);
+  const turnsOf = (sample, run, pick) => (sample.r[run] || []).filter((turn) => pick.turn === "" || turn.t === Number(pick.turn));
+  const scoreOf = (sample, run, pick) => mean(turnsOf(sample, run, pick).flatMap((turn) => scores(turn, pick.metric)));
+
+  function picked() {
+    const pick = { turn: "", metric: "", outcome: "", most: 1, sort: "worst", run: 0, search: "", groups: {} };
+    for (const [name, control] of Object.entries(controls)) {
+      if (name.startsWith("group:")) { if (control.value) pick.groups[name.slice(6)] = control.value; }
+      else if (name === "most") pick.most = control.value === "" ? 1 : Number(control.value) / 100;
+      else if (name === "run") pick.run = Number(control.value);
+      else pick[name] = control.value;
+    }
+    return pick;
+  }
+
+  function filter() {
+    const pick = picked(), wanted = pick.search.trim().toLowerCase();
+    kept = [];
+    for (const sample of data.samples) {
+      if (Object.entries(pick.groups).some(([name, value]) => sample.g[name] !== value)) continue;
+      if (wanted && !sample.id.toLowerCase().includes(wanted) && !sample.x.toLowerCase().includes(wanted)) continue;
+      const turns = turnsOf(sample, pick.run, pick);
+      if (pick.turn !== "" && !turns.length) continue;
+      if (pick.metric && !turns.some((turn) => pick.metric in turn.m)) continue;
+      if (pick.outcome === "unscored") { if (!turns.some((turn) => Object.values(turn.m).includes(null))) continue; }
+      else if (pick.outcome && !turns.some((turn) => turn.o === pick.outcome)) continue;
+      const score = scoreOf(sample, pick.run, pick);
+      if (pick.most < 1 && (score === null || score > pick.most)) continue;
+      const other = data.runs.length > 1 ? scoreOf(sample, pick.run === 0 ? 1 : 0, pick) : null;
+      kept.push({ sample, score, gap: score === null || other === null ? null : score - other });
+    }
+    const last = (value) => (value === null ? Infinity : value);
+    if (pick.sort === "worst") kept.sort((a, b) => last(a.score) - last(b.score) || a.sample.i - b.sample.i);
+    if (pick.sort === "best") kept.sort((a, b) => (a.score === null) - (b.score === null) || b.score - a.score || a.sample.i - b.sample.i);
+    if (pick.sort === "gap") kept.sort((a, b) => Math.abs(b.gap || 0) - Math.abs(a.gap || 0) || a.sample.i - b.sample.i);
+    for (const row of drawn.values()) row.remove();
+    drawn.clear();
+    spacer.style.height = kept.length * HEIGHT + "px";
+    count.textContent = kept.length + " of " + data.samples.length + " dialogues";
+    chosen = Math.min(chosen, kept.length - 1);
+    remember(pick);
+    draw();
+  }
+
+  function draw() {
+    const from = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 6), to = Math.min(kept.length, Math.ceil((box.scrollTop + box.clientHeight) / HEIGHT) + 6);
+    for (const [at, row] of drawn) if (at < from || at >= to) { row.remove(); drawn.delete(at); }
+    for (let at = from; at < to; at++) if (!drawn.has(at)) { const row = rowOf(at); drawn.set(at, row); spacer.append(row); }
+  }
+
+  const element = (name, kind, text) => { const made = document.createElement(name); made.className = kind; if (text !== undefined) made.textContent = text; return made; };
+  const shade = (share) => (share === null ? "sx" : "s" + Math.max(0, Math.min(10, Math.round(share * 10))));
+
+  function rowOf(at) {
+    const { sample, score, gap } = kept[at], pick = picked();
+    const row = element("a", "row");
+    row.href = pageOf(sample);
+    row.style.top = at * HEIGHT + "px";
+    row.setAttribute("role", "option");
+    row.setAttribute("aria-selected", at === chosen ? "true" : "false");
+    const first = element("span", "first"), second = element("span", "second"), cells = element("span", "cells");
+    first.append(element("span", "id", sample.id), element("span", "score", (score === null ? "unscored" : (100 * score).toFixed(1)) + (gap === null ? "" : " (" + (gap >= 0 ? "+" : "") + (100 * gap).toFixed(1) + ")")));
+    for (const turn of sample.r[pick.run] || []) {
+      const value = mean(scores(turn, pick.metric));
+      const cell = element("span", "cell " + shade(value), turn.o === "answered" ? "" : turn.o[0]);
+      cell.title = "turn " + turn.t + ": " + (value === null ? "unscored" : (100 * value).toFixed(1)) + ", " + turn.o;
+      cells.append(cell);
+    }
+    second.append(cells, element("span", "id", Object.values(sample.g).join(" · ")));
+    row.append(first, second);
+    row.addEventListener("click", (event) => { if (event.metaKey || event.ctrlKey || event.shiftKey) return; event.preventDefault(); open(at); });
+    return row;
+  }
+
+  const pageOf = (sample) => data.single ? "#d" + sample.i : data.place + sample.i + data.suffix;
+
+  function open(at) {
+    if (at < 0 || at >= kept.length) return;
+    chosen = at;
+    for (const [place, row] of drawn) row.setAttribute("aria-selected", place === at ? "true" : "false");
+    const top = at * HEIGHT;
+    if (top < box.scrollTop || top + HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - box.clientHeight / 2);
+    const sample = kept[at].sample;
+    if (data.single) {
+      pane.replaceChildren(byId("d" + sample.i).content.cloneNode(true));
+      pane.scrollTop = 0;
+      if (getComputedStyle(pane).display === "none") { pane.style.display = "block"; pane.scrollIntoView(); }
+    } else if (getComputedStyle(pane).display === "none") {
+      location.href = pageOf(sample);
+    } else {
+      let frame = pane.querySelector("iframe");
+      if (!frame) { frame = document.createElement("iframe"); frame.title = "the dialogue"; pane.replaceChildren(frame); }
+      frame.src = pageOf(sample);
+    }
+    remember(picked());
+  }
+
+  // the choice is in the address, so that it can be sent to somebody and survives a reload
+  function remember(pick) {
+    const said = new URLSearchParams();
+    for (const [name, control] of Object.entries(controls)) if (control.value && control.value !== control.dataset.usual) said.set(name, control.value);
+    if (chosen >= 0 && kept[chosen]) said.set("open", kept[chosen].sample.i);
+    try { history.replaceState(null, "", "#" + said); } catch { /* some browsers refuse this for files */ }
+  }
+  function recall() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    for (const [name, control] of Object.entries(controls)) if (said.has(name)) control.value = said.get(name);
+    return said.has("open") ? Number(said.get("open")) : null;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName);
+    if (event.key === "Escape") { document.activeElement.blur(); box.focus(); }
+    if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.key === "/") { event.preventDefault(); controls.search.focus(); }
+    if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); open(Math.min(chosen + 1, kept.length - 1)); }
+    if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); open(Math.max(chosen - 1, 0)); }
+  });
+  addEventListener("message", (event) => {
+    const frame = pane.querySelector("iframe");
+    if (frame && event.source === frame.contentWindow) { if (event.data === "weft:next") open(Math.min(chosen + 1, kept.length - 1)); if (event.data === "weft:before") open(Math.max(chosen - 1, 0)); }
+  });
+  box.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
+  addEventListener("resize", draw);
+  addEventListener("hashchange", () => { recall(); filter(); });
+  let waiting;
+  for (const control of Object.values(controls)) control.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, control.tagName === "INPUT" ? 120 : 0); });
+
+  const first = recall();
+  filter();
+  if (first !== null) open(kept.findIndex((one) => one.sample.i === first));
+
+  // served by `weft view`: look again while the run goes on
+  if ("live" in document.body.dataset) {
+    let stamp = data.stamp;
+    setInterval(async () => {
+      try {
+        const said = await (await fetch("list.json?since=" + encodeURIComponent(stamp))).json();
+        if (said.samples) { data = said; stamp = said.stamp; filter(); }
+      } catch { /* the server is gone; what is here stays */ }
+    }, 2000);
+  }
+})();

@@ -1,0 +1,144 @@
+"""The plots of a report, from verdicts alone, for every benchmark: by turn, by class, by domain, how dialogues come out, what calls buy.
+Values are points of a hundred; intervals are 95%, by dialogue."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from weft.benchmarks import full_marks
+from weft.report import plots
+from weft.stats.intervals import mean
+from weft.types import Verdict
+
+if TYPE_CHECKING:
+    from weft.api import Run
+
+SERIES = 6  # as many as can be told apart
+BINS = [(low, low + 10) for low in range(0, 100, 10)]
+
+
+class Plot(Struct, frozen=True):
+    name: str
+    title: str
+    chart: Any
+    words: str  # what it shows, for those who do not see it
+
+
+def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
+    """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
+    if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
+        return []
+    made = [*_by_turn(runs), *_by_class(runs), _by_domain(runs), _spread(runs), _against_calls(runs)]
+    return [plot for plot in made if plot is not None]
+
+
+def _values(run: "Run", keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
+    """Points of a hundred by dialogue."""
+    best = full_marks(run.benchmark)
+    made: dict[str, list[float]] = {}
+    for verdict in run.verdicts:
+        if verdict.value is not None and keep(verdict):
+            made.setdefault(verdict.sample, []).append(100 * verdict.value / best)
+    return made
+
+
+def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    found = mean(values)
+    return {"score": found.value, "low": found.low, "high": found.high}
+
+
+def _by_turn(runs: "Mapping[str, Run]") -> list[Plot]:
+    first = next(iter(runs.values()))
+    made: list[Plot] = []
+    if len(runs) == 1:
+        rows = [row for metric in first.benchmark.metrics for row in _turns(first, metric, metric)]
+        sets = {"": rows}
+    else:
+        sets = {
+            metric: [row for name, run in list(runs.items())[:SERIES] for row in _turns(run, metric, name)]
+            for metric in first.benchmark.metrics
+        }
+    for metric, rows in sets.items():
+        if len({row["turn"] for row in rows}) > 1:
+            title = "Score by turn" + (f": {metric}" if metric else "")
+            chart = plots.lines(rows, x="turn", y="score", series="series", title=title, top=100.0)
+            told = f"{title}. " + "; ".join(f"{row['series']}, turn {row['turn']}: {row['score']:.1f}" for row in rows)
+            made.append(Plot("by-turn" + (f"-{metric}" if metric else ""), title, chart, told))
+    return made
+
+
+def _turns(run: "Run", metric: str, series: str) -> list[dict[str, Any]]:
+    numbers = sorted({verdict.turn for verdict in run.verdicts})
+    found = {number: _values(run, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
+    return [{"series": series, "turn": number + 1, **_estimate(values)} for number, values in found.items() if values]
+
+
+def _by_class(runs: "Mapping[str, Run]") -> list[Plot]:
+    first = next(iter(runs.values()))
+    groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
+    classes = list(dict.fromkeys(group["class"] for group in groups.values() if "class" in group))
+    if not classes:
+        return []
+    several = len(runs) > 1
+    made: list[Plot] = []
+    for metric in first.benchmark.metrics if several else [""]:
+        rows: list[dict[str, Any]] = []
+        for name, run in list(runs.items())[:SERIES]:
+            for one in [metric] if several else first.benchmark.metrics:
+                for group in classes:
+                    values = _values(run, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get("class") == g)
+                    if values:
+                        rows.append({"class": group, "series": name if several else one, **_estimate(values)})
+        if rows:
+            title = f"By class: {metric}" if several else "By class and metric"
+            chart = plots.grouped(rows, x="class", y="score", series="series", title=title)
+            told = f"{title}. " + "; ".join(f"{row['class']}, {row['series']}: {row['score']:.1f}" for row in rows)
+            made.append(Plot(f"by-class{'-' + metric if metric else ''}", title, chart, told))
+    return made
+
+
+def _by_domain(runs: "Mapping[str, Run]") -> Plot | None:
+    groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
+    domains = list(dict.fromkeys(group["domain"] for group in groups.values() if group.get("domain")))
+    if len(domains) < 3:
+        return None
+    rows: list[dict[str, Any]] = []
+    for name, run in list(runs.items())[:SERIES]:
+        for domain in domains:
+            values = _values(run, lambda v, d=domain: groups[v.sample].get("domain") == d)
+            if values:
+                rows.append({"domain": domain, "run": name, "score": _estimate(values)["score"]})
+    title = "By domain, all metrics together"
+    told = f"{title}. " + "; ".join(f"{row['domain']}, {row['run']}: {row['score']:.1f}" for row in rows)
+    return Plot("by-domain", title, plots.radar(rows, axis="domain", y="score", series="run", title=title), told)
+
+
+def _spread(runs: "Mapping[str, Run]") -> Plot | None:
+    rows: list[dict[str, Any]] = []
+    for name, run in list(runs.items())[:SERIES]:
+        scores = [sum(values) / len(values) for values in _values(run, lambda _: True).values()]
+        for low, high in BINS:
+            count = sum(low <= score < high or (high == 100 and score == 100) for score in scores)
+            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": count, "run": name})
+    title = "How dialogues come out"
+    told = f"{title}. " + "; ".join(f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"])
+    return Plot("dialogues", title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
+
+
+def _against_calls(runs: "Mapping[str, Run]") -> Plot | None:
+    """Where runs differ in their strategy: what more calls buy."""
+    if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
+        return None
+    rows: list[dict[str, Any]] = []
+    for run in runs.values():
+        values = _values(run, lambda _: True)
+        if values and run.turns:
+            calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
+            manifest = run.record.manifest
+            rows.append({"calls a turn": calls, "label": manifest["strategy"], "model": manifest["model"]["name"], **_estimate(values)})
+    title = "Score against calls"
+    told = f"{title}. " + "; ".join(f"{row['model']}, {row['label']}: {row['score']:.1f} at {row['calls a turn']:.1f}" for row in rows)
+    return Plot(
+        "against-calls", title, plots.against_cost(rows, x="calls a turn", y="score", series="model", label="label", title=title), told
+    )

@@ -1,0 +1,108 @@
+"""Two runs on the same dialogues: the main number, each metric, and each metric in each class, as differences of paired verdicts.
+
+Only items that both runs have scored are paired; what one of them lacks is counted and told. Values are in points of a hundred.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from weft.benchmarks import full_marks, headline
+from weft.errors import UserError
+from weft.stats.paired import Difference, difference, holm
+from weft.types import Verdict
+
+if TYPE_CHECKING:
+    from weft.api import Run
+
+Terms = Sequence[tuple[float, Sequence[Verdict]]]
+Item = tuple[str, int, str]  # sample, turn, metric
+
+
+class Row(Struct, frozen=True):
+    what: str
+    first: float
+    second: float
+    difference: Difference
+    corrected: float  # p after Holm over all rows
+
+
+class Gap(Struct, frozen=True):
+    """A dialogue, and how the two runs did in it."""
+
+    sample: str
+    first: float
+    second: float
+
+
+class Comparison(Struct, frozen=True):
+    names: tuple[str, str]
+    rows: list[Row]
+    gaps: list[Gap]
+    unpaired: int
+    notes: list[str]
+
+
+def compare(first: "Run", second: "Run", most: int = 10) -> Comparison:
+    if first.benchmark.name != second.benchmark.name:
+        raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
+    if first.id == second.id:
+        raise UserError(f"{first.id} is given twice")
+    best = full_marks(first.benchmark)
+    ours, theirs = ({_item(v): v for v in run.verdicts if v.value is not None} for run in (first, second))
+    common = [item for item in ours if item in theirs]
+    if not common:
+        raise UserError(f"{first.id} and {second.id} have no scored turn in common")
+    values = {item: (100 * (ours[item].value or 0.0) / best, 100 * (theirs[item].value or 0.0) / best) for item in common}
+    verdicts = [ours[item] for item in common]
+    groups = {turn.sample: turn.groups for turn in first.turns}
+    wanted: list[tuple[str, Terms]] = [("main number", headline(first.benchmark, verdicts))]
+    for metric in first.benchmark.metrics:
+        mine = [verdict for verdict in verdicts if verdict.metric == metric]
+        wanted.append((metric, [(1.0, mine)]))
+        classes = sorted({groups[verdict.sample].get("class", "") for verdict in mine} - {""})
+        wanted += [(f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get("class") == name])]) for name in classes]
+    found = [(what, terms, _difference(terms, values)) for what, terms in wanted]
+    kept = [(what, terms, one) for what, terms, one in found if one is not None]
+    corrected = holm([one.p for _, _, one in kept])
+    rows = [
+        Row(what, _mean(terms, values, 0), _mean(terms, values, 1), one, p) for (what, terms, one), p in zip(kept, corrected, strict=True)
+    ]
+    unpaired = len({_item(v) for run in (first, second) for v in run.verdicts}) - len(common)
+    return Comparison((first.name, second.name), rows, _gaps(values)[:most], unpaired, _notes(first, second))
+
+
+def _item(verdict: Verdict) -> Item:
+    return verdict.sample, verdict.turn, verdict.metric
+
+
+def _difference(terms: Terms, values: Mapping[Item, tuple[float, float]]) -> Difference | None:
+    made: list[tuple[float, dict[str, list[float]]]] = []
+    for weight, verdicts in terms:
+        clusters: dict[str, list[float]] = {}
+        for verdict in verdicts:
+            a, b = values[_item(verdict)]
+            clusters.setdefault(verdict.sample, []).append(a - b)
+        made.append((weight, clusters))
+    return difference(made)
+
+
+def _mean(terms: Terms, values: Mapping[Item, tuple[float, float]], side: int) -> float:
+    return sum(weight * sum(values[_item(v)][side] for v in verdicts) / len(verdicts) for weight, verdicts in terms)
+
+
+def _gaps(values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
+    """Dialogues, the widest gap first."""
+    by_sample: dict[str, list[tuple[float, float]]] = {}
+    for (sample, _, _), pair in values.items():
+        by_sample.setdefault(sample, []).append(pair)
+    gaps = [Gap(name, *(sum(side) / len(pairs) for side in zip(*pairs, strict=True))) for name, pairs in by_sample.items()]
+    return sorted((gap for gap in gaps if gap.first != gap.second), key=lambda gap: -abs(gap.first - gap.second))
+
+
+def _notes(first: "Run", second: "Run") -> list[str]:
+    """What differs besides the model, and so may be what makes the difference."""
+    a, b = first.record.manifest, second.record.manifest
+    told = {"judge": "judges", "rubric": "prompts", "dataset": "datasets", "view": "histories", "weft": "versions of weft"}
+    return [f"the runs have different {name}" for key, name in told.items() if a[key] != b[key]]

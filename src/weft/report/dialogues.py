@@ -1,0 +1,196 @@
+"""One dialogue as a page: what was asked, what each run's model saw and answered, every verdict with its reason and the judge's own words.
+
+Runs stand side by side, the dataset's true reply in a column of its own. Plans, reviews and candidates of a strategy are calls behind
+a reply, and are shown with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from weft.report.gallery import Gallery
+from weft.report.html import Html, join, name, page, tag, words
+from weft.store.journal import CallRecord, TurnRecord
+from weft.types import Image, Message, Part, Reply, Text, Verdict
+
+TINY = 128  # pictures up to this side are enlarged without blur
+
+
+class Side(Struct, frozen=True):
+    """What one run made of one dialogue."""
+
+    run: str
+    turns: Mapping[int, TurnRecord]
+    verdicts: Mapping[int, Sequence[Verdict]]
+
+
+class About(Struct, frozen=True):
+    """What the dataset has of a turn."""
+
+    ask: tuple[Part, ...] = ()
+    truth: tuple[Part, ...] = ()
+    gold: Any = None
+
+
+def about(turn: TurnRecord) -> About:
+    """Turns from before datasets were kept show what the model saw last."""
+    found = msgspec.json.decode(turn.about, type=About)
+    if found.ask:
+        return found
+    seen = messages(turn.seen)
+    return About(seen[-1].parts if seen else ())
+
+
+def messages(seen: str) -> tuple[Message, ...]:
+    return msgspec.json.decode(seen, type=tuple[Message, ...])
+
+
+class Writer:
+    def __init__(self, gallery: Gallery, full: float) -> None:
+        self._gallery, self._full = gallery, full
+
+    def body(self, sample: str, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
+        first = next(iter(sides[0].turns.values()), None) if sides else None
+        groups = " · ".join(f"{key} {value}" for key, value in (first.groups if first else {}).items())
+        numbers = sorted({number for side in sides for number in side.turns})
+        return join(
+            tag("h1", name(sample)), tag("p", name(groups), class_="soft"), [self._turn(number, sides, calls) for number in numbers]
+        )
+
+    def _turn(self, number: int, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
+        any_turn = next(side.turns[number] for side in sides if number in side.turns)
+        facts = about(any_turn)
+        columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
+        if facts.truth:
+            columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.truth), class_="column truth"))
+        return tag(
+            "section",
+            tag("h2", f"Turn {number + 1}", tag("span", f" · {any_turn.want}", class_="soft")),
+            tag("div", self.parts(facts.ask), self._due(facts.gold), class_="asked"),
+            tag("div", columns, class_="columns"),
+            class_="turn",
+            id=f"turn-{number + 1}",
+        )
+
+    def _due(self, gold: Any) -> Html | None:
+        if not gold:
+            return None
+        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due")
+
+    def _side(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
+        turn = side.turns.get(number)
+        title = tag("h3", name(side.run)) if several else None
+        if turn is None:
+            return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
+        verdicts = [self._verdict(verdict, calls) for verdict in side.verdicts.get(number, ())]
+        return tag("div", title, self._reply(turn.reply), verdicts, self._seen(turn), self._behind(turn.reply, calls), class_="column")
+
+    def _reply(self, reply: Reply) -> Html:
+        reason = tag("p", f"{reply.outcome}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None
+        noted = tag("p", name(reply.reason), class_="soft small") if reply.outcome == "answered" and reply.reason else None
+        return join(reason, self.parts(reply.parts), noted)
+
+    def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> Html:
+        share = None if verdict.value is None else verdict.value / self._full
+        chip = tag("span", "unscored" if share is None else f"{100 * share:.0f}", class_=f"chip {shade(share)}")
+        by = {"rule": " by rule", "failure": " the model's failure"}.get(verdict.by, "")
+        raw = [
+            tag("details", tag("summary", "the judge's own words"), words(record.raw or _text(record), "words small"))
+            for key in verdict.keys
+            if (record := calls.get(key)) is not None
+        ]
+        shown = [self._asked(calls[key]) for key in verdict.keys[:1] if key in calls]
+        return tag(
+            "div", chip, f" {verdict.metric}", tag("span", by, class_="soft"), words(verdict.reason, "words small"), raw, shown,
+            class_="verdict",
+        )  # fmt: skip
+
+    def _asked(self, record: CallRecord) -> Html:
+        asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
+        return tag("details", tag("summary", "what the judge saw"), self._messages(asked), class_="seen")
+
+    def _seen(self, turn: TurnRecord) -> Html:
+        seen = messages(turn.seen)
+        images = sum(isinstance(part, Image) for message in seen for part in message.parts)
+        said = f"what the model saw: {len(seen)} message{'s' * (len(seen) != 1)}, {images} picture{'s' * (images != 1)}"
+        return tag("details", tag("summary", said), self._messages(seen), class_="seen")
+
+    def _behind(self, reply: Reply, calls: Mapping[str, CallRecord]) -> Html | None:
+        """The calls of a strategy."""
+        if len(reply.keys) < 2:
+            return None
+        made: list[Html] = []
+        for number, key in enumerate(reply.keys, start=1):
+            record = calls.get(key)
+            if record is not None:
+                said = msgspec.json.decode(record.reply, type=Reply)
+                made.append(join(tag("p", f"call {number}", class_="role"), self._reply(said), self._asked_model(record)))
+        return tag("details", tag("summary", f"{len(reply.keys)} calls behind this reply"), made, class_="seen calls")
+
+    def _asked_model(self, record: CallRecord) -> Html:
+        asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
+        return tag("details", tag("summary", "what it was asked"), self._messages(asked[-1:]))
+
+    def _messages(self, shown: Sequence[Message]) -> list[Html]:
+        return [join(tag("p", message.role, class_="role"), self.parts(message.parts)) for message in shown]
+
+    def parts(self, parts: Sequence[Part]) -> list[Html]:
+        """Texts and pictures in their order; pictures that follow one another share a row."""
+        made: list[Html] = []
+        row: list[Html] = []
+        for part in parts:
+            if isinstance(part, Image):
+                row.append(self.picture(part))
+                continue
+            if row:
+                made.append(tag("div", row, class_="pictures"))
+                row = []
+            if part.text.strip():
+                made.append(words(part.text.strip()))
+        return [*made, tag("div", row, class_="pictures")] if row else made
+
+    def picture(self, image: Image) -> Html:
+        href = self._gallery.href(image)
+        if href is None:
+            return tag("p", f"picture {image.digest[:12]} is not in the store", class_="warning")
+        kind = "shown tiny" if max(image.width, image.height) <= TINY else "shown"
+        size = f"{image.width} x {image.height}"
+        shown = tag("img", src=href, alt=f"picture {image.digest[:8]}, {size}", title=size, class_=kind, loading="lazy", decoding="async",
+                    width=image.width, height=image.height)  # fmt: skip
+        linked = shown if href.startswith("data:") else tag("a", shown, href=href, target="_blank", rel="noopener")
+        return tag("figure", linked, tag("figcaption", f"Image #{image.label}") if image.label is not None else None)
+
+
+def dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
+    steps = tag(
+        "p",
+        tag("a", "before (k)", href=before, id="before") if before else tag("span"),
+        tag("a", "all dialogues", href=home, target="_top"),
+        tag("a", "next (j)", href=after, id="next") if after else tag("span"),
+        class_="steps small",
+    )
+    return page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
+
+
+def shade(share: float | None) -> str:
+    return "sx" if share is None else f"s{max(0, min(10, round(share * 10)))}"
+
+
+def _text(record: CallRecord) -> str:
+    return msgspec.json.decode(record.reply, type=Reply).text
+
+
+def _plain(value: Any) -> Html:
+    """Gold data of any benchmark as nested lists."""
+    if isinstance(value, dict):
+        items = cast(dict[str, Any], value).items()
+        shown = [(key, one) for key, one in items if one not in (None, "", [], {}, False) and key != "type"]
+        return tag("ul", [tag("li", tag("b", name(str(key))), " ", _plain(one)) for key, one in shown])
+    if isinstance(value, list):
+        return tag("ol", [tag("li", _plain(one)) for one in cast(list[Any], value)])
+    return tag("span", str(value), class_="words", dir="auto")
+
+
+__all__ = ["Side", "Text", "Writer", "dialogue_page", "shade"]

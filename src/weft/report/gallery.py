@@ -1,0 +1,99 @@
+"""Pictures for pages: small ones as they are, large ones made smaller once (WebP) and kept beside the journal for the next report.
+
+A `Gallery` gives a picture's address on the page: a file in the report's folder, a data URL, or a path of `weft view`. A picture that is
+not in the store has none; the page says so instead.
+"""
+
+import base64
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from weft.errors import PictureError
+from weft.store.blobs import Blobs
+from weft.types import Image
+
+SIDE = 640  # the longer side of a picture on a page, in pixels
+SMALL = 120_000  # bytes up to which a picture that is no longer than that is shown as it is
+EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+
+
+class Gallery(Protocol):
+    def href(self, image: Image) -> str | None: ...
+
+
+class Shown:
+    """Pictures at the size of a page, made once."""
+
+    def __init__(self, home: Path, side: int = SIDE) -> None:
+        self.blobs, self._folder, self.side = Blobs(home / "blobs"), home / "shown", side
+
+    def name(self, image: Image) -> str:
+        """What the picture's file is called; the same bytes at the same size have the same name."""
+        return f"{image.digest}{EXTENSIONS[image.media_type]}" if self._as_it_is(image) else f"{image.digest}-{self.side}.webp"
+
+    def data(self, image: Image) -> bytes | None:
+        try:
+            if self._as_it_is(image):
+                return self.blobs.read(image)
+            kept = self._folder / self.name(image)
+            if not kept.is_file():
+                made = self._smaller(image)
+                self._folder.mkdir(parents=True, exist_ok=True)
+                part = kept.with_name(f".{kept.name}.{os.getpid()}")
+                part.write_bytes(made)
+                part.replace(kept)
+            return kept.read_bytes()
+        except (PictureError, OSError):
+            return None
+
+    def _as_it_is(self, image: Image) -> bool:
+        return max(image.width, image.height) <= self.side and image.size <= SMALL and image.media_type in EXTENSIONS
+
+    def _smaller(self, image: Image) -> bytes:
+        from PIL import ImageOps
+
+        picture = ImageOps.exif_transpose(self.blobs.open(image))
+        picture.thumbnail((self.side, self.side))
+        out = io.BytesIO()
+        picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
+        return out.getvalue()
+
+
+class Folder:
+    """Files in `img/` of a report's folder. `back` leads from the page to the report's folder."""
+
+    def __init__(self, shown: Shown, root: Path) -> None:
+        self._shown, self._root = shown, root
+        (root / "img").mkdir(parents=True, exist_ok=True)
+        self._wanted: dict[str, Image] = {}
+        self.back = "../"
+
+    def href(self, image: Image) -> str | None:
+        if not self._shown.blobs.has(image):
+            return None
+        name = self._shown.name(image)
+        self._wanted[name] = image
+        return f"{self.back}img/{name}"
+
+    def finish(self) -> int:
+        """Write every picture that was asked for; how many there are."""
+        with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+            for name, data in zip(self._wanted, pool.map(self._shown.data, self._wanted.values()), strict=True):
+                if data is not None:
+                    (self._root / "img" / name).write_bytes(data)
+        return len(self._wanted)
+
+
+class Inline:
+    """Data URLs, for a report in one file."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def href(self, image: Image) -> str | None:
+        data = self._shown.data(image)
+        kind = {".jpg": "jpeg"}.get(Path(self._shown.name(image)).suffix, Path(self._shown.name(image)).suffix[1:])
+        return None if data is None else f"data:image/{kind};base64,{base64.b64encode(data).decode()}"

@@ -1,0 +1,117 @@
+"""HTML from Python, with one rule: a `str` is text and is escaped, only `Html` is markup. Everything from models, datasets and judges
+comes in as `str`, so nothing of theirs can become markup, whoever builds the page.
+
+A page allows nothing from anywhere but itself: its own script and style by their digests, pictures from beside it.
+"""
+
+import base64
+import functools
+import hashlib
+import html
+import importlib.resources
+from collections.abc import Iterable
+from typing import Any, cast
+
+
+class Html(str):
+    """Markup. Made by `tag` and `page` alone."""
+
+    __slots__ = ()
+
+
+VOID = {"meta", "img", "input", "br", "link"}
+
+
+def tag(element: str, /, *children: Any, **attributes: Any) -> Html:
+    """`tag("a", "text", href="x")`. Attributes end in _ where Python has the word; None and False leave one out, True has no value."""
+    made: list[str] = [element]
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            plain = key.rstrip("_").replace("_", "-")
+            made.append(plain if value is True else f'{plain}="{html.escape(str(value))}"')
+    if element in VOID:
+        return Html(f"<{' '.join(made)}>")
+    return Html(f"<{' '.join(made)}>{_inside(children)}</{element}>")
+
+
+def join(*children: Any) -> Html:
+    return Html(_inside(children))
+
+
+def _inside(children: Iterable[Any]) -> str:
+    made: list[str] = []
+    for child in children:
+        if child is None:
+            continue
+        if isinstance(child, Html):
+            made.append(child)
+        elif isinstance(child, str):
+            made.append(html.escape(child, quote=False))
+        elif isinstance(child, Iterable):
+            made.append(_inside(cast(Iterable[Any], child)))
+        else:
+            made.append(html.escape(str(child), quote=False))
+    return "".join(made)
+
+
+def words(text: str, class_: str = "words") -> Html:
+    """Text of a model, a dataset or a judge: line breaks kept, its direction its own and shut in."""
+    return tag("div", text, class_=class_, dir="auto")
+
+
+def name(text: str) -> Html:
+    """A short text of theirs inside ours."""
+    return tag("bdi", text)
+
+
+@functools.cache
+def asset(file: str) -> str:
+    return importlib.resources.files("weft.report").joinpath("assets", file).read_text(encoding="utf-8")
+
+
+def policy(*scripts: str, forms: bool = False) -> str:
+    """The content security policy of a page with these scripts and our style."""
+    allowed = " ".join(_digest(asset(script)) for script in scripts) or "'none'"
+    rules = {
+        "default-src": "'none'",
+        "script-src": allowed,
+        "style-src": _digest(asset("style.css")),
+        "img-src": "'self' file: data:",
+        "frame-src": "'self' file:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'self'" if forms else "'none'",
+    }
+    return "; ".join(f"{rule} {value}" for rule, value in rules.items())
+
+
+def page(title: str, *body: Any, script: str | None = None, kind: str = "", forms: bool = False, live: bool = False) -> str:
+    """A whole page. A `live` one is served, and its script looks again from time to time."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(*([script] if script else []), forms=forms)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", Html(asset("style.css"))),
+    )
+    code = tag("script", Html(asset(script))) if script else None
+    whole = tag("html", head, tag("body", *body, code, class_=kind or None, data_live=live), lang="en")
+    return f"<!doctype html>\n{whole}\n"
+
+
+def island(id_: str, json: str) -> Html:
+    """Data for the script, inert: `<` cannot end it."""
+    return tag(
+        "script",
+        Html(json.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")),
+        id=id_,
+        type="application/json",
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

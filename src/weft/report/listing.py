@@ -1,0 +1,118 @@
+"""The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric as a share."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from weft.benchmarks import full_marks
+from weft.report.dialogues import Side, about
+from weft.report.html import Html, island, join, name, page, tag
+from weft.types import Text, Verdict
+
+if TYPE_CHECKING:
+    from weft.api import Run
+
+
+def order(runs: "Mapping[str, Run]") -> list[str]:
+    """Samples in the dataset's order; those that only a later run has come last."""
+    return list(dict.fromkeys(turn.sample for run in runs.values() for turn in run.turns))
+
+
+def sides(runs: "Mapping[str, Run]") -> dict[str, list[Side]]:
+    """By sample, what each run made of it."""
+    made: dict[str, list[Side]] = {sample: [] for sample in order(runs)}
+    for title, run in runs.items():
+        turns: dict[str, dict[int, Any]] = {}
+        for turn in run.turns:
+            turns.setdefault(turn.sample, {})[turn.turn] = turn
+        verdicts: dict[str, dict[int, list[Verdict]]] = {}
+        for verdict in run.verdicts:
+            verdicts.setdefault(verdict.sample, {}).setdefault(verdict.turn, []).append(verdict)
+        for sample, found in made.items():
+            found.append(Side(title, turns.get(sample, {}), verdicts.get(sample, {})))
+    return made
+
+
+def listing(runs: "Mapping[str, Run]", found: Mapping[str, Sequence[Side]], **more: Any) -> dict[str, Any]:
+    best = full_marks(next(iter(runs.values())).benchmark)
+    samples: list[dict[str, Any]] = []
+    for number, (sample, both) in enumerate(found.items()):
+        any_turn = next(turn for side in both for turn in side.turns.values())
+        asked = next((part.text for part in about(any_turn).ask if isinstance(part, Text)), "")
+        samples.append({"i": number, "id": sample, "g": any_turn.groups, "x": asked[:160], "r": [_turns(side, best) for side in both]})
+    return {"runs": list(runs), "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
+
+
+def _turns(side: Side, best: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "t": number + 1,
+            "o": turn.reply.outcome,
+            "m": {
+                verdict.metric: None if verdict.value is None else round(verdict.value / best, 4)
+                for verdict in side.verdicts.get(number, ())
+            },
+        }
+        for number, turn in sorted(side.turns.items())
+    ]
+
+
+def filters(data: Mapping[str, Any], metrics: Sequence[str]) -> Html:
+    groups: dict[str, list[str]] = {}
+    for sample in data["samples"]:
+        for key, value in sample["g"].items():
+            seen = groups.setdefault(key, [])
+            if value not in seen:
+                seen.append(value)
+    outcomes = sorted({turn["o"] for sample in data["samples"] for run in sample["r"] for turn in run})
+    turns = sorted({turn["t"] for sample in data["samples"] for run in sample["r"] for turn in run})
+    sorts = {"worst": "worst first", "best": "best first", "order": "as in the dataset"}
+    if len(data["runs"]) > 1:
+        sorts["gap"] = "runs differ most"
+    return tag(
+        "div",
+        tag("label", "search", tag("input", data_filter="search", type="search", placeholder="id or request ( / )"), class_="wide"),
+        _select("run", "run", {str(at): run for at, run in enumerate(data["runs"])}, wide=True) if len(data["runs"]) > 1 else None,
+        [_select(f"group:{key}", key, _all(sorted(values))) for key, values in groups.items() if len(values) > 1],
+        _select("metric", "metric", _all(metrics)),
+        _select("turn", "turn", _all([str(turn) for turn in turns])),
+        _select("outcome", "outcome", _all([*outcomes, "unscored"])),
+        tag("label", "score at most", tag("input", data_filter="most", type="number", min=0, max=100, step=5, placeholder="100")),
+        _select("sort", "order", sorts),
+        class_="filters",
+    )  # fmt: skip
+
+
+def _all(values: Sequence[str]) -> dict[str, str]:
+    return {"": "all", **{value: value for value in values}}
+
+
+def _select(key: str, label: str, options: Mapping[str, str], *, wide: bool = False) -> Html:
+    usual = next(iter(options))
+    shown = [tag("option", text, value=value) for value, text in options.items()]
+    return tag("label", label, tag("select", shown, data_filter=key, data_usual=usual), class_="wide" if wide else None)
+
+
+def list_page(
+    title: str,
+    data: Mapping[str, Any],
+    metrics: Sequence[str],
+    top: Html,
+    *,
+    templates: Html | None = None,
+    kind: str = "list",
+    live: bool = False,
+) -> str:
+    keys = [("j", "next"), ("k", "before"), ("/", "search"), ("Esc", "back to the list")]
+    hint = tag("div", tag("p", "Choose a dialogue."), [tag("p", tag("kbd", key), f" {what}") for key, what in keys], class_="hint")
+    side = tag(
+        "div", filters(data, metrics), tag("div", "", id="count"),
+        tag("div", tag("div", id="spacer"), id="rows", tabindex="0", role="listbox", aria_label="dialogues"), class_="side",
+    )  # fmt: skip
+    inert = island("data", msgspec.json.encode(data).decode())
+    body = join(top, tag("main", side, tag("div", hint, class_="pane", id="pane")), templates, inert)
+    return page(title, body, script="list.js", kind=kind, live=live)
+
+
+__all__ = ["list_page", "listing", "name", "sides"]

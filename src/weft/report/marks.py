@@ -1,0 +1,23 @@
+"""Which numbers of a table are the best of their column, and which the second: for LaTeX and for pages. Ties share their mark."""
+
+from weft.types import Table
+
+
+def marks(table: Table) -> dict[tuple[str, str], str]:
+    """(row, column) -> `best` or `second`, at the digits that are shown. A column with one number has no best."""
+    made: dict[tuple[str, str], str] = {}
+    if table.parts:
+        return made
+    for column in table.columns:
+        values = {
+            name: round(cell.value, table.digits)
+            for name, cells in table.rows.items()
+            if (cell := cells.get(column)) is not None and cell.value is not None
+        }
+        ranked = sorted(set(values.values()), reverse=True)
+        if len(values) < 2:
+            continue
+        for name, value in values.items():
+            if value in ranked[:2] and len(ranked) > 1:
+                made[name, column] = "best" if value == ranked[0] else "second"
+    return made

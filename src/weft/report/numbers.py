@@ -1,0 +1,177 @@
+"""The page of numbers: what was run and what is missing, the paper's tables with intervals, comparisons, plots, settings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.report.charts import Plot
+from weft.report.compare import Comparison
+from weft.report.html import Html, join, name, page, tag
+from weft.report.marks import marks
+from weft.report.render import shown
+from weft.report.summary import Summary
+from weft.types import Cell, Table
+
+
+def top(title: str, current: str, links: Mapping[str, str]) -> Html:
+    """The bar above every page."""
+    shown_links = [tag("a", text, href=href, aria_current="page" if text == current else None) for text, href in links.items()]
+    return tag("header", tag("b", "weft"), tag("nav", shown_links), tag("span", name(title), class_="soft small"), class_="top")
+
+
+def numbers_page(
+    title: str,
+    bar: Html,
+    tables: Sequence[Table],
+    summaries: Mapping[str, Summary],
+    drawn: Sequence[tuple[Plot, str, Mapping[str, str]]],
+    comparisons: Sequence[Comparison],
+    warnings: Sequence[str],
+    links: Mapping[str, str],
+) -> str:
+    """`drawn` are plots with their picture's address and other formats; `links` lead from a row's name to its dialogues."""
+    body = tag(
+        "main",
+        tag("h1", name(title)),
+        [tag("p", name(line), class_="warning") for line in warnings],
+        tag("div", [_card(label, summary) for label, summary in summaries.items()], class_="cards"),
+        [_table(table, links) for table in tables if not table.parts],
+        [_comparison(one) for one in comparisons],
+        tag("h2", "Plots", id="plots") if drawn else None,
+        tag("div", [_plot(*one) for one in drawn], class_="plots") if drawn else None,
+        tag("h2", "In parts") if any(table.parts for table in tables) else None,
+        [tag("details", tag("summary", name(table.title)), _table(table, links, heading=False)) for table in tables if table.parts],
+        tag("h2", "Settings"),
+        [_settings(label, summary) for label, summary in summaries.items()],
+    )
+    return page(title, bar, body, kind="numbers")
+
+
+def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str) -> list[str]:
+    """What a reader must know before the numbers."""
+    made = [f"{label}: {summary.unfinished}" for label, summary in summaries.items() if summary.unfinished]
+    for label, summary in summaries.items():
+        missing = summary.verdicts - summary.scored
+        if missing:
+            made.append(f"{label}: {missing} of {summary.verdicts} verdicts are unscored; run the same command again to ask for them")
+        if summary.left_out:
+            made.append(f"{label}: {len(summary.left_out)} problems left records of the dataset out")
+    judges = {str(summary.manifest["judge"]["name"]) for summary in summaries.values()}
+    if len(judges) > 1:
+        made.append(f"These runs have different judges ({', '.join(sorted(judges))}): their numbers do not compare.")
+    others = [judge for judge in judges if published_judge and published_judge not in judge.lower()]
+    if others and any(table.published for table in tables):
+        made.append(f"Published rows were judged by {published_judge}, these runs by {', '.join(others)}: compare with care.")
+    return made
+
+
+def _card(label: str, summary: Summary) -> Html:
+    facts: list[tuple[str, str]] = [
+        ("model", str(summary.manifest["model"]["name"])),
+        ("judge", str(summary.manifest["judge"]["name"])),
+        ("state", f"{summary.state}, started {summary.started}"),
+        ("turns", f"{summary.turns} in {summary.samples} dialogues"),
+        ("replies", ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items())),
+        ("verdicts", f"{summary.scored} of {summary.verdicts} scored"),
+        ("zero", f"{sum(summary.zero_by_rule.values())} by the model's own failure"),
+    ]
+    if summary.manifest.get("strategy", "none") != "none":
+        facts.append(("strategy", str(summary.manifest["strategy"])))
+    if summary.seconds is not None:
+        facts.append(("time", duration(summary.seconds)))
+    for total in summary.totals:
+        cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+        said = f"{total.calls} calls ({total.retries} retries), {total.tokens_in:,} + {total.tokens_out:,} tokens, {cost}"
+        facts.append((total.role, f"{said}, {total.seconds / max(1, total.calls):.2f} s a call"))
+    rows = [join(tag("dt", key), tag("dd", name(value))) for key, value in facts]
+    why = [_reasons("why zero", summary.zero_by_rule), _reasons("why unscored", summary.unscored)]
+    return tag("div", tag("h3", name(label)), tag("dl", rows), why, class_="card")
+
+
+def _reasons(what: str, told: Mapping[str, int]) -> Html | None:
+    if not told:
+        return None
+    lines = [tag("li", f"{count} x ", name(reason)) for reason, count in told.items()]
+    return tag("details", tag("summary", f"{what} ({sum(told.values())})"), tag("ul", lines))
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> Html:
+    best = marks(table)
+    rows: list[Html] = []
+    ours = True
+    for label, cells in table.rows.items():
+        theirs = label in table.published
+        kind = ("theirs first-theirs" if ours else "theirs") if theirs else "ours"
+        ours = ours and not theirs
+        target = links.get(label.partition(" (")[0])
+        title = tag("a", name(label), href=target) if target and not theirs else name(label)
+        shown_cells = [_cell(cells.get(column), table.digits, best.get((label, column))) for column in table.columns]
+        rows.append(tag("tr", tag("td", title), shown_cells, class_=kind))
+    head = tag("tr", tag("th", ""), [tag("th", column, scope="col") for column in table.columns])
+    note = tag("p", table.note, class_="soft small") if table.note else None
+    return join(
+        tag("h2", name(table.title)) if heading else None,
+        tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
+        note,
+    )
+
+
+def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
+    between = None
+    if cell is not None and cell.low is not None and cell.high is not None:
+        between = tag("span", f"{cell.low:.{digits}f} to {cell.high:.{digits}f}", class_="range")
+    return tag("td", shown(cell, digits), between, class_=mark)
+
+
+def _comparison(one: Comparison) -> Html:
+    first, second = one.names
+    head = tag("tr", [tag("th", text) for text in ("", first, second, "difference", "p", "p (Holm)", "pairs")])
+    rows = [
+        tag(
+            "tr",
+            tag("td", name(row.what)),
+            tag("td", f"{row.first:.1f}"),
+            tag("td", f"{row.second:.1f}"),
+            tag("td", f"{row.difference.value:+.1f}", _range(row.difference.low, row.difference.high)),
+            tag("td", chance(row.difference.p)),
+            tag("td", chance(row.corrected)),
+            tag("td", f"{row.difference.pairs}"),
+            class_="ours" if row.corrected < 0.05 else None,
+        )
+        for row in one.rows
+    ]  # fmt: skip
+    told = (
+        "Points of a hundred on turns that both have scored; 95% intervals by resampling dialogues; two-sided permutation tests by "
+        f"dialogue, Holm over {len(one.rows)} rows. {one.unpaired} verdicts have no partner and are left out."
+    )
+    return join(
+        tag("h2", "Compared: ", name(first), " and ", name(second)),
+        [tag("p", note, class_="warning") for note in one.notes],
+        tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
+        tag("p", told, class_="soft small"),
+    )
+
+
+def _range(low: float, high: float) -> Html:
+    return tag("span", f"{low:+.1f} to {high:+.1f}", class_="range")
+
+
+def chance(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def _plot(plot: Plot, href: str, others: Mapping[str, str]) -> Html:
+    formats = [join(" ", tag("a", kind, href=target)) for kind, target in others.items()]
+    return tag("figure", tag("img", src=href, alt=plot.words), tag("figcaption", plot.title, formats))
+
+
+def _settings(label: str, summary: Summary) -> Html:
+    told: Any = msgspec.json.format(msgspec.json.encode(summary.manifest), indent=2).decode()
+    return tag("details", tag("summary", name(label)), tag("pre", told, dir="ltr"))

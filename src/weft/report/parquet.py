@@ -1,0 +1,53 @@
+"""Every verdict as a row of a Parquet file, with the sample's groups and the turn's outcome: for pandas, polars or DuckDB."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import UserError
+
+if TYPE_CHECKING:
+    from weft.api import Run
+
+
+def write(runs: "Sequence[Run]", path: Path) -> None:
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise UserError("--format parquet needs pyarrow: pip install 'weft[parquet]'") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(arrow.Table.from_pylist(rows(runs)), path)
+
+
+def rows(runs: "Sequence[Run]") -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for run in runs:
+        turns = {(turn.sample, turn.turn): turn for turn in run.turns}
+        for verdict in run.verdicts:
+            turn = turns[verdict.sample, verdict.turn]
+            usage = turn.reply.usage
+            made.append(
+                {
+                    "run": run.id,
+                    "model": run.record.manifest["model"]["name"],
+                    "judge": run.record.manifest["judge"]["name"],
+                    "strategy": run.record.manifest["strategy"],
+                    "sample": verdict.sample,
+                    "turn": verdict.turn + 1,
+                    "want": turn.want,
+                    "metric": verdict.metric,
+                    "value": verdict.value,
+                    "by": verdict.by,
+                    "reason": verdict.reason,
+                    "outcome": turn.reply.outcome,
+                    "calls": len(turn.reply.keys),
+                    "tokens_in": usage.tokens_in,
+                    "tokens_out": usage.tokens_out,
+                    "cost": usage.cost,
+                    **{f"group_{name}": value for name, value in turn.groups.items()},
+                }
+            )
+    names = dict.fromkeys(name for row in made for name in row)
+    return [{name: row.get(name) for name in names} for row in made]

@@ -1,0 +1,174 @@
+"""A report as a folder that opens from anywhere: `index.html` (numbers), `dialogues.html` (the list), `d/N.html` (one page a dialogue),
+`plots/`, `img/`. Nothing in it points out of the folder. `single_file` puts everything into one page, for small runs.
+
+The folder is written beside its place and moved there when it is whole.
+"""
+
+import base64
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from weft.benchmarks import full_marks
+from weft.errors import UserError
+from weft.report import plots
+from weft.report.charts import Plot, plots_of
+from weft.report.compare import Comparison, compare
+from weft.report.dialogues import Side, Writer, dialogue_page
+from weft.report.gallery import SIDE, Folder, Inline, Shown
+from weft.report.html import Html, join, tag
+from weft.report.listing import list_page, listing, sides
+from weft.report.numbers import numbers_page, top, warnings_of
+from weft.report.summary import Summary
+from weft.types import Table
+
+if TYPE_CHECKING:
+    from weft.api import Run
+    from weft.store.journal import CallRecord, Journal
+
+LARGEST = 40_000_000  # bytes of pictures that a single file may hold
+LINKS = {"Numbers": "index.html", "Dialogues": "dialogues.html"}
+
+
+class Contents(Struct, frozen=True):
+    """All that the pages of some runs are made from."""
+
+    title: str
+    runs: Mapping[str, Any]
+    tables: Sequence[Table]
+    summaries: Mapping[str, Summary]
+    comparisons: Sequence[Comparison]
+    found: Mapping[str, Sequence[Side]]
+    full: float
+    metrics: tuple[str, ...]
+    published_judge: str
+
+
+def contents(runs: "Mapping[str, Run]", tables: Sequence[Table]) -> Contents:
+    named = list(runs.items())
+    benchmark = named[0][1].benchmark
+    comparisons = [compare(named[0][1], other) for _, other in named[1:] if _comparable(named[0][1], other)]
+    title = f"{benchmark.name}: {', '.join(runs)}"
+    return Contents(
+        title,
+        runs,
+        tables,
+        {label: run.summary() for label, run in named},
+        comparisons,
+        sides(runs),
+        full_marks(benchmark),
+        tuple(benchmark.metrics),
+        str(getattr(benchmark, "published_judge", "")),
+    )
+
+
+def _comparable(first: "Run", second: "Run") -> bool:
+    scored = {(v.sample, v.turn, v.metric) for v in first.verdicts if v.value is not None}
+    return first.id != second.id and any((v.sample, v.turn, v.metric) in scored for v in second.verdicts if v.value is not None)
+
+
+def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
+    """The folder; gives its `index.html`."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists() and not (out / "index.html").is_file() and any(out.iterdir()):
+        raise UserError(f"{out} is there already and is no report; give another --out")
+    part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        part.chmod(0o755)
+        gallery = Folder(Shown(home, side), part)
+        (part / "d").mkdir()
+        for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.full))):
+            before = f"{number - 1}.html" if number else None
+            after = f"{number + 1}.html" if number + 1 < len(made.found) else None
+            (part / "d" / f"{number}.html").write_text(
+                dialogue_page(sample, body, home="../dialogues.html", before=before, after=after), encoding="utf-8"
+            )
+        gallery.finish()
+        data = listing(made.runs, made.found)
+        (part / "dialogues.html").write_text(
+            list_page(made.title, data, made.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
+        )
+        (part / "index.html").write_text(numbers(made, _saved(plots_of(made.runs), part), LINKS, "dialogues.html"), encoding="utf-8")
+        if out.exists():
+            shutil.rmtree(out)
+        part.rename(out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return out / "index.html"
+
+
+def bodies(made: Contents, journal: "Journal", writer: Writer) -> Iterator[tuple[str, Html]]:
+    """Each dialogue and its markup in turn, with the calls behind it from the journal."""
+    for sample, both in made.found.items():
+        yield sample, writer.body(sample, both, calls_of(both, journal))
+
+
+def calls_of(both: Sequence[Side], journal: "Journal") -> "dict[str, CallRecord]":
+    keys = [key for side in both for some in side.verdicts.values() for verdict in some for key in verdict.keys]
+    keys += [key for side in both for turn in side.turns.values() if len(turn.reply.keys) > 1 for key in turn.reply.keys]
+    return journal.calls(keys) if keys else {}
+
+
+def numbers(
+    made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]], bar: Mapping[str, str], place: str, *, live: bool = False
+) -> str:
+    groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
+    links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in ("domain", "task")}
+    warnings = warnings_of(made.summaries, made.tables, made.published_judge)
+    return numbers_page(made.title, top(made.title, "Numbers", bar), made.tables, made.summaries, drawn, made.comparisons, warnings, links)
+
+
+def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping[str, str]]]:
+    made: list[tuple[Plot, str, Mapping[str, str]]] = []
+    for plot in drawn:
+        stem = re.sub(r"[^\w.-]+", "-", plot.name)
+        files = plots.save(plot.chart, folder / "plots" / stem)
+        made.append((plot, f"plots/{stem}.svg", {file.suffix[1:].upper(): f"plots/{file.name}" for file in files}))
+    return made
+
+
+def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
+    """Everything in one page: numbers, plots as data, dialogues as templates."""
+    pictures = {
+        part.digest: part.size for both in made.found.values() for s in both for turn in s.turns.values() for part in turn.reply.images
+    }
+    if sum(pictures.values()) > LARGEST:
+        mega = sum(pictures.values()) / 1e6
+        raise UserError(f"--single-file: {len(pictures)} pictures of {mega:.0f} MB are too much for one page; leave it out for a folder")
+    writer = Writer(Inline(Shown(home, side)), made.full)
+    templates = [tag("template", body, id=f"d{number}") for number, (_, body) in enumerate(bodies(made, journal, writer))]
+    data = listing(made.runs, made.found, single=True)
+    drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.runs)]
+    page = list_page(
+        made.title,
+        data,
+        made.metrics,
+        join(top(made.title, "", {}), _numbers_inside(made, drawn)),
+        templates=join(templates),
+        kind="list single",
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f".{out.name}.part")
+    part.write_text(page, encoding="utf-8")
+    part.replace(out)
+    return out
+
+
+def _numbers_inside(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]]) -> Html:
+    whole = numbers(made, drawn, {}, "")
+    inner = re.search(r"<main>(.*)</main>", whole, re.DOTALL)
+    return tag("details", tag("summary", "Numbers and plots"), Html(inner.group(1) if inner else ""), class_="numbers", open=True)
+
+
+def _data_url(plot: Plot) -> str:
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(plot.chart.to_dict())
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"

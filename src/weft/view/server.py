@@ -1,0 +1,198 @@
+"""The server behind `weft view`. Loopback alone; every request needs the token of this start, as a cookie after the first; the Host must be
+this server, so that no page elsewhere can have a browser ask for it; nothing but GET; pages allow nothing from anywhere else."""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from aiohttp import web
+
+from weft.errors import WeftError
+from weft.report.dialogues import dialogue_page
+from weft.report.html import name, page, tag
+from weft.report.listing import list_page
+from weft.report.numbers import top
+from weft.report.site import numbers
+from weft.store.journal import RunRecord
+from weft.view.library import Library
+
+COOKIE = "weft_view"
+HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Viewer:
+    def __init__(self, home: Path, token: str | None = None) -> None:
+        self.library = Library(home)
+        self.token = token or secrets.token_urlsafe(24)
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/", self._runs)
+        app.router.add_get("/runs.json", self._progress)
+        app.router.add_get("/open", self._open)
+        app.router.add_get("/search", self._search)
+        app.router.add_get("/r/{ids}/", self._numbers)
+        app.router.add_get("/r/{ids}/index.html", self._numbers)
+        app.router.add_get("/r/{ids}/dialogues.html", self._list)
+        app.router.add_get("/r/{ids}/list.json", self._list_data)
+        app.router.add_get("/r/{ids}/d/{number:\\d+}.html", self._dialogue)
+        app.router.add_get("/r/{ids}/plots/{name}.svg", self._plot)
+        app.router.add_get("/r/{ids}/img/{name}", self._picture)
+        return app
+
+    async def start(self, port: int = 0) -> tuple[web.AppRunner, str]:
+        """Serve; gives the address with its token."""
+        runner = web.AppRunner(self.app(), access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        bound = runner.addresses[0][1]
+        return runner, f"http://127.0.0.1:{bound}/?token={self.token}"
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.host.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+            return web.Response(status=403, text="this server answers to 127.0.0.1 alone\n", headers=HEADERS)
+        given = request.query.get("token", "")
+        if given and hmac.compare_digest(given.encode(), self.token.encode()):
+            response: web.StreamResponse = web.Response(status=302, headers={**HEADERS, "Location": request.path})
+            response.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path="/")
+            return response
+        if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self.token.encode()):
+            return web.Response(status=403, text="open the address that `weft view` printed: it has the token\n", headers=HEADERS)
+        try:
+            response = await handler(request)
+        except WeftError as error:
+            response = web.Response(status=404, text=f"{error}\n")
+        response.headers.update({**HEADERS, **({} if "Cache-Control" in response.headers else {"Cache-Control": "no-store"})})
+        return response
+
+    def _ids(self, request: web.Request) -> tuple[str, ...]:
+        return tuple(one for one in request.match_info["ids"].split("+") if one)
+
+    async def _runs(self, request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(self.library.runs)
+        rows = [
+            tag(
+                "tr",
+                tag("td", tag("label", tag("input", type="checkbox", name="run", value=record.id), " "),
+                    tag("a", name(record.id), href=f"/r/{quote(record.id)}/")),
+                tag("td", name(str(record.manifest["model"]["name"]))),
+                tag("td", name(str(record.manifest["judge"]["name"]))),
+                tag("td", told(record, turns), data_progress=True),
+                tag("td", record.state, data_state=True),
+                id=f"run-{record.id}",
+            )
+            for record, turns in found
+        ]  # fmt: skip
+        head = tag("tr", [tag("th", text) for text in ("run", "model", "judge", "turns", "state")])
+        listed = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
+        body = tag(
+            "main",
+            tag("h1", "Runs"),
+            tag("form", tag("label", "search all dialogues ", tag("input", type="search", name="q")), action="/search", method="get"),
+            tag("form", listed, tag("p", tag("button", "Open those chosen together")), action="/open", method="get"),
+        )
+        return html(page("weft: runs", top("", "Runs", {"Runs": "/"}), body, script="live.js", forms=True))
+
+    async def _progress(self, request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(self.library.runs)
+        return json([{"id": record.id, "state": record.state, "progress": told(record, turns)} for record, turns in found])
+
+    async def _open(self, request: web.Request) -> web.Response:
+        chosen = [quote(one) for one in request.query.getall("run", [])]
+        raise web.HTTPFound(f"/r/{'+'.join(chosen)}/" if chosen else "/")
+
+    async def _search(self, request: web.Request) -> web.Response:
+        wanted = request.query.get("q", "").strip()
+        found = await asyncio.to_thread(self.library.search, wanted) if wanted else []
+        rows = [
+            tag(
+                "li",
+                tag("a", name(f"{sample}, turn {turn + 1}"), href=f"/r/{quote(run)}/dialogues.html#search={quote(sample, safe='')}"),
+                tag("span", f" {where}, ", name(run), class_="soft"),
+            )
+            for run, sample, turn, where in found
+        ]
+        body = tag("main", tag("h1", "Search: ", name(wanted)), tag("p", f"{len(found)} found", class_="soft"), tag("ul", rows))
+        return html(page("weft: search", top("", "", {"Runs": "/"}), body))
+
+    async def _numbers(self, request: web.Request) -> web.Response:
+        ids = self._ids(request)
+        made = await asyncio.to_thread(self.library.contents, ids)
+        plots = await asyncio.to_thread(self.library.plots, ids)
+        drawn = [(plot, f"plots/{plot.name}.svg", dict[str, str]()) for plot in plots.values()]
+        return html(numbers(made, drawn, links(ids), "dialogues.html"))
+
+    async def _list(self, request: web.Request) -> web.Response:
+        ids = self._ids(request)
+        made = await asyncio.to_thread(self.library.contents, ids)
+        data = await asyncio.to_thread(self.library.listing, ids)
+        return html(list_page(made.title, data, made.metrics, top(made.title, "Dialogues", links(ids)), live=True))
+
+    async def _list_data(self, request: web.Request) -> web.Response:
+        ids = self._ids(request)
+        if request.query.get("since") == await asyncio.to_thread(self.library.stamp, ids):
+            return json({})
+        return json(await asyncio.to_thread(self.library.listing, ids))
+
+    async def _dialogue(self, request: web.Request) -> web.Response:
+        number = int(request.match_info["number"])
+        found = await asyncio.to_thread(self.library.dialogue, self._ids(request), number)
+        if found is None:
+            raise web.HTTPNotFound
+        sample, body, count = found
+        before = f"{number - 1}.html" if number else None
+        after = f"{number + 1}.html" if number + 1 < count else None
+        return html(dialogue_page(sample, body, home="../dialogues.html", before=before, after=after))
+
+    async def _plot(self, request: web.Request) -> web.Response:
+        plots = await asyncio.to_thread(self.library.plots, self._ids(request))
+        plot = plots.get(request.match_info["name"])
+        if plot is None:
+            raise web.HTTPNotFound
+
+        def draw() -> str:
+            import vl_convert
+
+            return vl_convert.vegalite_to_svg(plot.chart.to_dict())
+
+        return web.Response(text=await asyncio.to_thread(draw), content_type="image/svg+xml")
+
+    async def _picture(self, request: web.Request) -> web.Response:
+        called = request.match_info["name"]
+        data = await asyncio.to_thread(self.library.gallery.data, called)
+        if data is None:
+            raise web.HTTPNotFound
+        kept = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return web.Response(body=data, content_type=TYPES[called.rpartition(".")[2]], headers=kept)
+
+
+def told(record: RunRecord, turns: int) -> str:
+    return f"{turns} of {record.manifest['dataset']['turns']}"
+
+
+def links(ids: tuple[str, ...]) -> dict[str, str]:
+    place = f"/r/{'+'.join(map(quote, ids))}"
+    return {"Runs": "/", "Numbers": f"{place}/", "Dialogues": f"{place}/dialogues.html"}
+
+
+def html(text: str) -> web.Response:
+    return web.Response(text=text, content_type="text/html")
+
+
+def json(value: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), content_type="application/json")

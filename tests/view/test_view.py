@@ -1,0 +1,130 @@
+"""`weft view`: who may read, what is read, and that it goes on with a run."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+import weft
+from browser import Watch, browser, wait_for_pictures
+from weft.tabletop.datasets import make
+from weft.view.server import Viewer
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("view")
+    data = make("tabletop-imug", folder / "data", samples=20, seed=0)
+    for options in ({}, {"error": 0.5}):
+        weft.evaluate("imug", data=data, model="tabletop/oracle", judge="tabletop/exact", home=folder / "home", model_options=options)
+    return folder / "home"
+
+
+@pytest.fixture
+def address(home: Path) -> Iterator[str]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    runner, url = asyncio.run_coroutine_threadsafe(Viewer(home).start(), loop).result(10)
+    yield url
+    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()
+
+
+def get(url: str, *, method: str = "GET", **options: Any) -> tuple[int, str]:
+    async def go() -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session, session.request(method, url, allow_redirects=False, **options) as response:
+            return response.status, await response.text()
+
+    return asyncio.run(go())
+
+
+def test_without_the_token_there_is_nothing_and_the_host_must_be_this_machine(address: str):
+    base, token = address.split("?token=")
+    cookie = {"Cookie": f"weft_view={token}"}
+    assert get(base)[0] == 403 and get(f"{base}?token=wrong")[0] == 403 and get(base, headers={"Cookie": "weft_view=x"})[0] == 403
+    assert get(address)[0] == 302 and get(base, headers=cookie)[0] == 200
+    assert get(base, headers={**cookie, "Host": "evil.example"})[0] == 403, "another name for this address is another site's doing"
+    assert get(base, method="POST", headers=cookie)[0] == 405
+    assert urlsplit(base).hostname == "127.0.0.1"
+    for path in ("r/nothing/", "r/../../etc/passwd", "r/nothing/img/x.png", "r/%2e%2e/img/%2e%2e%2fjournal.sqlite", "r/nothing/d/0.html"):
+        assert get(base + path, headers=cookie)[0] == 404, path
+
+
+def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
+    base = address.partition("?")[0]
+    with browser() as chromium:
+        page = chromium.new_page()
+        watch = Watch(page, base)
+        page.goto(address)
+        assert "token" not in page.url
+        boxes = page.locator("input[type=checkbox]")
+        assert boxes.count() == 2
+        for at in range(2):
+            boxes.nth(at).check()
+        page.get_by_role("button", name="Open those chosen together").click()
+        page.locator("h2", has_text="Compared").wait_for()
+        wait_for_pictures(page)
+        page.get_by_role("link", name="Dialogues").click()
+        page.locator(".row").first.click()
+        frame = page.frame_locator("iframe")
+        frame.locator(".turn").first.wait_for()
+        assert frame.locator("img.shown").first.evaluate("one => one.decode().then(() => one.naturalWidth)") == 64
+        page.goto(base)
+        page.locator("input[type=search]").fill("any colour")
+        page.locator("input[type=search]").press("Enter")
+        page.locator("li a").first.click()
+        page.locator(".row").first.wait_for()
+        assert watch.wrong == []
+
+
+def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
+    data = make("tabletop-imug", tmp_path / "data", samples=12, seed=0)
+    gate = threading.Event()
+
+    class Slow:
+        """The first calls come at once, the others when they may."""
+
+        name = "slow"
+        calls = 0
+
+        def __call__(self, messages: Any, want: Any) -> str:
+            Slow.calls += 1
+            if Slow.calls > 6:
+                gate.wait(30)
+            return "A"
+
+    def work() -> None:
+        weft.evaluate("imug", data=data, model=Slow(), judge="constant/max", home=tmp_path / "home", concurrency=1)
+
+    running = threading.Thread(target=work, daemon=True)
+    running.start()
+
+    async def counts() -> tuple[int, int]:
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            if Slow.calls > 6:
+                break
+        viewer = Viewer(tmp_path / "home")
+        runner, url = await viewer.start()
+        base, token = url.split("?token=")
+        async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            run = (await (await session.get(f"{base}runs.json")).json())[0]
+            assert run["state"] == "running"
+            first = await (await session.get(f"{base}r/{run['id']}/list.json")).json()
+            assert await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json() == {}
+            gate.set()
+            await asyncio.to_thread(running.join, 60)
+            later = await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json()
+        await runner.cleanup()
+        return len(first["samples"]), len(later["samples"])
+
+    before, after = asyncio.run(counts())
+    assert before < after == 12
