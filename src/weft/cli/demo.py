@@ -47,7 +47,9 @@ def demo(
     made = show(home / "demos", home, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:
-        table.add_column(column, justify="left" if column in ("history", "setting", "strategy") else "right")
+        table.add_column(
+            column, no_wrap=column == made.columns[0], justify="left" if column in ("history", "setting", "strategy") else "right"
+        )
     for row in made.rows:
         table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in (row[column] for column in made.columns)))
     Console().print(table)

@@ -193,7 +193,7 @@ class Caller:
         await self._budget.reserve(planned)
         began, spent, tries = time.time(), None, 0
         try:
-            sent, tries = await self._try(messages, want)
+            sent, tries, seconds = await self._try(messages, want)
             usage = sent.usage
             if usage.cost is None and self._price is not None and sent.outcome != "failed":
                 told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
@@ -219,7 +219,7 @@ class Caller:
                     tokens_in=usage.tokens_in,
                     tokens_out=usage.tokens_out,
                     cost=usage.cost,
-                    latency=time.time() - began,
+                    latency=seconds,
                     attempts=tries,
                     at=began,
                 )
@@ -230,14 +230,16 @@ class Caller:
         self._watch(sent)
         return reply
 
-    async def _try(self, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int]:
-        """Tries until an answer, a final error, or the end of patience."""
+    async def _try(self, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:
+        """Tries until an answer, a final error, or the end of patience: what came, after how many tries, and how long the last one took."""
         tried, pushed, empty = 0, 0, 0
+        asked = time.perf_counter()
         used: Usage | None = None
         while True:
             try:
                 async with self.limiter.slot() as began:
                     self._halt.check()
+                    asked = time.perf_counter()
                     try:
                         sent = await self._send(messages, want)
                     except CallError as error:
@@ -246,12 +248,13 @@ class Caller:
                                 raise EndpointDown(f"{error}; it asks to wait {error.retry.delay:.0f} s", user=False) from None
                             self.limiter.pushed_back(began, error.retry.delay)
                         raise
+                seconds = time.perf_counter() - asked
                 self.limiter.succeeded()
                 self._reached = True
                 empty += 1
                 used = sent.usage if used is None else added(used, sent.usage)
                 if not sent.again or empty >= self._patience.empty_tries:
-                    return msgspec.structs.replace(sent, usage=used), tried + pushed + empty
+                    return msgspec.structs.replace(sent, usage=used), tried + pushed + empty, seconds
                 self.tally.retries["empty"] += 1
                 await asyncio.sleep(self._patience.wait(Retry("transient"), empty))
             except CallError as error:
@@ -259,7 +262,7 @@ class Caller:
                 if retry.kind == "fatal":
                     raise EndpointDown(str(error), user=True) from None
                 if retry.kind == "no":
-                    return Sent((), "failed", str(error)), tried + pushed + empty + 1
+                    return Sent((), "failed", str(error)), tried + pushed + empty + 1, time.perf_counter() - asked
                 if retry.kind == "rate_limit":
                     pushed += 1
                     over = pushed >= self._patience.rate_limit_tries
@@ -269,7 +272,8 @@ class Caller:
                 if error.unreachable and not self._reached and (over or tried >= self._patience.unreachable_tries):
                     raise EndpointDown(str(error), user=True) from None
                 if over:
-                    return Sent((), "failed", f"{error} (after {tried + pushed + empty} tries)"), tried + pushed + empty
+                    reason = f"{error} (after {tried + pushed + empty} tries)"
+                    return Sent((), "failed", reason), tried + pushed + empty, time.perf_counter() - asked
                 self.tally.retries[retry.kind] += 1
                 await asyncio.sleep(self._patience.wait(retry, tried + pushed))
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weft.api import Run
 
 SERIES = 6  # as many as can be told apart
+FAMILIES = {"none": "the model alone", "cot": "chain of thought", "self-verify": "self-verification, N =", "best-of": "best of N ="}
 BINS = [(low, low + 10) for low in range(0, 100, 10)]
 
 
@@ -126,6 +127,12 @@ def _spread(runs: "Mapping[str, Run]") -> Plot | None:
     return Plot("dialogues", title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
 
 
+def strategy_label(strategy: str) -> dict[str, str]:
+    """A strategy's family, and what tells it from the others of its family."""
+    kind, _, number = strategy.partition(":")
+    return {"family": FAMILIES.get(kind, kind), "label": number}
+
+
 def _against_calls(runs: "Mapping[str, Run]") -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
     if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
@@ -135,10 +142,9 @@ def _against_calls(runs: "Mapping[str, Run]") -> Plot | None:
         values = _values(run, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
-            manifest = run.record.manifest
-            rows.append({"calls a turn": calls, "label": manifest["strategy"], "model": manifest["model"]["name"], **_estimate(values)})
+            rows.append({"calls a turn": calls, **strategy_label(run.record.manifest["strategy"]), **_estimate(values)})
     title = "Score against calls"
-    told = f"{title}. " + "; ".join(f"{row['model']}, {row['label']}: {row['score']:.1f} at {row['calls a turn']:.1f}" for row in rows)
+    told = f"{title}. " + "; ".join(f"{row['family']} {row['label']}: {row['score']:.1f} at {row['calls a turn']:.1f}" for row in rows)
     return Plot(
-        "against-calls", title, plots.against_cost(rows, x="calls a turn", y="score", series="model", label="label", title=title), told
+        "against-calls", title, plots.against_cost(rows, x="calls a turn", y="score", series="family", label="label", title=title), told
     )

@@ -81,10 +81,14 @@ class Folder:
     def finish(self) -> int:
         """Write every picture that was asked for; how many there are."""
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            for name, data in zip(self._wanted, pool.map(self._shown.data, self._wanted.values()), strict=True):
-                if data is not None:
-                    (self._root / "img" / name).write_bytes(data)
-        return len(self._wanted)
+            return sum(pool.map(self._write, self._wanted.items()))
+
+    def _write(self, wanted: tuple[str, Image]) -> int:
+        name, image = wanted
+        data = self._shown.data(image)
+        if data is not None:
+            (self._root / "img" / name).write_bytes(data)
+        return data is not None
 
 
 class Inline:

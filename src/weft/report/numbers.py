@@ -82,8 +82,8 @@ def _card(label: str, summary: Summary) -> Html:
         facts.append(("time", duration(summary.seconds)))
     for total in summary.totals:
         cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
-        said = f"{total.calls} calls ({total.retries} retries), {total.tokens_in:,} + {total.tokens_out:,} tokens, {cost}"
-        facts.append((total.role, f"{said}, {total.seconds / max(1, total.calls):.2f} s a call"))
+        said = f"{total.calls} ({total.retries} retries), {total.tokens_in:,} + {total.tokens_out:,} tokens, {cost}"
+        facts.append((f"{total.role} calls", f"{said}, {total.seconds / max(1, total.calls):.2f} s a call"))
     rows = [join(tag("dt", key), tag("dd", name(value))) for key, value in facts]
     why = [_reasons("why zero", summary.zero_by_rule), _reasons("why unscored", summary.unscored)]
     return tag("div", tag("h3", name(label)), tag("dl", rows), why, class_="card")
@@ -127,7 +127,7 @@ def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
     between = None
     if cell is not None and cell.low is not None and cell.high is not None:
         between = tag("span", f"{cell.low:.{digits}f} to {cell.high:.{digits}f}", class_="range")
-    return tag("td", shown(cell, digits), between, class_=mark)
+    return tag("td", tag("span", shown(cell, digits), class_=mark), between)
 
 
 def _comparison(one: Comparison) -> Html:

@@ -47,7 +47,7 @@ def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed:
         return None
     sums = np.array([[sum(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
     counts = np.array([[len(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
-    times = weights(len(names), draws, seed)
+    times = weights(len(names), draws, seed).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = (times @ sums) / (times @ counts) @ np.array([weight for weight, _ in terms])
     return _middle(drawn)
@@ -72,20 +72,22 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
     value = sum(products) / sum(squares)
     if len(products) < 2:
         return Estimate(value, value, value, count)
-    times = weights(len(products), draws, seed)
+    times = weights(len(products), draws, seed).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = (times @ np.array(products)) / (times @ np.array(squares))
     return Estimate(value, *(_middle(drawn) or (value, value)), count)
 
 
 @functools.lru_cache(maxsize=48)
-def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.float64]":
-    """How often each cluster is drawn, by draw: (draws, clusters)."""
+def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
+    """How often each cluster is drawn, by draw: (draws, clusters). Kept small: there are as many as dialogues times draws."""
     import numpy as np
 
-    picked = np.random.default_rng(seed).integers(0, clusters, size=(draws, clusters))
-    flat = np.bincount((picked + clusters * np.arange(draws)[:, None]).ravel(), minlength=draws * clusters)
-    return flat.reshape(draws, clusters).astype(np.float64)
+    chance = np.random.default_rng(seed)
+    made = np.empty((draws, clusters), np.uint8)
+    for draw in range(draws):
+        made[draw] = np.bincount(chance.integers(0, clusters, size=clusters), minlength=clusters)
+    return made
 
 
 def _middle(drawn: Any) -> tuple[float, float] | None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from weft.api import Run
 from weft.report import plots
+from weft.report.charts import strategy_label
 from weft.stats.intervals import mean
 from weft.tabletop import datasets
 from weft.tabletop.demos import Demo, Evaluate
 
 STRATEGIES = ("none", "cot", *(f"self-verify:{n}" for n in (1, 2, 3)), *(f"best-of:{n}" for n in (2, 3, 4, 5)))
-FAMILIES = {"none": "the model alone", "cot": "chain of thought", "self-verify": "self-verification", "best-of": "best of N"}
 TEMPERATURE = 2.0
 
 
@@ -32,7 +32,7 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         rows.append(
             {
                 "strategy": strategy,
-                "family": FAMILIES[strategy.partition(":")[0]],
+                **strategy_label(strategy),
                 "calls a picture": calls_a_picture(run),
                 "pictures": found.value,
                 "low": found.low,
@@ -48,7 +48,7 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         "dialogue."
     )
     chart = plots.against_cost(
-        rows, x="calls a picture", y="pictures", series="family", label="strategy", title=f"Test-time scaling ({samples} dialogues)"
+        rows, x="calls a picture", y="pictures", series="family", label="label", title=f"Test-time scaling ({samples} dialogues)"
     )
     return Demo("Test-time scaling", ("strategy", "calls a picture", "pictures", "low", "high", "gain", "n"), rows, chart, words)
 

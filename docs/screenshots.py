@@ -1,0 +1,95 @@
+"""Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
+
+python docs/screenshots.py [--folder DIR]
+"""
+
+import argparse
+import asyncio
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import weft
+from weft import api
+from weft.tabletop.datasets import make
+from weft.view.server import Viewer
+
+OUT = Path(__file__).parent / "screens"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+
+
+def runs(folder: Path) -> list[weft.Run]:
+    data = folder / "data"
+    if not data.exists():
+        make("tabletop-imug", data, samples=95, seed=0)
+
+    def run(options: dict[str, float], strategy: str) -> weft.Run:
+        job = {"data": data, "model": "tabletop/tiny", "judge": "tabletop/exact", "home": folder / "home"}
+        return weft.evaluate("imug", model_options=options, strategy=strategy, **job)
+
+    return [run({}, "none"), run({"temperature": 2.0}, "none"), run({"temperature": 2.0}, "best-of:3")]
+
+
+def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, act: Any = None) -> None:
+    size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": 880}
+    page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1)
+    page.goto(address)
+    if act:
+        act(page)
+    page.wait_for_timeout(900)
+    page.screenshot(path=OUT / f"{name}.png")
+    page.close()
+
+
+def open_worst(page: Any) -> None:
+    page.locator("[data-filter='run']").select_option("1")
+    page.locator(".row").first.click()
+    page.frame_locator("iframe").locator(".turn").first.wait_for()
+
+
+def serve(home: Path) -> str:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return asyncio.run_coroutine_threadsafe(Viewer(home).start(), loop).result(10)[1]
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=None)
+    folder = parser.parse_args().folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
+    made = runs(folder)
+    place = api.write_report(made, folder / "report", home=folder / "home").parent.absolute().as_uri()
+    address = serve(folder / "home")
+    OUT.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        shoot(browser, "numbers", f"{place}/index.html")
+        shoot(
+            browser,
+            "plots",
+            f"{place}/index.html",
+            act=lambda page: page.locator("#plots").scroll_into_view_if_needed() or page.mouse.wheel(0, 700),
+        )
+        shoot(
+            browser,
+            "compared",
+            f"{place}/index.html",
+            act=lambda page: page.locator("h2", has_text="Compared").first.scroll_into_view_if_needed() or page.mouse.wheel(0, 600),
+        )
+        shoot(browser, "dialogues", f"{place}/dialogues.html", act=open_worst)
+        shoot(browser, "dialogues-dark", f"{place}/dialogues.html", dark=True, act=open_worst)
+        shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
+        shoot(browser, "phone-list", f"{place}/dialogues.html", phone=True)
+        shoot(browser, "phone-dialogue", f"{place}/d/4.html", phone=True)
+        shoot(browser, "view", address)
+        browser.close()
+    for file in sorted(OUT.glob("*.png")):
+        print(f"{file} {file.stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main()
