@@ -3,13 +3,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check bench clean
+.PHONY: run test check tools bench clean
 
 run: .venv/ready
 	$(BIN)/weft run
 
-test: check
+test: check tools
 	$(BIN)/pytest
+
+# a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
+tools:
+	@sh tests/tools.sh
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -19,6 +23,7 @@ check: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/tiny.py
+	$(BIN)/python benchmarks/report.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -71,16 +71,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        view = self.record.manifest["view"]
-        how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
-        strategy = self.record.manifest["strategy"]
-        how += [strategy] if strategy != "none" else []
-        temperature = self.record.manifest["model"].get("temperature") or self.record.manifest["model"].get("parameters", {}).get(
-            "temperature"
-        )
-        how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
-        how += ["unfinished"] if self.record.state != "finished" else []
-        return f"{self.record.manifest['model']['name']} [{', '.join(how)}]"
+        return title_of(self.record.manifest, self.record.state)
 
     @property
     def finished(self) -> Finished:
@@ -99,6 +90,17 @@ class Run:
 
     def report(self, format: str = "md") -> str:
         return report([self], format)
+
+
+def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
+    """A run in a few words: its model, and what was chosen for it."""
+    view, model = manifest["view"], manifest["model"]
+    how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
+    how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
+    temperature = model.get("temperature") or model.get("parameters", {}).get("temperature")
+    how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
+    how += ["unfinished"] if state != "finished" else []
+    return f"{model['name']} [{', '.join(how)}]"
 
 
 def report(runs: Sequence[Run], format: str = "md") -> str:

@@ -104,11 +104,12 @@ def compare(
     journal = Journal(home / "journal.sqlite", readonly=True)
     runs = [api.load_run(journal, name) for name in (first, second)]
     found = compared(runs[0], runs[1], most)
+    names = list(api.named(runs)) if first != second else list(found.names)
     if format == "json":
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     console = Console(soft_wrap=True)
-    table = Table(title=Text(f"A: {found.names[0]}   B: {found.names[1]}"), title_justify="left")
+    table = Table(title=Text(f"A: {names[0]}   B: {names[1]}"), title_justify="left")
     for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
         table.add_column(column, justify="left" if not column else "right")
     for row in found.rows:
@@ -132,9 +133,9 @@ def runs(home: o.Home = o.Path(".weft")) -> None:
     """All runs in the journal, the latest last."""
     import time
 
+    from weft.api import title_of
     from weft.store.journal import Journal
 
     for record in Journal(home / "journal.sqlite", readonly=True).runs():
         started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
-        model, judge = record.manifest["model"]["name"], record.manifest["judge"]["name"]
-        print(f"{record.id}  {record.state}  {started}  {model}, judged by {judge}, history {record.manifest['view']['history']}")
+        print(f"{record.id}  {record.state}  {started}  {title_of(record.manifest)}, judged by {record.manifest['judge']['name']}")

@@ -77,7 +77,7 @@ class Writer:
     def _due(self, gold: Any) -> Html | None:
         if not gold:
             return None
-        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due")
+        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due small", open=True)
 
     def _side(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         turn = side.turns.get(number)

@@ -4,6 +4,7 @@ this server, so that no page elsewhere can have a browser ask for it; nothing bu
 import asyncio
 import hmac
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 from aiohttp import web
 
+from weft.api import title_of
 from weft.errors import WeftError
 from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
@@ -90,15 +92,16 @@ class Viewer:
                 "tr",
                 tag("td", tag("label", tag("input", type="checkbox", name="run", value=record.id), " "),
                     tag("a", name(record.id), href=f"/r/{quote(record.id)}/")),
-                tag("td", name(str(record.manifest["model"]["name"]))),
+                tag("td", name(title_of(record.manifest))),
                 tag("td", name(str(record.manifest["judge"]["name"]))),
+                tag("td", time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))),
                 tag("td", told(record, turns), data_progress=True),
                 tag("td", record.state, data_state=True),
                 id=f"run-{record.id}",
             )
             for record, turns in found
         ]  # fmt: skip
-        head = tag("tr", [tag("th", text) for text in ("run", "model", "judge", "turns", "state")])
+        head = tag("tr", [tag("th", text) for text in ("run", "model", "judge", "started (UTC)", "turns", "state")])
         listed = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
         body = tag(
             "main",

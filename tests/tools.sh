@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs Debian's chromium and a small LaTeX where that is possible (root, apt-get) and they are not there. Never fails.
+wanted=""
+command -v chromium >/dev/null 2>&1 || wanted="$wanted chromium fonts-dejavu-core"
+command -v pdflatex >/dev/null 2>&1 || wanted="$wanted texlive-latex-base texlive-latex-recommended texlive-fonts-recommended"
+[ -z "$wanted" ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "not installed here:$wanted (the tests that need them are skipped)"
+    exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+if (apt-get update -qq && apt-get install -y -qq --no-install-recommends $wanted) >/tmp/weft-tools.log 2>&1; then
+    echo "installed:$wanted"
+else
+    echo "could not install:$wanted (the tests that need them are skipped; see /tmp/weft-tools.log)"
+fi
+exit 0
