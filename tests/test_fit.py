@@ -99,3 +99,15 @@ def test_a_large_picture_is_shrunk_to_the_longest_side_allowed(images: list[Imag
     (small,) = fitted.parts
     assert isinstance(small, Image) and (small.width, small.height) == (20, 15)
     assert fit((Message("user", (images[0],)),), Takes(max_side=40), blobs)[0].parts == (images[0],)
+
+
+def test_a_strip_of_a_dialogue_comes_with_a_note_and_one_of_a_single_message_does_not(blobs: Blobs):
+    one, two = (blobs.put_picture(picture(40, 40, colour)) for colour in ("red", "blue"))
+    strips = Takes(images="strip")
+    dialogue = (Message("user", (Text("Draw it."), one)), Message("assistant", (two,)), Message("user", (Text("Make it red."),)))
+    [whole] = fit(dialogue, strips, blobs)
+    said = whole.parts[-1]
+    assert isinstance(said, Text) and said.text.startswith("The picture above is a row of the 2 pictures")
+    assert "Assistant: [image 2]" in said.text and said.text.endswith("User: Make it red.")
+    [single] = fit((Message("user", (one, two, Text("Join them."))),), strips, blobs)
+    assert single.parts[-1] == Text("Join them.")

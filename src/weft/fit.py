@@ -89,7 +89,9 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
     lines: list[str] = []
     for message in messages:
         parts = message.parts
-        leading = 0 if takes.images == "none" else next((at for at, part in enumerate(parts) if not isinstance(part, Image)), len(parts))
+        leading = 0  # pictures before the text of a single message need no name in it; in a dialogue each message says which are its own
+        if takes.images != "none" and len(messages) == 1:
+            leading = next((at for at, part in enumerate(parts) if not isinstance(part, Image)), len(parts))
         images += [part for part in parts[:leading] if isinstance(part, Image)]
         words: list[str] = []
         for part in parts[leading:]:

@@ -24,6 +24,7 @@ class Side(Struct, frozen=True):
     run: str
     turns: Mapping[int, TurnRecord]
     verdicts: Mapping[int, Sequence[Verdict]]
+    fitted: str = ""  # how what was to be seen was reshaped for the model
 
 
 class About(Struct, frozen=True):
@@ -32,6 +33,17 @@ class About(Struct, frozen=True):
     ask: tuple[Part, ...] = ()
     truth: tuple[Part, ...] = ()
     gold: Any = None
+
+
+def fitted(takes: Mapping[str, Any]) -> str:
+    """A model's fit in words; nothing for one that takes everything as it is."""
+    shapes = {"list": "pictures first, then the text", "strip": "all pictures in one strip", "none": "without pictures"}
+    told = [shapes[takes["images"]]] if takes.get("images") in shapes else []
+    told += (
+        ["its own pictures in the user's messages"] if takes.get("own_images") == "user" and takes.get("images") == "interleaved" else []
+    )
+    told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
+    return ", ".join(told)
 
 
 def about(turn: TurnRecord) -> About:
@@ -85,7 +97,9 @@ class Writer:
         if turn is None:
             return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
         verdicts = [self._verdict(verdict, calls) for verdict in side.verdicts.get(number, ())]
-        return tag("div", title, self._reply(turn.reply), verdicts, self._seen(turn), self._behind(turn.reply, calls), class_="column")
+        return tag(
+            "div", title, self._reply(turn.reply), verdicts, self._seen(turn, side.fitted), self._behind(turn.reply, calls), class_="column"
+        )
 
     def _reply(self, reply: Reply) -> Html:
         reason = tag("p", f"{reply.outcome}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None
@@ -111,10 +125,11 @@ class Writer:
         asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
         return tag("details", tag("summary", "what the judge saw"), self._messages(asked), class_="seen")
 
-    def _seen(self, turn: TurnRecord) -> Html:
+    def _seen(self, turn: TurnRecord, fitted: str) -> Html:
         seen = messages(turn.seen)
         images = sum(isinstance(part, Image) for message in seen for part in message.parts)
         said = f"what the model saw: {len(seen)} message{'s' * (len(seen) != 1)}, {images} picture{'s' * (images != 1)}"
+        said += f" ({fitted})" if fitted else ""
         return tag("details", tag("summary", said), self._messages(seen), class_="seen")
 
     def _behind(self, reply: Reply, calls: Mapping[str, CallRecord]) -> Html | None:

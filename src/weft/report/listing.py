@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from weft.benchmarks import full_marks
-from weft.report.dialogues import Side, about
+from weft.report.dialogues import Side, about, fitted
 from weft.report.html import Html, island, join, name, page, tag
 from weft.types import Text, Verdict
 
@@ -23,6 +23,7 @@ def sides(runs: "Mapping[str, Run]") -> dict[str, list[Side]]:
     """By sample, what each run made of it."""
     made: dict[str, list[Side]] = {sample: [] for sample in order(runs)}
     for title, run in runs.items():
+        how = fitted(run.record.manifest["model"].get("takes", {}))
         turns: dict[str, dict[int, Any]] = {}
         for turn in run.turns:
             turns.setdefault(turn.sample, {})[turn.turn] = turn
@@ -30,7 +31,7 @@ def sides(runs: "Mapping[str, Run]") -> dict[str, list[Side]]:
         for verdict in run.verdicts:
             verdicts.setdefault(verdict.sample, {}).setdefault(verdict.turn, []).append(verdict)
         for sample, found in made.items():
-            found.append(Side(title, turns.get(sample, {}), verdicts.get(sample, {})))
+            found.append(Side(title, turns.get(sample, {}), verdicts.get(sample, {}), how))
     return made
 
 
