@@ -30,7 +30,7 @@ from weft.models.baselines import Truth
 from weft.models.endpoint import Endpoint
 from weft.models.registry import resolve
 from weft.report.render import render
-from weft.report.summary import Summary, summarise
+from weft.report.summary import Summary, summarise, title_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, RunRecord, TurnRecord
 from weft.types import Dataset, Table, Verdict, View
@@ -65,9 +65,10 @@ class Run:
 
     def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
         self.id, self.record, self.benchmark = record.id, record, benchmark
-        self.turns: list[TurnRecord] = journal.turns(record.id)
-        self.verdicts: list[Verdict] = journal.verdicts(record.id)
-        self.totals = journal.totals(record.id)
+        with journal.at_once():
+            self.turns: list[TurnRecord] = journal.turns(record.id)
+            self.verdicts: list[Verdict] = journal.verdicts(record.id)
+            self.totals = journal.totals(record.id)
 
     @property
     def name(self) -> str:
@@ -86,21 +87,11 @@ class Run:
 
     def table(self) -> Table:
         """The benchmark's main table."""
-        return self.tables()[0]
+        made = self.tables()
+        return made[0] if made else Table(f"{self.name} has no table", (), {})
 
     def report(self, format: str = "md") -> str:
         return report([self], format)
-
-
-def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
-    """A run in a few words: its model, and what was chosen for it."""
-    view, model = manifest["view"], manifest["model"]
-    how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
-    how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
-    temperature = model.get("temperature") or model.get("parameters", {}).get("temperature")
-    how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
-    how += ["unfinished"] if state != "finished" else []
-    return f"{model['name']} [{', '.join(how)}]"
 
 
 def report(runs: Sequence[Run], format: str = "md") -> str:
@@ -217,7 +208,7 @@ class Session:
                     model = endpoint.identity["model"]
                     raise UserError(f'--budget needs a price for {model}; add [prices."{model}"] with `in` and `out` to weft.toml')
         self.round = 1
-        self.model = self._caller(plan.model, "model", self.model_price, job.concurrency)
+        self.model = self._caller(plan.model, "model", self.model_price, job.concurrency, kept=job.strategy != "none")
         self.judge = self._caller(plan.judge, "judge", self.judge_price, job.judge_concurrency or job.concurrency)
         width = max(16, 2 * self.model.limiter.maximum)
         reader = getattr(plan.benchmark, "read", plain)
@@ -278,7 +269,8 @@ class Session:
         else:
             work.cancel()
 
-    def _caller(self, endpoint: Endpoint, role: str, price: Any, concurrency: int | None) -> Caller:
+    def _caller(self, endpoint: Endpoint, role: str, price: Any, concurrency: int | None, *, kept: bool = False) -> Caller:
+        """`kept`: calls are journalled even where they cost nothing, since a strategy's plans and candidates are worth a look."""
         most = min(endpoint.concurrency or concurrency or 64, concurrency or 64)
         limiter = Limiter(start=most if concurrency else min(8, most), maximum=most)
         return Caller(
@@ -292,6 +284,7 @@ class Session:
             halt=self.halt,
             blobs=self.blobs,
             run=self.run_id,
+            kept=kept,
         )
 
 
@@ -346,14 +339,29 @@ def one_run(journal: Journal, name: str) -> RunRecord:
     found = found or [record for record in records if record.id.startswith(name)]
     if len(found) != 1:
         known = ", ".join(record.id for record in (found or records)[-8:])
-        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {known}")
+        more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
+        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {known}{more}")
     return found[0]
 
 
 def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
     """A run of the journal; its benchmark is found by name unless given."""
-    record = one_run(journal, name)
+    record = alive(one_run(journal, name), journal.path.parent)
     return Run(benchmarks.resolve(benchmark or record.benchmark), record, journal)
+
+
+def alive(record: RunRecord, home: Path) -> RunRecord:
+    """The record; a run that says it is running, while no process holds its lock, was killed."""
+    if record.state != "running":
+        return record
+    try:
+        with (home / "locks" / record.id).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        pass
+    except OSError:  # somebody holds it
+        return record
+    return structs.replace(record, state="killed")
 
 
 def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:

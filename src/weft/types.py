@@ -98,7 +98,7 @@ class Model(Protocol):
 
 
 class Turn(Struct, frozen=True):
-    """One request of a sample. `makes`: the number the dialogue gives the picture that is due (`Image #makes`)."""
+    """One request of a sample, numbered from 0. `makes`: the number the dialogue gives the picture that is due (`Image #makes`)."""
 
     number: int
     ask: tuple[Part, ...]
@@ -189,7 +189,7 @@ class Cell(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """Rows of cells by column; `published` names those from a paper. In a `parts` table rows are parts of one run, not rivals."""
+    """Rows of cells by column; `published` names those from a paper. Only `rivals` are ranked; `parts` are of one run."""
 
     title: str
     columns: tuple[str, ...]
@@ -197,4 +197,4 @@ class Table(Struct, frozen=True):
     published: frozenset[str] = frozenset()
     note: str = ""  # what a reader must know
     digits: int = 3
-    parts: bool = False
+    rows_are: Literal["rivals", "mixed", "parts"] = "rivals"

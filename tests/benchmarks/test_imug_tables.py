@@ -101,3 +101,15 @@ def test_the_published_strategies_are_the_papers_table():
     table = tables([finished([picture([5])])])[3]
     row = table.rows["BAGEL, Chain-of-Thought"]
     assert [row[name].value for name in table.columns] == [72.0, 60.1, 60.4, 65.9]
+
+
+def test_what_is_certain_and_none_of_the_above_exclude_each_other():
+    from weft.benchmarks.imug import rubric
+    from weft.benchmarks.imug.data import Choice
+    from weft.types import Place, Question
+
+    asked = "Which?\nA. black\nB. silver\nC. red\nD. blue\nE. None of the above."
+    question = Question("choice", (), {}, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
+    value, _, detail = rubric.read(question, {"determined_answer": "E", "reasoning": ""})
+    assert value == 1.0 and detail["key"] == "A" and detail["union"] == "AE"
+    assert official(Verdict("s", 0, "choice", value, detail=detail)) == 0.0, "the script keeps both letters, and reads neither"

@@ -160,7 +160,7 @@ def test_best_and_second_are_marked_at_the_digits_shown():
     rows = {name: {"x": Cell(value)} for name, value in {"a": 0.5001, "b": 0.5004, "c": 0.4, "d": None}.items()}
     table = Table("t", ("x",), rows, digits=3)
     assert marks(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
-    assert marks(Table("t", ("x",), rows, parts=True)) == {} and marks(Table("t", ("x",), {"a": {"x": Cell(1.0)}})) == {}
+    assert marks(Table("t", ("x",), rows, rows_are="parts")) == {} and marks(Table("t", ("x",), {"a": {"x": Cell(1.0)}})) == {}
 
 
 def test_latex_compiles_whatever_the_names_are(two: tuple[weft.Run, weft.Run, Path], tmp_path: Path):

@@ -180,6 +180,8 @@ def test_one_file_holds_everything_and_a_large_run_is_refused(chromium: Any, tab
     page.locator(".row").first.click()
     page.locator("#pane .turn img").first.wait_for()
     assert page.locator("#pane .turn img").first.evaluate("one => one.decode().then(() => one.naturalWidth)") == 64 and watch.wrong == []
+    text = moved.read_text()
+    assert text.count("data:image/png;base64") == len(set(re.findall(r"data:image/png;base64,[^\"\\]+", text))), "each picture once"
     monkeypatch.setattr("weft.report.site.LARGEST", 1000)
     with pytest.raises(UserError, match="too much for one page"):
         api.write_report([bad], folder / "no.html", home=folder / "home", single_file=True)
@@ -196,6 +198,29 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(chromium: Any, tables: tupl
     page.locator(".row").first.click()
     page.locator(".turn").first.wait_for()
     assert "/d/" in page.url, "there is no room beside the list: the dialogue is a page"
+    page.go_back()
+    page.locator(".row").first.wait_for()
+    page.wait_for_timeout(300)
+    assert "/dialogues.html" in page.url, "Back leads back"
+
+
+def test_the_marked_row_is_the_dialogue_that_is_shown_whatever_the_order(chromium: Any, tables: tuple[weft.Run, weft.Run, Path]):
+    good, bad, folder = tables
+    page_file = api.write_report([good, bad], folder / "marked", home=folder / "home")
+    page = chromium.new_page()
+    page.goto((page_file.parent / "dialogues.html").as_uri())
+    page.locator("[data-filter='run']").select_option("1")
+    page.locator(".row").nth(2).click()
+    shown = page.frame_locator("iframe").locator("h1").inner_text()
+    for order in ("gap", "best", "order"):
+        page.locator("[data-filter='sort']").select_option(order)
+        page.wait_for_timeout(100)
+        marked = page.locator(".row[aria-selected='true'] .id").first
+        assert marked.count() == 0 or marked.inner_text() == shown, "a row in view that is marked is the one shown"
+    page.locator("[data-filter='sort']").select_option("worst")
+    assert page.locator(".row[aria-selected='true'] .id").first.inner_text() == shown
+    page.reload()
+    page.frame_locator("iframe").locator("h1", has_text=shown).wait_for()
 
 
 def test_a_report_points_nowhere_outside_itself(tables: tuple[weft.Run, weft.Run, Path]):
@@ -222,14 +247,34 @@ def test_a_picture_that_left_the_store_is_told_not_broken(tables: tuple[weft.Run
     assert "is not in the store" in (page_file.parent / "d" / "0.html").read_text()
 
 
+def test_a_picture_whose_file_is_damaged_is_told(tables: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
+    import shutil
+
+    from weft.report.gallery import damaged
+
+    _, bad, folder = tables
+    shutil.copytree(folder / "home", tmp_path / "home")
+    victim = next(turn.reply.images[0] for turn in bad.turns if turn.reply.images)
+    path = tmp_path / "home" / "blobs" / victim.digest[:2] / victim.digest
+    path.write_bytes(bytes(path.stat().st_size))
+    page_file = api.write_report([bad], tmp_path / "report", home=tmp_path / "home")
+    assert (page_file.parent / "img" / f"{victim.digest}.png").read_bytes() == damaged()
+
+
 def test_a_folder_of_the_users_is_not_overwritten(tables: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(UserError, match="is no report"):
+    (tmp_path / "mine" / "index.html").write_text("my own site")
+    with pytest.raises(UserError, match=r"no part of a report \(index.html\)"):
         api.write_report([tables[0]], tmp_path / "mine", home=tables[2] / "home")
     assert (tmp_path / "mine" / "thesis.tex").exists()
     twice = [api.write_report([tables[0]], tmp_path / "twice", home=tables[2] / "home") for _ in range(2)]
-    assert twice[0] == twice[1]
+    assert twice[0] == twice[1] and not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    (tmp_path / "twice" / "notes.txt").write_text("what I saw")
+    with pytest.raises(UserError, match="notes.txt"):
+        api.write_report([tables[0]], tmp_path / "twice", home=tables[2] / "home")
+    with pytest.raises(UserError, match="is a file"):
+        api.write_report([tables[0]], tmp_path / "twice" / "notes.txt", home=tables[2] / "home")
 
 
 def test_large_pictures_are_made_smaller_once(tmp_path: Path):

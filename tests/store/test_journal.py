@@ -74,3 +74,38 @@ def test_a_missing_or_foreign_journal_is_one_clear_line(tmp_path: Path):
     (tmp_path / "note.sqlite").write_text("dear diary, this is not a database " * 10)
     with pytest.raises(UserError, match="cannot be used as a journal"):
         Journal(tmp_path / "note.sqlite")
+
+
+def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
+    """A verdict of a turn that was not there yet when turns were read must not turn up among the verdicts."""
+    writer, reader = Journal(tmp_path / "journal.sqlite"), Journal(tmp_path / "journal.sqlite", readonly=True)
+    writer.begin("r", {}, [])
+    writer.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", Reply("answered"))).result()
+    with reader.at_once():
+        turns = reader.turns("r")
+        writer.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"))).result()
+        writer.put_verdict("r", Verdict("b", 0, "m", 1.0)).result()
+        assert [turn.sample for turn in turns] == ["a"] and reader.verdicts("r") == []
+    assert [verdict.sample for verdict in reader.verdicts("r")] == ["b"]
+    writer.close()
+    reader.close()
+
+
+def test_a_journal_from_before_is_read_and_gets_its_new_column(tmp_path: Path):
+    import sqlite3
+
+    Journal(tmp_path / "journal.sqlite").close()
+    with sqlite3.connect(tmp_path / "journal.sqlite") as db:
+        db.execute("ALTER TABLE replies DROP COLUMN about")
+        db.execute("INSERT INTO replies VALUES ('r', 'a', 0, 0, '{}', 'text', '[]', '{\"outcome\":\"answered\"}')")
+    assert Journal(tmp_path / "journal.sqlite", readonly=True).turns("r")[0].about == "{}"
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"), '{"gold":1}')).result()
+    assert [turn.about for turn in journal.turns("r")] == ["{}", '{"gold":1}']
+    journal.close()
+
+
+def test_a_file_that_is_no_journal_is_told(tmp_path: Path):
+    (tmp_path / "journal.sqlite").write_bytes(b"")
+    with pytest.raises(UserError, match="is no journal of weft"):
+        Journal(tmp_path / "journal.sqlite", readonly=True)

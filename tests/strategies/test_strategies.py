@@ -11,6 +11,7 @@ from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
 from weft.engine.call import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
+from weft.tabletop.datasets import make
 
 Serve = Callable[..., Provider]
 
@@ -53,7 +54,7 @@ def test_chain_of_thought_plans_first_and_keeps_the_plan_out_of_the_history(toy:
     last = next(seen for seen in asked if "came first" in said(seen))
     assert "PLAN" not in said(last)
     assert [len(turn.reply.keys) for turn in run.turns] == [2, 2, 1]
-    assert "strategy cot: 5 model calls for 3 turns" in run.report()
+    assert "strategy cot: 5 model calls stand behind 3 replies" in run.report()
 
 
 def test_self_verification_redraws_after_its_own_objection_and_only_the_last_picture_counts(toy: Path, tmp_path: Path, serve: Serve):
@@ -106,3 +107,30 @@ def test_a_strategy_is_another_run_and_resumes_like_any(toy: Path, tmp_path: Pat
 def test_a_strategy_that_is_none_is_told(toy: Path, tmp_path: Path, serve: Serve, name: str):
     with pytest.raises(UserError):
         evaluate(toy, tmp_path / "home", serve(), name)
+
+
+def test_the_calls_of_a_strategy_are_kept_even_where_they_cost_nothing(tmp_path: Path):
+    data = make("tabletop-imug", tmp_path / "data", samples=12, seed=0)
+    job = {"data": data, "model": "tabletop/oracle", "judge": "tabletop/exact", "home": tmp_path / "home", "model_options": {"error": 0.3}}
+    for name, least in (("cot", 1.3), ("self-verify:2", 1.5), ("best-of:2", 1.9)):
+        run = weft.evaluate("imug", strategy=name, **job)
+        drawn = [turn.reply for turn in run.turns if turn.want == "image"]
+        assert sum(len(reply.keys) for reply in drawn) / len(drawn) > least and {turn.reply.outcome for turn in run.turns} == {"answered"}
+        journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+        assert all(len(journal.calls(reply.keys)) == len(reply.keys) for reply in drawn)
+    alone, verified = (weft.evaluate("imug", strategy=name, **job) for name in ("none", "self-verify:2"))
+    score = [sum(v.value or 0 for v in run.verdicts if v.metric == "points") for run in (alone, verified)]
+    assert score[1] > score[0], "an oracle that checks itself errs less"
+
+
+def test_a_review_that_says_nothing_is_no_objection(toy: Path, tmp_path: Path, serve: Serve):
+    asked: list[str] = []
+
+    def answer(seen: Any) -> dict[str, Any]:
+        if seen.is_judge:
+            return {"role": "assistant", "content": '{"reasoning": "", "score": 5}'}
+        asked.append(" ".join(seen.texts))
+        return model_answer(seen) if "modalities" in seen.body else {"role": "assistant", "content": None, "refusal": "I will not say"}
+
+    evaluate(toy, tmp_path / "home", serve(answer=answer), "self-verify:2")
+    assert not any("Draw it again" in text for text in asked)

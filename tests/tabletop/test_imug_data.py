@@ -43,7 +43,7 @@ def test_it_has_all_that_the_benchmark_has(data: Path):
     answers = [task["output"]["answer"] for task in tasks if task["modality"] == "text"]
     assert {row["domain"] for row in rows} == set(CLASS_OF) and {len(row["tasks"]) for row in rows} == {2, 3, 4, 5, 6}
     assert any(len(answer) > 1 and "<" not in answer for answer in answers), "static, several right"
-    assert {"<DYNAMIC>"} < {answer for answer in answers if "<DYNAMIC>" in answer}, "dynamic, with and without a certain letter"
+    assert answers.count("<DYNAMIC>") > 60
     assert all(task["output"]["evaluation_points"] for task in tasks if task["modality"] == "image")
     assert any("any colour" in task["input"][0]["text"] for task in tasks), "requests that leave a choice to the model"
 

@@ -30,7 +30,9 @@ def address(home: Path) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    runner, url = asyncio.run_coroutine_threadsafe(Viewer(home).start(), loop).result(10)
+    viewer = Viewer(home)
+    viewer.cookie = "weft_view"
+    runner, url = asyncio.run_coroutine_threadsafe(viewer.start(), loop).result(10)
     yield url
     asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
@@ -81,8 +83,46 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
         page.locator("input[type=search]").fill("any colour")
         page.locator("input[type=search]").press("Enter")
         page.locator("li a").first.click()
-        page.locator(".row").first.wait_for()
+        page.locator(".turn").first.wait_for()
+        assert "/d/" in page.url and "any colour" in page.locator("main").inner_text()
         assert watch.wrong == []
+
+
+def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
+    from weft.view.library import Library, has
+
+    data = make("tabletop-imug", tmp_path / "data", samples=6, seed=0)
+    broken = True
+
+    class Judge:
+        name, version = "judge", "1"
+
+        def __call__(self, messages: Any, want: Any) -> str:
+            if broken:
+                raise RuntimeError("not today")
+            return '{"reasoning": "", "determined_answer": "A", "evaluation_results": []}'
+
+    job: dict[str, Any] = {"data": data, "model": "tabletop/oracle", "judge": Judge(), "home": tmp_path / "home"}
+    run = weft.evaluate("imug", **job)
+    library = Library(tmp_path / "home")
+    before = library.contents((run.id,))
+    stamp = library.stamp((run.id,))
+    broken = False
+    weft.evaluate("imug", **job)
+    assert library.stamp((run.id,)) != stamp and library.contents((run.id,)) is not before
+    assert library.search("the table") and not library.search("determined_answer") and not library.search("answered")
+    assert has('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star") and not has('[{"parts": []}]', "parts")
+
+
+def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):
+    from weft.report.listing import by_name
+    from weft.view.library import Library
+
+    library = Library(home)
+    ids = (library.runs()[0][0].id,)
+    for sample in library.listing(ids)["samples"]:
+        found = library.dialogue(ids, sample["k"])
+        assert found is not None and found[0] == sample["id"] and sample["k"] == by_name(99, sample["id"])
 
 
 def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
@@ -113,6 +153,7 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
             if Slow.calls > 6:
                 break
         viewer = Viewer(tmp_path / "home")
+        viewer.cookie = "weft_view"
         runner, url = await viewer.start()
         base, token = url.split("?token=")
         async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:

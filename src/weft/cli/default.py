@@ -30,7 +30,7 @@ def default_run(home: Path, given: list[str]) -> None:
     path = Path("reports") / "tabletop.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(api.report(runs), encoding="utf-8")
-    page = api.write_report(runs, Path("reports") / "tabletop", home=home)
+    page = api.write_report([runs[1], runs[0], runs[2]], Path("reports") / "tabletop", home=home)
     turns, pictures = len(runs[1].turns), sum(turn.want == "image" for turn in runs[1].turns)
     out = Console(soft_wrap=True, highlight=False)
     out.print(

@@ -40,18 +40,23 @@ def demo(
         raise UserError(f"there is no demo {name!r}; there is {', '.join(demos)}")
     console = Console(stderr=True, soft_wrap=True)
 
+    own = home / "demo"  # a journal of its own: a demo's runs are not the user's
+
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
-        return quietly(Job(benchmark=benchmark, judge="tabletop/exact", home=home, **options), console)
+        return quietly(Job(benchmark=benchmark, judge="tabletop/exact", home=own, **options), console)
+
+    def shown(value: Any) -> str:
+        return (f"{value:.3f}" if value <= 1 else f"{value:.1f}") if isinstance(value, float) else str(value)
 
     show, usual = demos[name]
-    made = show(home / "demos", home, evaluate, samples or usual)
+    made = show(own, own, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:
         table.add_column(
             column, no_wrap=column == made.columns[0], justify="left" if column in ("history", "setting", "strategy") else "right"
         )
     for row in made.rows:
-        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in (row[column] for column in made.columns)))
+        table.add_row(*(shown(value) for value in (row[column] for column in made.columns)))
     Console().print(table)
     print(made.words)
     out.mkdir(parents=True, exist_ok=True)
@@ -59,5 +64,6 @@ def demo(
         writer = csv.DictWriter(file, made.columns)
         writer.writeheader()
         writer.writerows({column: row[column] for column in made.columns} for row in made.rows)
+    print(f"its runs: weft view --home {own} --open")
     for path in [out / f"{name}.csv", *plots.save(made.chart, out / name)]:
         print(path)

@@ -17,7 +17,7 @@ def report(
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     single_file: Annotated[bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")] = False,
-    published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark alone.")] = None,
+    published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")] = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the run goes on.
@@ -39,12 +39,18 @@ def report(
 
     if format not in (*render.FORMATS, "html", "parquet"):
         raise UserError(f"unknown format {format!r}; there are {FORMATS}")
+    if published is not None and run:
+        raise UserError("--published stands alone: leave out the run, or leave out --published")
+    if single_file and format != "html":
+        raise UserError(f"--single-file is for html, not for {format}")
+    if published is not None and format == "parquet":
+        raise UserError("--published has tables alone: choose md, latex, csv or json")
     if published is not None:
         _text(render.render(benchmarks.resolve(published).tables([]), [], "md" if format == "html" else format), out)
         return
     journal = Journal(home / "journal.sqlite", readonly=True)
     runs = [api.load_run(journal, name) for name in run or ["last"]]
-    usual = o.Path("reports") / (runs[0].id if len(runs) == 1 else f"{runs[0].id}+{len(runs) - 1}")
+    usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
         page = api.write_report(runs, place, home=home, single_file=single_file)
@@ -52,7 +58,8 @@ def report(
         if open:
             import webbrowser
 
-            webbrowser.open(page.absolute().as_uri())
+            if not webbrowser.open(page.absolute().as_uri()):
+                print("no browser could be opened here: open the page yourself")
     elif format == "parquet":
         path = out or usual.with_name(usual.name + ".parquet")
         parquet.write(runs, path)
@@ -96,7 +103,7 @@ def compare(
     from weft import api
     from weft.errors import UserError
     from weft.report.compare import compare as compared
-    from weft.report.numbers import chance
+    from weft.report.numbers import between, chance
     from weft.store.journal import Journal
 
     if format not in ("text", "json"):
@@ -111,13 +118,21 @@ def compare(
     console = Console(soft_wrap=True)
     table = Table(title=Text(f"A: {names[0]}   B: {names[1]}"), title_justify="left")
     for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
-        table.add_column(column, justify="left" if not column else "right")
+        table.add_column(column, justify="left" if not column else "right", no_wrap=bool(column))
     for row in found.rows:
         d = row.difference
-        between = f"{d.low:+.1f} to {d.high:+.1f}"
-        cells = [f"{row.first:.1f}", f"{row.second:.1f}", f"{d.value:+.1f}", between, chance(d.p), chance(row.corrected), str(d.pairs)]
+        cells = [
+            f"{row.first:.1f}",
+            f"{row.second:.1f}",
+            f"{d.value:+.1f}",
+            between(d.low, d.high),
+            chance(d.p),
+            chance(row.corrected),
+            str(d.pairs),
+        ]
         table.add_row(Text(row.what), *cells, style="bold" if row.corrected < 0.05 else None)
     console.print(table)
+    console.print("points of a hundred; bold where p (Holm) is under 0.05", markup=False, highlight=False)
     for note in found.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
     if found.unpaired:
@@ -133,9 +148,11 @@ def runs(home: o.Home = o.Path(".weft")) -> None:
     """All runs in the journal, the latest last."""
     import time
 
-    from weft.api import title_of
+    from weft.api import alive
+    from weft.report.summary import title_of
     from weft.store.journal import Journal
 
-    for record in Journal(home / "journal.sqlite", readonly=True).runs():
+    for found in Journal(home / "journal.sqlite", readonly=True).runs():
+        record = alive(found, home)
         started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
         print(f"{record.id}  {record.state}  {started}  {title_of(record.manifest)}, judged by {record.manifest['judge']['name']}")

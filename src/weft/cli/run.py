@@ -26,7 +26,7 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 
 def run(
     context: typer.Context,
-    benchmark: Annotated[str | None, typer.Argument(help="weave, an installed benchmark, or file.py:NAME. Default: the tabletop.")] = None,
+    benchmark: Annotated[str | None, typer.Argument(help="weave, imug, an installed one, or file.py:NAME. Default: the tabletop.")] = None,
     data: o.Data = None,
     model: Annotated[
         str | None, typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, or file.py:NAME.")

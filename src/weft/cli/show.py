@@ -10,7 +10,7 @@ from weft.types import Table
 
 def show_table(console: Console, table: Table) -> None:
     made = RichTable(title=Text(table.title), title_justify="left")
-    made.add_column("")
+    made.add_column("", min_width=24, overflow="fold")
     for column in table.columns:
         made.add_column(column, justify="right")
     for name, cells in table.rows.items():

@@ -102,7 +102,9 @@ class Caller:
         blobs: Blobs | None = None,
         run: str = "",
         round: int = 1,
+        kept: bool = False,
     ) -> None:
+        self._memo = endpoint.memo or kept
         self.name: str = endpoint.name
         self.takes: Takes = endpoint.takes
         self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
@@ -115,7 +117,7 @@ class Caller:
         self._failed_in_a_row = 0
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
-        if not self.endpoint.memo:
+        if not self._memo:
             async with self.limiter.slot():
                 self._halt.check()
                 return self._local(await self._send_local(messages, want))

@@ -24,9 +24,10 @@ from weft.errors import BudgetReached, PictureError, WeftError
 from weft.fit import fit, reshapes_pixels
 from weft.judges import Judge
 from weft.models.endpoint import Endpoint
+from weft.numbering import maker_of, mentions
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.types import Dataset, Message, Model, Place, Question, Reply, Sample, Turn, Verdict, View, Want
+from weft.types import Dataset, Message, Model, Part, Place, Question, Reply, Sample, Turn, Verdict, View, Want
 
 
 class Progress:
@@ -109,7 +110,7 @@ class Runner:
                 dialogue[turn.number] = reply
                 self.progress.outcomes[reply.outcome] += 1
                 self.progress.turns_done += 1
-                about = msgspec.json.encode({"ask": turn.ask, "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
+                about = msgspec.json.encode({"ask": asked(sample, turn), "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
                 record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, about)
                 self._journal.put_turn(self._run, record)
                 for item in self._questions(sample, turn, dialogue):
@@ -151,7 +152,8 @@ class Runner:
                     raise ValueError(
                         f"a {type(item).__name__} for {of}, metric {item.metric!r}, which is not this turn or not in `metrics`"
                     )
-        return items
+        reply = dialogue[turn.number]
+        return [_unscored(item, reply.reason) for item in items] if reply.outcome == "failed" else items
 
     @contextlib.contextmanager
     def _blaming_benchmark(self, sample: Sample, turn: Turn) -> Generator[None]:
@@ -176,10 +178,24 @@ class Runner:
         self._journal.put_verdict(self._run, verdict)
 
 
+def asked(sample: Sample, turn: Turn) -> tuple[Part, ...]:
+    """A request with the given pictures that it calls by number, for those who look at it later."""
+    given = {number: image for number, image in enumerate(sample.pictures, start=1) if maker_of(sample, number) is None}
+    called = [number for number in dict.fromkeys(mentions(turn.asked)) if number in given]
+    return (*turn.ask, *(msgspec.structs.replace(given[number], label=number) for number in called))
+
+
 async def fitted_for(model: Model, messages: tuple[Message, ...], blobs: Blobs) -> tuple[Message, ...]:
     if reshapes_pixels(model.takes):
         return await asyncio.to_thread(fit, messages, model.takes, blobs)
     return fit(messages, model.takes, blobs)
+
+
+def _unscored(item: Question | Verdict, reason: str) -> Verdict:
+    """Of a reply that failed through no fault of the model's, whatever the benchmark would make of it: no error becomes a number."""
+    if isinstance(item, Verdict):
+        return item if item.value is None else msgspec.structs.replace(item, value=None, reason=reason, by="rule")
+    return Verdict(item.place.sample, item.place.turn, item.metric, None, reason, "rule")
 
 
 def narrowed(dataset: Dataset, limit: int | None, where: Mapping[str, str]) -> Dataset:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from weft.benchmarks import full_marks
 from weft.report import plots
+from weft.report.scale import full_of, share
+from weft.report.summary import title_of
 from weft.stats.intervals import mean
 from weft.types import Verdict
 
@@ -31,12 +33,16 @@ def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
     if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
     made = [*_by_turn(runs), *_by_class(runs), _by_domain(runs), _spread(runs), _against_calls(runs)]
-    return [plot for plot in made if plot is not None]
+    found = [plot for plot in made if plot is not None]
+    if len(runs) <= SERIES:
+        return found
+    note = f"the first {SERIES} of {len(runs)} runs"
+    return [plot if plot.name == "against-calls" else replace(plot, title=f"{plot.title} ({note})") for plot in found]
 
 
 def _values(run: "Run", keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
     """Points of a hundred by dialogue."""
-    best = full_marks(run.benchmark)
+    best = full_of([run])
     made: dict[str, list[float]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
@@ -106,11 +112,12 @@ def _by_domain(runs: "Mapping[str, Run]") -> Plot | None:
         return None
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
+        best = full_of([run])
         for domain in domains:
-            values = _values(run, lambda v, d=domain: groups[v.sample].get("domain") == d)
-            if values:
-                rows.append({"domain": domain, "run": name, "score": _estimate(values)["score"]})
-    title = "By domain, all metrics together"
+            found = share(run.benchmark, [v for v in run.verdicts if groups[v.sample].get("domain") == domain], best)
+            if found is not None:
+                rows.append({"domain": domain, "run": name, "score": 100 * found})
+    title = "Main number by domain"
     told = f"{title}. " + "; ".join(f"{row['domain']}, {row['run']}: {row['score']:.1f}" for row in rows)
     return Plot("by-domain", title, plots.radar(rows, axis="domain", y="score", series="run", title=title), told)
 
@@ -118,11 +125,16 @@ def _by_domain(runs: "Mapping[str, Run]") -> Plot | None:
 def _spread(runs: "Mapping[str, Run]") -> Plot | None:
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
-        scores = [sum(values) / len(values) for values in _values(run, lambda _: True).values()]
+        verdicts: dict[str, list[Verdict]] = {}
+        for verdict in run.verdicts:
+            verdicts.setdefault(verdict.sample, []).append(verdict)
+        best = full_of([run])
+        found = [share(run.benchmark, some, best) for some in verdicts.values()]
+        scores = [100 * one for one in found if one is not None]
         for low, high in BINS:
             count = sum(low <= score < high or (high == 100 and score == 100) for score in scores)
             rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": count, "run": name})
-    title = "How dialogues come out"
+    title = "How dialogues come out (main number)"
     told = f"{title}. " + "; ".join(f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"])
     return Plot("dialogues", title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
 
@@ -133,16 +145,24 @@ def strategy_label(strategy: str) -> dict[str, str]:
     return {"family": FAMILIES.get(kind, kind), "label": number}
 
 
+def title_without_strategy(run: "Run") -> str:
+    return title_of({**run.record.manifest, "strategy": "none"})
+
+
 def _against_calls(runs: "Mapping[str, Run]") -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
     if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
         return None
     rows: list[dict[str, Any]] = []
+    models = {title_without_strategy(run) for run in runs.values()}
     for run in runs.values():
         values = _values(run, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
-            rows.append({"calls a turn": calls, **strategy_label(run.record.manifest["strategy"]), **_estimate(values)})
+            told = strategy_label(run.record.manifest["strategy"])
+            alone = title_without_strategy(run)
+            family = told["family"] if len(models) == 1 else f"{alone}: {told['family']}"
+            rows.append({"calls a turn": calls, "family": family, "label": told["label"], **_estimate(values)})
     title = "Score against calls"
     told = f"{title}. " + "; ".join(f"{row['family']} {row['label']}: {row['score']:.1f} at {row['calls a turn']:.1f}" for row in rows)
     return Plot(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from weft.benchmarks import full_marks, headline
+from weft.benchmarks import headline
 from weft.errors import UserError
+from weft.report.scale import full_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
 
@@ -44,12 +45,12 @@ class Comparison(Struct, frozen=True):
     notes: list[str]
 
 
-def compare(first: "Run", second: "Run", most: int = 10) -> Comparison:
+def compare(first: "Run", second: "Run", most: int = 10, names: tuple[str, str] | None = None) -> Comparison:
     if first.benchmark.name != second.benchmark.name:
         raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
     if first.id == second.id:
         raise UserError(f"{first.id} is given twice")
-    best = full_marks(first.benchmark)
+    best = full_of([first, second])
     ours, theirs = ({_item(v): v for v in run.verdicts if v.value is not None} for run in (first, second))
     common = [item for item in ours if item in theirs]
     if not common:
@@ -70,7 +71,7 @@ def compare(first: "Run", second: "Run", most: int = 10) -> Comparison:
         Row(what, _mean(terms, values, 0), _mean(terms, values, 1), one, p) for (what, terms, one), p in zip(kept, corrected, strict=True)
     ]
     unpaired = len({_item(v) for run in (first, second) for v in run.verdicts}) - len(common)
-    return Comparison((first.name, second.name), rows, _gaps(values)[:most], unpaired, _notes(first, second))
+    return Comparison(names or (first.name, second.name), rows, _gaps(values)[:most], unpaired, _notes(first, second))
 
 
 def _item(verdict: Verdict) -> Item:

@@ -60,8 +60,9 @@ def messages(seen: str) -> tuple[Message, ...]:
 
 
 class Writer:
-    def __init__(self, gallery: Gallery, full: float) -> None:
+    def __init__(self, gallery: Gallery, full: float, metrics: Sequence[str]) -> None:
         self._gallery, self._full = gallery, full
+        self._order = {metric: at for at, metric in enumerate(metrics)}
 
     def body(self, sample: str, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
         first = next(iter(sides[0].turns.values()), None) if sides else None
@@ -89,14 +90,19 @@ class Writer:
     def _due(self, gold: Any) -> Html | None:
         if not gold:
             return None
-        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due small", open=True)
+        listed = points(gold)
+        if listed:
+            lines = tag("ol", [tag("li", name(one)) for one in listed])
+            return tag("div", tag("span", "what is due", class_="soft small"), lines, class_="due small")
+        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due small")
 
     def _side(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         turn = side.turns.get(number)
         title = tag("h3", name(side.run)) if several else None
         if turn is None:
             return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
-        verdicts = [self._verdict(verdict, calls) for verdict in side.verdicts.get(number, ())]
+        found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
+        verdicts = [self._verdict(verdict, calls) for verdict in found]
         return tag(
             "div", title, self._reply(turn.reply), verdicts, self._seen(turn, side.fitted), self._behind(turn.reply, calls), class_="column"
         )
@@ -172,18 +178,29 @@ class Writer:
             return tag("p", f"picture {image.digest[:12]} is not in the store", class_="warning")
         kind = "shown tiny" if max(image.width, image.height) <= TINY else "shown"
         size = f"{image.width} x {image.height}"
-        shown = tag("img", src=href, alt=f"picture {image.digest[:8]}, {size}", title=size, class_=kind, loading="lazy", decoding="async",
-                    width=image.width, height=image.height)  # fmt: skip
-        linked = shown if href.startswith("data:") else tag("a", shown, href=href, target="_blank", rel="noopener")
+        inside = href.startswith("#")
+        shown = tag(
+            "img",
+            src=None if inside else href,
+            data_picture=href[1:] if inside else None,
+            alt=f"picture {image.digest[:8]}, {size}",
+            title=size,
+            class_=kind,
+            loading="lazy",
+            decoding="async",
+            width=image.width,
+            height=image.height,
+        )
+        linked = shown if inside else tag("a", shown, href=href, target="_blank", rel="noopener")
         return tag("figure", linked, tag("figcaption", f"Image #{image.label}") if image.label is not None else None)
 
 
 def dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
     steps = tag(
         "p",
-        tag("a", "before (k)", href=before, id="before") if before else tag("span"),
-        tag("a", "all dialogues", href=home, target="_top"),
-        tag("a", "next (j)", href=after, id="next") if after else tag("span"),
+        tag("a", "before (k)", href=before, class_="before") if before else tag("span"),
+        tag("a", "all dialogues", href=home, class_="all"),
+        tag("a", "next (j)", href=after, class_="next") if after else tag("span"),
         class_="steps small",
     )
     return page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
@@ -197,11 +214,24 @@ def _text(record: CallRecord) -> str:
     return msgspec.json.decode(record.reply, type=Reply).text
 
 
+def points(gold: Any) -> list[str]:
+    """What a reply is judged by, where the gold data has it as sentences or as a key."""
+    if isinstance(gold, dict):
+        facts = cast(dict[str, Any], gold)
+        listed = facts.get("points")
+        if isinstance(listed, list):
+            return [str(one) for one in cast(list[Any], listed)]
+        return [f"the key: {facts['raw']}"] if isinstance(facts.get("raw"), str) else []
+    items = cast(list[Any], gold) if isinstance(gold, list) else []
+    texts = [cast(dict[str, Any], one).get("text") if isinstance(one, dict) else None for one in items]
+    return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else []
+
+
 def _plain(value: Any) -> Html:
     """Gold data of any benchmark as nested lists."""
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
-        shown = [(key, one) for key, one in items if one not in (None, "", [], {}, False) and key != "type"]
+        shown = [(key, one) for key, one in items if one is not None and one is not False and one != "" and one != [] and key != "type"]
         return tag("ul", [tag("li", tag("b", name(str(key))), " ", _plain(one)) for key, one in shown])
     if isinstance(value, list):
         return tag("ol", [tag("li", _plain(one)) for one in cast(list[Any], value)])

@@ -5,14 +5,18 @@ not in the store has none; the page says so instead.
 """
 
 import base64
+import functools
+import hashlib
 import io
 import os
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs
+from weft.store.pictures import encode_png
 from weft.types import Image
 
 SIDE = 640  # the longer side of a picture on a page, in pixels
@@ -37,12 +41,13 @@ class Shown:
     def data(self, image: Image) -> bytes | None:
         try:
             if self._as_it_is(image):
-                return self.blobs.read(image)
+                data = self.blobs.read(image)
+                return data if hashlib.sha256(data).hexdigest() == image.digest else None
             kept = self._folder / self.name(image)
             if not kept.is_file():
                 made = self._smaller(image)
                 self._folder.mkdir(parents=True, exist_ok=True)
-                part = kept.with_name(f".{kept.name}.{os.getpid()}")
+                part = kept.with_name(f".{kept.name}.{uuid.uuid4().hex}")
                 part.write_bytes(made)
                 part.replace(kept)
             return kept.read_bytes()
@@ -60,6 +65,17 @@ class Shown:
         out = io.BytesIO()
         picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
         return out.getvalue()
+
+
+@functools.cache
+def damaged() -> bytes:
+    """What stands for a picture whose file is no longer what it was."""
+    from PIL import Image as Pil
+    from PIL import ImageDraw
+
+    picture = Pil.new("RGB", (192, 64), "#eee")
+    ImageDraw.Draw(picture).text((8, 24), "this picture's file is damaged", fill="#900")
+    return encode_png(picture)
 
 
 class Folder:
@@ -86,18 +102,23 @@ class Folder:
     def _write(self, wanted: tuple[str, Image]) -> int:
         name, image = wanted
         data = self._shown.data(image)
-        if data is not None:
-            (self._root / "img" / name).write_bytes(data)
+        (self._root / "img" / name).write_bytes(data or damaged())
         return data is not None
 
 
 class Inline:
-    """Data URLs, for a report in one file."""
+    """For a report in one file: each picture once, as a data URL under its name, for the page's script to put in place."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
+        self.pictures: dict[str, str] = {}
 
     def href(self, image: Image) -> str | None:
-        data = self._shown.data(image)
-        kind = {".jpg": "jpeg"}.get(Path(self._shown.name(image)).suffix, Path(self._shown.name(image)).suffix[1:])
-        return None if data is None else f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+        name = self._shown.name(image)
+        if name not in self.pictures:
+            data = self._shown.data(image)
+            if data is None:
+                return None
+            kind = {"jpg": "jpeg"}.get(name.rpartition(".")[2], name.rpartition(".")[2])
+            self.pictures[name] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+        return f"#{name}"

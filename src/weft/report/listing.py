@@ -1,13 +1,15 @@
 """The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric as a share."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from weft.benchmarks import full_marks
+from weft.benchmarks import Benchmark
 from weft.report.dialogues import Side, about, fitted
 from weft.report.html import Html, island, join, name, page, tag
+from weft.report.scale import full_of, share
 from weft.types import Text, Verdict
 
 if TYPE_CHECKING:
@@ -35,21 +37,38 @@ def sides(runs: "Mapping[str, Run]") -> dict[str, list[Side]]:
     return made
 
 
-def listing(runs: "Mapping[str, Run]", found: Mapping[str, Sequence[Side]], **more: Any) -> dict[str, Any]:
-    best = full_marks(next(iter(runs.values())).benchmark)
+def by_number(number: int, sample: str) -> str:
+    return str(number)
+
+
+def by_name(number: int, sample: str) -> str:
+    """The same for a sample whatever else is in the list."""
+    return hashlib.sha256(sample.encode()).hexdigest()[:16]
+
+
+def listing(
+    runs: "Mapping[str, Run]", found: Mapping[str, Sequence[Side]], key: Callable[[int, str], str] = by_number, **more: Any
+) -> dict[str, Any]:
+    """`key` is what a sample's page is called."""
+    benchmark, best = next(iter(runs.values())).benchmark, full_of(runs.values())
     samples: list[dict[str, Any]] = []
     for number, (sample, both) in enumerate(found.items()):
         any_turn = next(turn for side in both for turn in side.turns.values())
         asked = next((part.text for part in about(any_turn).ask if isinstance(part, Text)), "")
-        samples.append({"i": number, "id": sample, "g": any_turn.groups, "x": asked[:160], "r": [_turns(side, best) for side in both]})
+        turns = [_turns(side, benchmark, best) for side in both]
+        whole = [share(benchmark, [v for some in side.verdicts.values() for v in some], best) for side in both]
+        samples.append(
+            {"i": number, "k": key(number, sample), "id": sample, "g": any_turn.groups, "x": asked[:160], "s": whole, "r": turns}
+        )
     return {"runs": list(runs), "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
 
 
-def _turns(side: Side, best: float) -> list[dict[str, Any]]:
+def _turns(side: Side, benchmark: Benchmark, best: float) -> list[dict[str, Any]]:
     return [
         {
             "t": number + 1,
             "o": turn.reply.outcome,
+            "s": share(benchmark, side.verdicts.get(number, ()), best),
             "m": {
                 verdict.metric: None if verdict.value is None else round(verdict.value / best, 4)
                 for verdict in side.verdicts.get(number, ())
@@ -59,7 +78,8 @@ def _turns(side: Side, best: float) -> list[dict[str, Any]]:
     ]
 
 
-def filters(data: Mapping[str, Any], metrics: Sequence[str]) -> Html:
+def filters(data: Mapping[str, Any], metrics: Sequence[str], *, live: bool = False) -> Html:
+    """A `live` list has every filter from the start: what is not there yet may come."""
     groups: dict[str, list[str]] = {}
     for sample in data["samples"]:
         for key, value in sample["g"].items():
@@ -75,7 +95,7 @@ def filters(data: Mapping[str, Any], metrics: Sequence[str]) -> Html:
         "div",
         tag("label", "search", tag("input", data_filter="search", type="search", placeholder="id or request ( / )"), class_="wide"),
         _select("run", "run", {str(at): run for at, run in enumerate(data["runs"])}, wide=True) if len(data["runs"]) > 1 else None,
-        [_select(f"group:{key}", key, _all(sorted(values))) for key, values in groups.items() if len(values) > 1],
+        [_select(f"group:{key}", key, _all(sorted(values))) for key, values in groups.items() if live or len(values) > 1],
         _select("metric", "metric", _all(metrics)),
         _select("turn", "turn", _all([str(turn) for turn in turns])),
         _select("outcome", "outcome", _all([*outcomes, "unscored"])),
@@ -108,7 +128,7 @@ def list_page(
     keys = [("j", "next"), ("k", "before"), ("/", "search"), ("Esc", "back to the list")]
     hint = tag("div", tag("p", "Choose a dialogue."), [tag("p", tag("kbd", key), f" {what}") for key, what in keys], class_="hint")
     side = tag(
-        "div", filters(data, metrics), tag("div", "", id="count"),
+        "div", filters(data, metrics, live=live), tag("div", "", id="count"),
         tag("div", tag("div", id="spacer"), id="rows", tabindex="0", role="listbox", aria_label="dialogues"), class_="side",
     )  # fmt: skip
     inert = island("data", msgspec.json.encode(data).decode())

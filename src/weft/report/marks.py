@@ -1,4 +1,5 @@
-"""Which numbers of a table are the best of their column, and which the second: for LaTeX and for pages. Ties share their mark."""
+"""Which numbers of a table are the best of their column, and which the second: for LaTeX and for pages. Ties share their mark. A run's
+official row is the same run again, and is left out; so are tables whose rows are no rivals."""
 
 from weft.types import Table
 
@@ -6,12 +7,13 @@ from weft.types import Table
 def marks(table: Table) -> dict[tuple[str, str], str]:
     """(row, column) -> `best` or `second`, at the digits that are shown. A column with one number has no best."""
     made: dict[tuple[str, str], str] = {}
-    if table.parts:
+    if table.rows_are != "rivals":
         return made
     for column in table.columns:
         values = {
             name: round(cell.value, table.digits)
             for name, cells in table.rows.items()
+            if not name.endswith("(official)")
             if (cell := cells.get(column)) is not None and cell.value is not None
         }
         ranked = sorted(set(values.values()), reverse=True)

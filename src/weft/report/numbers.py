@@ -13,6 +13,10 @@ from weft.report.render import shown
 from weft.report.summary import Summary
 from weft.types import Cell, Table
 
+OFFICIAL = (
+    "(strict): the paper's formulas, a model's failure counts as zero. (official): what the released scripts compute from the same replies."
+)
+
 
 def top(title: str, current: str, links: Mapping[str, str]) -> Html:
     """The bar above every page."""
@@ -36,12 +40,12 @@ def numbers_page(
         tag("h1", name(title)),
         [tag("p", name(line), class_="warning") for line in warnings],
         tag("div", [_card(label, summary) for label, summary in summaries.items()], class_="cards"),
-        [_table(table, links) for table in tables if not table.parts],
+        [_table(table, links) for table in tables if table.rows_are != "parts"],
         [_comparison(one) for one in comparisons],
         tag("h2", "Plots", id="plots") if drawn else None,
         tag("div", [_plot(*one) for one in drawn], class_="plots") if drawn else None,
-        tag("h2", "In parts") if any(table.parts for table in tables) else None,
-        [tag("details", tag("summary", name(table.title)), _table(table, links, heading=False)) for table in tables if table.parts],
+        tag("h2", "By domain and task") if any(table.rows_are == "parts" for table in tables) else None,
+        [_part(table, links) for table in tables if table.rows_are == "parts"],
         tag("h2", "Settings"),
         [_settings(label, summary) for label, summary in summaries.items()],
     )
@@ -67,17 +71,19 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
 
 
 def _card(label: str, summary: Summary) -> Html:
+    view = summary.manifest["view"]
     facts: list[tuple[str, str]] = [
+        ("run", summary.run),
         ("model", str(summary.manifest["model"]["name"])),
         ("judge", str(summary.manifest["judge"]["name"])),
         ("state", f"{summary.state}, started {summary.started}"),
         ("turns", f"{summary.turns} in {summary.samples} dialogues"),
         ("replies", ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items())),
-        ("verdicts", f"{summary.scored} of {summary.verdicts} scored"),
-        ("zero", f"{sum(summary.zero_by_rule.values())} by the model's own failure"),
+        ("verdicts", f"{summary.scored} of {summary.verdicts} scored, {sum(summary.zero_by_rule.values())} of them zero: the model failed"),
+        ("history", f"{view['history']}, {view['past']} past" + (", official inputs" if view["official"] else "")),
     ]
     if summary.manifest.get("strategy", "none") != "none":
-        facts.append(("strategy", str(summary.manifest["strategy"])))
+        facts.append(("strategy", f"{summary.manifest['strategy']}: {summary.calls} model calls behind {summary.turns} replies"))
     if summary.seconds is not None:
         facts.append(("time", duration(summary.seconds)))
     for total in summary.totals:
@@ -115,7 +121,10 @@ def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> H
         shown_cells = [_cell(cells.get(column), table.digits, best.get((label, column))) for column in table.columns]
         rows.append(tag("tr", tag("td", title), shown_cells, class_=kind))
     head = tag("tr", tag("th", ""), [tag("th", column, scope="col") for column in table.columns])
-    note = tag("p", table.note, class_="soft small") if table.note else None
+    told = [table.note] if table.note else []
+    told += ["Best in bold, second underlined."] if best else []
+    told += [OFFICIAL] if any(label.endswith("(official)") or "(official)," in label for label in table.rows) else []
+    note = tag("p", " ".join(told), class_="soft small") if told else None
     return join(
         tag("h2", name(table.title)) if heading else None,
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
@@ -123,11 +132,15 @@ def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> H
     )
 
 
+def _part(table: Table, links: Mapping[str, str]) -> Html:
+    return tag("details", tag("summary", name(table.title)), _table(table, links, heading=False))
+
+
 def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
-    between = None
+    spread = None
     if cell is not None and cell.low is not None and cell.high is not None:
-        between = tag("span", f"{cell.low:.{digits}f} to {cell.high:.{digits}f}", class_="range")
-    return tag("td", tag("span", shown(cell, digits), class_=mark), between)
+        spread = tag("span", f"{cell.low:.{digits}f} to {cell.high:.{digits}f}", class_="range")
+    return tag("td", tag("span", shown(cell, digits), class_=mark), spread)
 
 
 def _comparison(one: Comparison) -> Html:
@@ -148,8 +161,9 @@ def _comparison(one: Comparison) -> Html:
         for row in one.rows
     ]  # fmt: skip
     told = (
-        "Points of a hundred on turns that both have scored; 95% intervals by resampling dialogues; two-sided permutation tests by "
-        f"dialogue, Holm over {len(one.rows)} rows. {one.unpaired} verdicts have no partner and are left out."
+        "Points of a hundred on turns that both have scored, bold where the corrected p is under 0.05. 95% intervals by resampling "
+        "dialogues; two-sided permutation tests by dialogue, Holm over "
+        f"{len(one.rows)} rows. {one.unpaired} verdicts have no partner and are left out."
     )
     return join(
         tag("h2", "Compared: ", name(first), " and ", name(second)),
@@ -159,8 +173,12 @@ def _comparison(one: Comparison) -> Html:
     )
 
 
-def _range(low: float, high: float) -> Html:
-    return tag("span", f"{low:+.1f} to {high:+.1f}", class_="range")
+def between(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
+
+
+def _range(low: float | None, high: float | None) -> Html:
+    return tag("span", between(low, high), class_="range")
 
 
 def chance(p: float) -> str:

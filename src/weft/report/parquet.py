@@ -31,6 +31,7 @@ def rows(runs: "Sequence[Run]") -> list[dict[str, Any]]:
             made.append(
                 {
                     "run": run.id,
+                    "title": run.name,
                     "model": run.record.manifest["model"]["name"],
                     "judge": run.record.manifest["judge"]["name"],
                     "strategy": run.record.manifest["strategy"],

@@ -20,7 +20,7 @@ def lines(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1
     legend = alt.Legend(title=None, labelLimit=320, orient="bottom", columns=1, symbolSize=140, symbolOpacity=1)
     colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
     dash = alt.StrokeDash(f"{series}:N", sort=order, legend=None)
-    shape = alt.Shape(f"{series}:N", sort=order, legend=None)
+    shape = alt.Shape(f"{series}:N", sort=order, legend=legend)
     up = alt.Y("low:Q", scale=alt.Scale(domain=[floor, top], nice=False), title=f"{y} (95% interval)")
     band = base.mark_area(opacity=0.16).encode(across, up, alt.Y2("high:Q"), colour)
     drawn = base.mark_line(strokeWidth=2.5).encode(across, alt.Y(f"{y}:Q"), colour, dash)
@@ -61,7 +61,7 @@ def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: 
     up = alt.Y(f"{y}:Q", scale=scale, title=f"{y} (95% interval)")
     legend = alt.Legend(title=None, orient="bottom", symbolSize=140, symbolOpacity=1, columns=2, labelLimit=320)
     colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
-    shape = alt.Shape(f"{series}:N", sort=order, legend=None)
+    shape = alt.Shape(f"{series}:N", sort=order, legend=legend)
     whiskers = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
         across, alt.Y("low:Q", scale=scale, title=f"{y} (95% interval)"), alt.Y2("high:Q"), colour
     )

@@ -114,7 +114,7 @@ def _safe(text: str) -> str:
 
 def _json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     made: dict[str, Any] = {"runs": runs, "tables": tables}
-    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(made, order="deterministic"), indent=2).decode() + "\n"
 
 
 FORMATS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {

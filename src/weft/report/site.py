@@ -5,6 +5,7 @@ The folder is written beside its place and moved there when it is whole.
 """
 
 import base64
+import itertools
 import re
 import shutil
 import tempfile
@@ -13,18 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
 from msgspec import Struct
 
-from weft.benchmarks import full_marks
 from weft.errors import UserError
 from weft.report import plots
 from weft.report.charts import Plot, plots_of
 from weft.report.compare import Comparison, compare
 from weft.report.dialogues import Side, Writer, dialogue_page
 from weft.report.gallery import SIDE, Folder, Inline, Shown
-from weft.report.html import Html, join, tag
+from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
 from weft.report.numbers import numbers_page, top, warnings_of
+from weft.report.scale import full_of
 from weft.report.summary import Summary
 from weft.types import Table
 
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from weft.api import Run
     from weft.store.journal import CallRecord, Journal
 
-LARGEST = 40_000_000  # bytes of pictures that a single file may hold
+LARGEST = 50_000_000  # bytes of pictures, as they are written, that a single file may hold
+MARKER = ".weft-report"  # lists the files that are ours
 LINKS = {"Numbers": "index.html", "Dialogues": "dialogues.html"}
 
 
@@ -53,7 +56,8 @@ class Contents(Struct, frozen=True):
 def contents(runs: "Mapping[str, Run]", tables: Sequence[Table]) -> Contents:
     named = list(runs.items())
     benchmark = named[0][1].benchmark
-    comparisons = [compare(named[0][1], other) for _, other in named[1:] if _comparable(named[0][1], other)]
+    pairs = itertools.combinations(named, 2) if len(named) <= 3 else ((named[0], other) for other in named[1:])
+    comparisons = [compare(a, b, names=(first, second)) for (first, a), (second, b) in pairs if _comparable(a, b)]
     title = f"{benchmark.name}: {', '.join(runs)}"
     return Contents(
         title,
@@ -62,7 +66,7 @@ def contents(runs: "Mapping[str, Run]", tables: Sequence[Table]) -> Contents:
         {label: run.summary() for label, run in named},
         comparisons,
         sides(runs),
-        full_marks(benchmark),
+        full_of(runs.values()),
         tuple(benchmark.metrics),
         str(getattr(benchmark, "published_judge", "")),
     )
@@ -75,19 +79,19 @@ def _comparable(first: "Run", second: "Run") -> bool:
 
 def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
     """The folder; gives its `index.html`."""
+    out = replaceable(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    if out.exists() and not (out / "index.html").is_file() and any(out.iterdir()):
-        raise UserError(f"{out} is there already and is no report; give another --out")
     part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         part.chmod(0o755)
         gallery = Folder(Shown(home, side), part)
         (part / "d").mkdir()
-        for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.full))):
+        for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.full, made.metrics))):
             before = f"{number - 1}.html" if number else None
             after = f"{number + 1}.html" if number + 1 < len(made.found) else None
             (part / "d" / f"{number}.html").write_text(
-                dialogue_page(sample, body, home="../dialogues.html", before=before, after=after), encoding="utf-8"
+                dialogue_page(f"{made.title.partition(':')[0]}: {sample}", body, home="../dialogues.html", before=before, after=after),
+                encoding="utf-8",
             )
         gallery.finish()
         data = listing(made.runs, made.found)
@@ -95,13 +99,37 @@ def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: in
             list_page(made.title, data, made.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
         )
         (part / "index.html").write_text(numbers(made, _saved(plots_of(made.runs), part), LINKS, "dialogues.html"), encoding="utf-8")
-        if out.exists():
-            shutil.rmtree(out)
-        part.rename(out)
+        files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
+        (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
+        _put_in_place(part, out)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
     return out / "index.html"
+
+
+def replaceable(out: Path) -> Path:
+    """Where a report may go: nothing, an empty folder, or a report to which nobody has added anything."""
+    out = out.resolve()
+    if not out.exists():
+        return out
+    if not out.is_dir():
+        raise UserError(f"{out} is a file; give a folder with --out, or --single-file")
+    there = {str(file.relative_to(out)) for file in out.rglob("*") if not file.is_dir() or file.is_symlink()}
+    marker = out / MARKER
+    ours = {MARKER, *marker.read_text(encoding="utf-8").splitlines()} if marker.is_file() else set[str]()
+    if there - ours:
+        raise UserError(f"{out} has files that are no part of a report ({min(there - ours)}); give another --out")
+    return out
+
+
+def _put_in_place(part: Path, out: Path) -> None:
+    """At every moment there is the old report or the new one, under a name that tells."""
+    old = out.with_name(f".{out.name}.old-{part.name}")
+    if out.exists():
+        out.rename(old)
+    part.rename(out)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def bodies(made: Contents, journal: "Journal", writer: Writer) -> Iterator[tuple[str, Html]]:
@@ -136,14 +164,15 @@ def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping
 
 def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
     """Everything in one page: numbers, plots as data, dialogues as templates."""
-    pictures = {
-        part.digest: part.size for both in made.found.values() for s in both for turn in s.turns.values() for part in turn.reply.images
-    }
-    if sum(pictures.values()) > LARGEST:
-        mega = sum(pictures.values()) / 1e6
-        raise UserError(f"--single-file: {len(pictures)} pictures of {mega:.0f} MB are too much for one page; leave it out for a folder")
-    writer = Writer(Inline(Shown(home, side)), made.full)
+    gallery = Inline(Shown(home, side))
+    writer = Writer(gallery, made.full, made.metrics)
     templates = [tag("template", body, id=f"d{number}") for number, (_, body) in enumerate(bodies(made, journal, writer))]
+    size = sum(map(len, gallery.pictures.values()))
+    if size > LARGEST:
+        raise UserError(
+            f"--single-file: {len(gallery.pictures)} pictures come to {size / 1e6:.0f} MB, too much for one page; leave it out for a folder"
+        )
+    templates.append(island("pictures", msgspec.json.encode(gallery.pictures).decode()))
     data = listing(made.runs, made.found, single=True)
     drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.runs)]
     page = list_page(
@@ -154,6 +183,8 @@ def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, s
         templates=join(templates),
         kind="list single",
     )
+    if out.is_dir():
+        raise UserError(f"{out} is a folder; --single-file writes a file, such as {out / 'report.html'}")
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f".{out.name}.part")
     part.write_text(page, encoding="utf-8")

@@ -2,13 +2,24 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from weft.store.journal import RunRecord, Totals, TurnRecord
 from weft.types import Verdict
+
+
+def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
+    """A run in a few words: its model, and what was chosen for it."""
+    view, model = manifest["view"], manifest["model"]
+    how = [view["history"], *(["official inputs"] if view["official"] else []), *(["true past"] if view["past"] == "truth" else [])]
+    how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
+    temperature = model.get("temperature") or model.get("parameters", {}).get("temperature")
+    how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
+    how += ["unfinished"] if state != "finished" else []
+    return f"{model['name']} [{', '.join(how)}]"
 
 
 class Summary(Struct, frozen=True):
@@ -26,6 +37,7 @@ class Summary(Struct, frozen=True):
     left_out: list[str]
     totals: list[Totals]
     seconds: float | None = None  # from the first start to the end
+    calls: int = 0  # behind all replies, those taken over from earlier runs included
 
     @property
     def unfinished(self) -> str:
@@ -37,20 +49,19 @@ class Summary(Struct, frozen=True):
     @property
     def lines(self) -> list[str]:
         """The same, in words."""
-        model, judge, view = (self.manifest[name] for name in ("model", "judge", "view"))
+        judge, view = self.manifest["judge"], self.manifest["view"]
         how = f"history {view['history']}, placement {view['placement']}, past {view['past']}, turns {view['turns']}"
         outcomes = ", ".join(f"{count} {name}" for name, count in self.outcomes.items())
         made = [
             f"run {self.run} ({self.state}), started {self.started}",
             f"dataset {self.manifest['dataset']['name']} ({self.manifest['dataset']['digest'][:8]})",
-            f"model {model['name']}, judge {judge['name']}, prompts {self.manifest['rubric']['source']} "
+            f"model {title_of(self.manifest)}, judge {judge['name']}, prompts {self.manifest['rubric']['source']} "
             f"({self.manifest['rubric']['digest'][:8]}), {how}{', official inputs' if view['official'] else ''}",
             f"{self.samples} samples, {self.turns} turns: {outcomes}",
             f"{self.scored} of {self.verdicts} verdicts scored",
         ]
         if self.manifest.get("strategy", "none") != "none":
-            calls = sum(total.calls for total in self.totals if total.role == "model")
-            made.append(f"strategy {self.manifest['strategy']}: {calls} model calls for {self.turns} turns")
+            made.append(f"strategy {self.manifest['strategy']}: {self.calls} model calls stand behind {self.turns} replies")
         if self.unfinished:
             made.insert(0, self.unfinished)
         made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in self.zero_by_rule.items()]
@@ -83,6 +94,7 @@ def summarise(
         left_out=record.left_out,
         totals=list(totals),
         seconds=None if record.ended is None else record.ended - record.started,
+        calls=sum(len(turn.reply.keys) for turn in turns),
     )
 
 

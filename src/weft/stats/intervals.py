@@ -5,6 +5,7 @@ A number in a table is a weighted sum of means (one mean for most, four for WEAV
 """
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed:
 
 
 def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = DRAWS, seed: int = 0) -> Estimate | None:
-    """The change of y with x within a cluster; None where no cluster has two different x."""
+    """The change of y with x within a cluster; None where no cluster has two different x. One cluster alone has no interval: NaN."""
     import numpy as np
 
     products: list[float] = []
@@ -70,8 +71,8 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
     if not sum(squares):
         return None
     value = sum(products) / sum(squares)
-    if len(products) < 2:
-        return Estimate(value, value, value, count)
+    if sum(square > 0 for square in squares) < 2:
+        return Estimate(value, math.nan, math.nan, count)
     times = weights(len(products), draws, seed).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = (times @ np.array(products)) / (times @ np.array(squares))

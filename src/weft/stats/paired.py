@@ -22,8 +22,8 @@ Clusters = Mapping[str, Sequence[float]]  # differences by dialogue
 
 class Difference(Struct, frozen=True):
     value: float
-    low: float
-    high: float
+    low: float | None  # with `high` the 95% interval; none where there is one dialogue
+    high: float | None
     p: float
     pairs: int
     dialogues: int
@@ -44,7 +44,7 @@ def difference(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, s
         ]
     )
     value = float(shares.sum())
-    low, high = spread(terms, seed=seed) or (value, value)
+    low, high = spread(terms, seed=seed) or (None, None)
     return Difference(value, low, high, permuted(shares, draws=draws, seed=seed), sum(totals), len(names))
 
 

@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,8 @@ class Journal:
                 db = sqlite3.connect(self.path, check_same_thread=False)
             db.execute("PRAGMA busy_timeout = 30000")
             found = db.execute("PRAGMA user_version").fetchone()[0]
+            if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+                raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
             if found not in (0, VERSION):
                 raise UserError(f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})")
             if not readonly:
@@ -251,6 +253,15 @@ class Journal:
             for i, m, r, state, started, ended, left, where in rows
         ]
 
+    @contextlib.contextmanager
+    def at_once(self) -> Generator[None]:
+        """What is read inside is of one moment, while a run may be writing."""
+        self._reader.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._reader.execute("COMMIT")
+
     # what a run made of its turns
 
     def put_turn(self, run: str, turn: TurnRecord) -> Future[int]:
@@ -297,16 +308,13 @@ class Journal:
         ).fetchall()
         return [msgspec.json.decode(row[0], type=Verdict) for row in rows]
 
-    def search(self, text: str, most: int) -> list[tuple[str, str, int, str]]:
-        """Turns in which a text (as JSON writes it) was shown, answered or given as a reason: run, sample, turn, where."""
+    def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
+        """Turns whose record has a text (as JSON writes it): run, sample, turn, where, and the JSON that has it."""
         like = "%" + "".join(f"!{char}" if char in "!%_" else char for char in text) + "%"
-        rows = self._reader.execute(
-            "SELECT run, sample, turn, CASE WHEN reply LIKE ?1 ESCAPE '!' THEN 'answered' ELSE 'shown' END FROM replies "
-            "WHERE reply LIKE ?1 ESCAPE '!' OR seen LIKE ?1 ESCAPE '!' UNION "
-            "SELECT run, sample, turn, 'verdict' FROM verdicts WHERE verdict LIKE ?1 ESCAPE '!' LIMIT ?2",
-            (like, most),
-        ).fetchall()
-        return [(run, sample, turn, where) for run, sample, turn, where in rows]
+        places = (("answered", "reply", "replies"), ("shown", "seen", "replies"), ("verdict", "verdict", "verdicts"))
+        for where, column, table in places:
+            rows = self._reader.execute(f"SELECT run, sample, turn, {column} FROM {table} WHERE {column} LIKE ? ESCAPE '!'", (like,))
+            yield from ((run, sample, turn, where, said) for run, sample, turn, said in rows)
 
     def totals(self, run: str) -> list[Totals]:
         """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""

@@ -26,7 +26,7 @@ class SelfVerify(Strategy):
             behind.append(review)
             if review.outcome == "failed":
                 return replace(joined(review, [best, *behind[:-1]]), parts=())
-            if self._words.is_fine(review.text):
+            if not review.text or self._words.is_fine(review.text):  # no objection, or none that could be followed
                 break
             again = await self.ask(self._words.redraw(messages, made, review.text), replace(want, draw=want.draw + number))
             if again.outcome == "failed":

@@ -28,7 +28,6 @@ class Asking(Struct, frozen=True):
     picture: int
     letters: str
     dynamic: bool = False
-    sure: str = ""  # letters of a dynamic key that are right whatever the model drew
 
 
 class Chat(Struct, frozen=True):
@@ -94,8 +93,9 @@ class Chatter(Maker):
         letters = choice.letters(self.scenes[base])
         if kind not in SEVERAL and len(letters) > 1:
             return False
-        sure = letters[0] if dynamic and not must and kind in SEVERAL and letters != "E" and self.chance.random() < 0.5 else ""
-        self.asking[len(self.turns)] = Asking(choice, base, letters, dynamic, sure)
+        if dynamic and not must and kind in SEVERAL and letters != "E":
+            self.chance.random()  # decided something once; the dialogues of a seed stay what they are
+        self.asking[len(self.turns)] = Asking(choice, base, letters, dynamic)
         self.turns.append(TableTurn(CHOICE, choice.asked.args, {"image": base}, text, answer=letters, gives=tuple(self.waiting)))
         self.waiting = []
         return True

@@ -79,7 +79,7 @@ class _Writer:
             self._origins[picture] = {"turn": number, "kind": "input", "at": at}
         asking = self._chat.asking.get(number - 1)
         if asking is not None:
-            answer = asking.letters if not asking.dynamic else f"{asking.sure}+<DYNAMIC>" if asking.sure else "<DYNAMIC>"
+            answer = "<DYNAMIC>" if asking.dynamic else asking.letters
             self.tasks.append({"turn": number, "modality": "text", "input": given, "output": {"answer": answer}})
             asked = asking.choice.asked
             self.truth.append({"kind": "choice", "asks": asked.kind, "args": asked.args, "options": asking.choice.options})

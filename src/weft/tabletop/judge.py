@@ -75,13 +75,15 @@ class Exact(Local):
 
     def _points(self, turn: Mapping[str, Any], messages: tuple[Message, ...], made: Reading) -> dict[str, Any]:
         shown = labelled(messages)
-        scenes: dict[str, Scene] = {}
+        seen: dict[str, Reading] = {}
         for slot, origin in turn["origins"].items():
             label = f"given in turn {origin['turn']}" if origin["kind"] == "input" else f"made by the model in turn {origin['turn']}"
             images = [image for name, image in shown if name == label]
             if origin["at"] < len(images):
-                scenes[slot] = self._read(images[int(origin["at"])]).scene
-        results = points.scored(turn, made, scenes.get("image"), scenes.get("source"))
+                seen[slot] = self._read(images[int(origin["at"])])
+        scenes = {slot: reading.scene for slot, reading in seen.items()}
+        unknown = seen["image"].unknown if "image" in seen else ()
+        results = points.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
         return {
             "evaluation_results": [
                 {"point_id": number, "reason": why, "score": score} for number, (score, why) in enumerate(results, start=1)
@@ -103,7 +105,7 @@ class Exact(Local):
         due = None if base is None else Operation(turn["kind"], turn["args"]).apply(base, source)
         touched: set[str] = {*turn["cells"], *(base.differs_at(due) if base and due else ())}
         if metric == "visual_consistency":
-            return _consistency(made, base, due, touched)
+            return _consistency(made, base, due, touched | set(references[0].unknown if references else ()))
         held = [_holds(point, made, base, due, touched) for point in turn["points"]]
         failed = [why for ok, why in held if not ok]
         return 10 * sum(ok for ok, _ in held) / len(held), "; ".join(failed) or "every key point holds"

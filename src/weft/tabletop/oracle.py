@@ -10,20 +10,21 @@ import msgspec
 
 from weft.models.baselines import Local
 from weft.models.endpoint import Sent, outcome_of
-from weft.numbering import caption
 from weft.store.blobs import Blobs
 from weft.tabletop import answers
 from weft.tabletop.choices import parse_choice
 from weft.tabletop.dialogues import OBJECTS
+from weft.tabletop.heard import understand
 from weft.tabletop.language import QUESTIONS, Asked, parse
 from weft.tabletop.operations import Operation
+from weft.tabletop.words import TableWords
 from weft.tabletop.world import CELLS, Scene, draw, read
 from weft.types import Image, Message, Part, Text, Want
 
-NAMED = re.compile(r"Image #(\d+):?\s*$")
-
 
 class Oracle(Local):
+    words = TableWords()
+
     def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0) -> None:
         super().__init__("tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed)
         self._blobs, self._error, self._seed = blobs, error, seed
@@ -71,31 +72,6 @@ def _spoilt(scene: Scene, chance: random.Random) -> Scene:
 
 def _wrong_letter(right: str, chance: random.Random) -> str:
     return chance.choice([letter for letter in "ABCDE" if letter not in right])
-
-
-def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
-    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before them; else, where
-    the sentence is whole without them, by their order in the dialogue; else by their order before the text, or their place in it."""
-    images: dict[int, Image] = {}
-    for message in messages:
-        for before, part in zip((None, *message.parts), message.parts, strict=False):
-            named = NAMED.search(before.text) if isinstance(before, Text) and isinstance(part, Image) else None
-            if named and isinstance(part, Image):
-                images[int(named.group(1))] = part
-    parts = messages[-1].parts
-    shown = [part for part in parts if isinstance(part, Image)]
-    captions = {caption(number) for number in images}
-    alone = "".join(part.text for part in parts if isinstance(part, Text) and part not in captions)
-    if not images and (parse(alone) or parse_choice(alone)):
-        everything = [part for message in messages for part in message.parts if isinstance(part, Image)]
-        return alone, dict(enumerate(everything, start=1))
-    if images or not shown:
-        return alone, images
-    numbered = dict(enumerate(shown, start=1))
-    if all(isinstance(part, Image) for part in parts[: len(shown)]):
-        return "".join(part.text for part in parts if isinstance(part, Text)), numbered
-    numbers = iter(numbered)
-    return "".join(part.text if isinstance(part, Text) else f"Image #{next(numbers)}" for part in parts), numbered
 
 
 def last_removed(messages: tuple[Message, ...]) -> Operation | None:

@@ -11,7 +11,7 @@ Points are relative to the pictures that the judge is shown, so a model that edi
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from weft.tabletop.dialogues import TableTurn
@@ -65,15 +65,16 @@ def visible(turn: TableTurn) -> dict[str, str]:
     return {name: value for name, value in turn.args.items() if name not in hidden}
 
 
-def scored(turn: Mapping[str, Any], made: Reading, base: Scene | None, source: Scene | None) -> list[Scored]:
-    """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done."""
+def scored(turn: Mapping[str, Any], made: Reading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()) -> list[Scored]:
+    """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done. Cells `unknown` in that
+    picture already are nobody's fault now."""
     checks: Sequence[Check] = turn["points"]
     operation = Operation(turn["kind"], turn["args"])
     if operation.kind in OPEN:
         due = None if base is None or operation.kind == "draw any" else _nearest(made, base, operation)
     else:
         due = None if base is None else operation.apply(base, source)
-    return [_score(check, turn, made, base, due) for check in checks]
+    return [_score(check, turn, made, base, due, unknown) for check in checks]
 
 
 def _nearest(made: Reading, base: Scene, operation: Operation) -> Scene:
@@ -86,7 +87,7 @@ def _nearest(made: Reading, base: Scene, operation: Operation) -> Scene:
     return base.put({new[0]: made.scene.at(new[0])}) if new else base
 
 
-def _score(check: Check, turn: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None) -> Scored:
+def _score(check: Check, turn: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None, unknown: Collection[str]) -> Scored:
     kind = check["check"]
     if kind == "clean":
         return max(0, 5 - round(made.residual / 8) - len(made.unknown)), f"distance from a clean drawing {made.residual:.1f}"
@@ -105,7 +106,7 @@ def _score(check: Check, turn: Mapping[str, Any], made: Reading, base: Scene | N
     ground = due.background != base.background
     if kind == "done":
         return _share([cell for cell in CELLS if cell in touched], made, due, ground)
-    return _share([cell for cell in CELLS if cell not in touched], made, due, not ground)
+    return _share([cell for cell in CELLS if cell not in touched and cell not in unknown], made, due, not ground)
 
 
 def _share(cells: Sequence[str], made: Reading, due: Scene, ground: bool) -> Scored:

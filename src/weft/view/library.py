@@ -3,10 +3,12 @@
 Contents are made again only when a run has got further. One reader at a time; nothing is ever written but smaller pictures.
 """
 
+import itertools
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,9 +16,9 @@ from weft import api
 from weft.report import site
 from weft.report.charts import Plot, plots_of
 from weft.report.dialogues import Writer
-from weft.report.gallery import Shown
+from weft.report.gallery import Shown, damaged
 from weft.report.html import Html
-from weft.report.listing import listing
+from weft.report.listing import by_name, listing
 from weft.store.journal import Journal, RunRecord
 from weft.types import Image
 
@@ -40,7 +42,7 @@ class Served:
         return f"{self.back}img/{name}"
 
     def data(self, name: str) -> bytes | None:
-        return self._shown.data(self._known[name]) if name in self._known else None
+        return (self._shown.data(self._known[name]) or damaged()) if name in self._known else None
 
 
 class Library:
@@ -54,7 +56,8 @@ class Library:
     def runs(self) -> list[tuple[RunRecord, int]]:
         """Every run with the turns it has by now, the latest first."""
         with self._lock:
-            return [(record, self._journal.progress(record.id)[0]) for record in reversed(self._journal.runs())]
+            records = [api.alive(record, self._journal.path.parent) for record in reversed(self._journal.runs())]
+            return [(record, self._journal.progress(record.id)[0]) for record in records]
 
     def stamp(self, ids: tuple[str, ...]) -> str:
         """Changes as the runs go on."""
@@ -62,8 +65,13 @@ class Library:
             return self._stamp(ids)
 
     def _stamp(self, ids: tuple[str, ...]) -> str:
-        states = {record.id: record.state for record in self._journal.runs()}
-        return ";".join(f"{one}:{states.get(one)}:{':'.join(map(str, self._journal.progress(one)))}" for one in ids)
+        known = {record.id: record for record in self._journal.runs()}
+        stamps: list[str] = []
+        for one in ids:
+            record = known.get(one)
+            told = (record.state, record.round, record.ended) if record else ()
+            stamps.append(":".join(map(str, (one, *told, *self._journal.progress(one)))))
+        return ";".join(stamps)
 
     def contents(self, ids: tuple[str, ...]) -> site.Contents:
         with self._lock:
@@ -85,17 +93,20 @@ class Library:
     def listing(self, ids: tuple[str, ...]) -> dict[str, Any]:
         with self._lock:
             made = self._contents(ids)
-            return listing(made.runs, made.found, stamp=self._stamp(ids))
+            return listing(made.runs, made.found, by_name, stamp=self._stamp(ids))
 
-    def dialogue(self, ids: tuple[str, ...], number: int) -> tuple[str, Html, int] | None:
+    def dialogue(self, ids: tuple[str, ...], key: str) -> tuple[str, Html, str | None, str | None] | None:
+        """A sample by its key, its markup, and the keys of those around it."""
         with self._lock:
             made = self._contents(ids)
-            if not 0 <= number < len(made.found):
+            keys = [by_name(number, sample) for number, sample in enumerate(made.found)]
+            if key not in keys:
                 return None
-            sample = list(made.found)[number]
+            at = keys.index(key)
+            sample = list(made.found)[at]
             both = made.found[sample]
-            writer = Writer(self.gallery, made.full)
-            return sample, writer.body(sample, both, site.calls_of(both, self._journal)), len(made.found)
+            body = Writer(self.gallery, made.full, made.metrics).body(sample, both, site.calls_of(both, self._journal))
+            return sample, body, keys[at - 1] if at else None, keys[at + 1] if at + 1 < len(keys) else None
 
     def plots(self, ids: tuple[str, ...]) -> dict[str, Plot]:
         with self._lock:
@@ -107,6 +118,26 @@ class Library:
             return self._plots[key]
 
     def search(self, text: str) -> list[tuple[str, str, int, str]]:
-        """(run, sample, turn, where) of what was shown, answered or judged with these words."""
+        """(run, sample, turn, where) of what was asked, shown, answered or given as a reason with these words; the first FOUND of them."""
         with self._lock:
-            return self._journal.search(msgspec.json.encode(text).decode()[1:-1], FOUND)
+            found = self._journal.search(msgspec.json.encode(text).decode()[1:-1])
+            return list(
+                itertools.islice(((run, sample, turn, where) for run, sample, turn, where, said in found if has(said, text)), FOUND)
+            )
+
+
+def has(said: str, text: str) -> bool:
+    """Whether JSON from the journal has a text among what people and models said, not among its own names."""
+    return any(text.lower() in one.lower() for one in _said(msgspec.json.decode(said)))
+
+
+def _said(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in cast(list[Any], value):
+            yield from _said(one)
+    elif isinstance(value, dict):
+        for key, one in cast(dict[str, Any], value).items():
+            if key in ("text", "reason") and isinstance(one, str):
+                yield one
+            else:
+                yield from _said(one)

@@ -13,17 +13,16 @@ from urllib.parse import quote
 import msgspec
 from aiohttp import web
 
-from weft.api import title_of
 from weft.errors import WeftError
 from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
-from weft.report.listing import list_page
+from weft.report.listing import by_name, list_page
 from weft.report.numbers import top
 from weft.report.site import numbers
+from weft.report.summary import title_of
 from weft.store.journal import RunRecord
-from weft.view.library import Library
+from weft.view.library import FOUND, Library
 
-COOKIE = "weft_view"
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -39,6 +38,7 @@ class Viewer:
     def __init__(self, home: Path, token: str | None = None) -> None:
         self.library = Library(home)
         self.token = token or secrets.token_urlsafe(24)
+        self.cookie = f"weft_view_{secrets.token_hex(4)}"  # browsers keep cookies by host, not by port: two servers must not share a name
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard])
@@ -50,7 +50,7 @@ class Viewer:
         app.router.add_get("/r/{ids}/index.html", self._numbers)
         app.router.add_get("/r/{ids}/dialogues.html", self._list)
         app.router.add_get("/r/{ids}/list.json", self._list_data)
-        app.router.add_get("/r/{ids}/d/{number:\\d+}.html", self._dialogue)
+        app.router.add_get("/r/{ids}/d/{key:[0-9a-f]+}.html", self._dialogue)
         app.router.add_get("/r/{ids}/plots/{name}.svg", self._plot)
         app.router.add_get("/r/{ids}/img/{name}", self._picture)
         return app
@@ -66,21 +66,27 @@ class Viewer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.host.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+        if request.host.partition(":")[0] not in ("127.0.0.1", "localhost"):
             return web.Response(status=403, text="this server answers to 127.0.0.1 alone\n", headers=HEADERS)
         given = request.query.get("token", "")
-        if given and hmac.compare_digest(given.encode(), self.token.encode()):
+        if given and self._is_token(given):
             response: web.StreamResponse = web.Response(status=302, headers={**HEADERS, "Location": request.path})
-            response.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path="/")
+            response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict", path="/")
             return response
-        if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self.token.encode()):
+        if not self._is_token(request.cookies.get(self.cookie, "")):
             return web.Response(status=403, text="open the address that `weft view` printed: it has the token\n", headers=HEADERS)
         try:
             response = await handler(request)
         except WeftError as error:
             response = web.Response(status=404, text=f"{error}\n")
+        except web.HTTPException as error:
+            error.headers.update(HEADERS)
+            raise
         response.headers.update({**HEADERS, **({} if "Cache-Control" in response.headers else {"Cache-Control": "no-store"})})
         return response
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def _ids(self, request: web.Request) -> tuple[str, ...]:
         return tuple(one for one in request.match_info["ids"].split("+") if one)
@@ -125,12 +131,13 @@ class Viewer:
         rows = [
             tag(
                 "li",
-                tag("a", name(f"{sample}, turn {turn + 1}"), href=f"/r/{quote(run)}/dialogues.html#search={quote(sample, safe='')}"),
+                tag("a", name(f"{sample}, turn {turn + 1}"), href=f"/r/{quote(run)}/d/{by_name(0, sample)}.html#turn-{turn + 1}"),
                 tag("span", f" {where}, ", name(run), class_="soft"),
             )
             for run, sample, turn, where in found
         ]
-        body = tag("main", tag("h1", "Search: ", name(wanted)), tag("p", f"{len(found)} found", class_="soft"), tag("ul", rows))
+        count = f"the first {FOUND}" if len(found) == FOUND else f"{len(found)} found"
+        body = tag("main", tag("h1", "Search: ", name(wanted)), tag("p", count, class_="soft"), tag("ul", rows))
         return html(page("weft: search", top("", "", {"Runs": "/"}), body))
 
     async def _numbers(self, request: web.Request) -> web.Response:
@@ -153,13 +160,11 @@ class Viewer:
         return json(await asyncio.to_thread(self.library.listing, ids))
 
     async def _dialogue(self, request: web.Request) -> web.Response:
-        number = int(request.match_info["number"])
-        found = await asyncio.to_thread(self.library.dialogue, self._ids(request), number)
+        found = await asyncio.to_thread(self.library.dialogue, self._ids(request), request.match_info["key"])
         if found is None:
             raise web.HTTPNotFound
-        sample, body, count = found
-        before = f"{number - 1}.html" if number else None
-        after = f"{number + 1}.html" if number + 1 < count else None
+        sample, body, *around = found
+        before, after = (f"{key}.html" if key else None for key in around)
         return html(dialogue_page(sample, body, home="../dialogues.html", before=before, after=after))
 
     async def _plot(self, request: web.Request) -> web.Response:

@@ -80,8 +80,12 @@ def read(question: Question, found: dict[str, Any]) -> tuple[float, str, Any]:
     """The verdict: a share of 1, why, and what the official arithmetic needs."""
     if question.metric == "choice":
         gold, answer = question.gold
-        key = "".join(sorted({*gold.key, *found["determined_answer"]}))
-        detail = {"response": answer, "key": key, "dynamic": True}
+        union = "".join(sorted({*gold.key, *found["determined_answer"]}))
+        none = {letter for letter, text in mcq.options(gold.question).items() if text.lower().startswith("none of")}
+        key = (
+            "".join(letter for letter in union if letter not in none) or union
+        )  # what is certain and "none of the above" exclude each other
+        detail = {"response": answer, "key": key, "dynamic": True, **({"union": union} if union != key else {})}
         return mcq.score(answer, key, mcq.options(gold.question)), f"{key} is right: {found['reasoning']}", detail
     results: list[dict[str, Any]] = found["evaluation_results"]
     ids = [int(result["point_id"]) for result in results]

@@ -6,6 +6,7 @@ one by one, points averaged as they came, a missing picture left out.
 """
 
 import importlib.resources
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def official(verdict: Verdict) -> float | None:
     if verdict.metric == "choice":
         if verdict.value is None or (detail.get("dynamic") and verdict.by == "failure"):
             return None
-        return mcq.official(str(detail.get("response") or ""), str(detail.get("key") or ""))
+        return mcq.official(str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or ""))
     if verdict.value is None or verdict.by == "failure":
         return None
     points: Sequence[int] = detail["points"]
@@ -109,7 +110,7 @@ def _by_turn(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
         for row in _rows_of(published, "table3")
     }
     columns = (*(f"T{turn}" for turn in range(1, 7)), PER_TURN)
-    return Table(f"{_data(published)}: by turn (paper, Table 3)", columns, {**made, **theirs}, frozenset(theirs), SLOPE, 1)
+    return Table(f"{_data(published)}: by turn (paper, Table 3)", columns, {**made, **theirs}, frozenset(theirs), SLOPE, 1, "mixed")
 
 
 def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
@@ -121,7 +122,10 @@ def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
             points.setdefault(verdict.sample, []).append((verdict.turn, 100 * value))
     found = slope(points)
     count = sum(map(len, points.values()))
-    return Cell(None) if found is None else Cell(round(found.value, 2), count, count, round(found.low, 2), round(found.high, 2))
+    if found is None:
+        return Cell(None)
+    bounds = (None, None) if math.isnan(found.low) else (round(found.low, 2), round(found.high, 2))
+    return Cell(round(found.value, 2), count, count, *bounds)
 
 
 def _kinds(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
@@ -182,7 +186,7 @@ def _groups(run: Finished, group: str, title: str) -> Table:
             "Gen.": cell((v for v in mine if v.metric == "points"), by_script=False),
             "Avg": cell(mine, by_script=False),
         }
-    return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1, parts=True)
+    return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1, rows_are="parts")
 
 
 def _ours(runs: Sequence[Finished], cells: Callable[[Finished, bool], Mapping[str, Cell]]) -> dict[str, Mapping[str, Cell]]:

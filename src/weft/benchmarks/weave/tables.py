@@ -127,7 +127,7 @@ def _domains(run: Finished) -> Table:
             if mine:
                 rows[f"{domain} ({name})"] = metrics(mine, official=False)
     rows["overall"] = metrics(run.verdicts, official=False)
-    return Table(f"{run.name}: by domain", COLUMNS, rows, parts=True)
+    return Table(f"{run.name}: by domain", COLUMNS, rows, rows_are="parts")
 
 
 def _rows(

@@ -7,13 +7,19 @@
   const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), pane = byId("pane");
   const controls = {};
   for (const one of document.querySelectorAll("[data-filter]")) controls[one.dataset.filter] = one;
-  let kept = [], chosen = -1, drawn = new Map();
+  let kept = [], chosen = -1, chosenKey = null, drawn = new Map();
+  const pictures = byId("pictures") ? JSON.parse(byId("pictures").textContent) : {};
 
-  // A sample is {i, id, g: {group: value}, r: [run: [turn: {o: outcome, w: want, m: {metric: share or null}}]]}
+  // A sample is {i, k: what its page is called, id, g: {group: value}, r: [run: [turn: {o: outcome, w: want, m: {metric: share or null}}]]}
   const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null);
   const scores = (turn, metric) => Object.entries(turn.m).filter(([name, value]) => value !== null && (!metric || name === metric)).map(([, value]) => value);
   const turnsOf = (sample, run, pick) => (sample.r[run] || []).filter((turn) => pick.turn === "" || turn.t === Number(pick.turn));
-  const scoreOf = (sample, run, pick) => mean(turnsOf(sample, run, pick).flatMap((turn) => scores(turn, pick.metric)));
+  // without a metric, the benchmark's own main number of the dialogue or the turn; with one, its mean
+  const scoreOf = (sample, run, pick) => {
+    if (!pick.metric && pick.turn === "") return sample.s[run] ?? null;
+    const turns = turnsOf(sample, run, pick);
+    return pick.metric ? mean(turns.flatMap((turn) => scores(turn, pick.metric))) : mean(turns.map((turn) => turn.s).filter((value) => value !== null));
+  };
 
   function picked() {
     const pick = { turn: "", metric: "", outcome: "", most: 1, sort: "worst", run: 0, search: "", groups: {} };
@@ -35,7 +41,7 @@
       const turns = turnsOf(sample, pick.run, pick);
       if (pick.turn !== "" && !turns.length) continue;
       if (pick.metric && !turns.some((turn) => pick.metric in turn.m)) continue;
-      if (pick.outcome === "unscored") { if (!turns.some((turn) => Object.values(turn.m).includes(null))) continue; }
+      if (pick.outcome === "unscored") { if (!turns.some((turn) => Object.entries(turn.m).some(([name, value]) => value === null && (!pick.metric || name === pick.metric)))) continue; }
       else if (pick.outcome && !turns.some((turn) => turn.o === pick.outcome)) continue;
       const score = scoreOf(sample, pick.run, pick);
       if (pick.most < 1 && (score === null || score > pick.most)) continue;
@@ -50,8 +56,8 @@
     drawn.clear();
     spacer.style.height = kept.length * HEIGHT + "px";
     count.textContent = kept.length + " of " + data.samples.length + " dialogues";
-    chosen = Math.min(chosen, kept.length - 1);
-    remember(pick);
+    chosen = kept.findIndex((one) => one.sample.k === chosenKey);
+    remember();
     draw();
   }
 
@@ -74,7 +80,7 @@
     const first = element("span", "first"), second = element("span", "second"), cells = element("span", "cells");
     first.append(element("span", "id", sample.id), element("span", "score", (score === null ? "unscored" : (100 * score).toFixed(1)) + (gap === null ? "" : " (" + (gap >= 0 ? "+" : "") + (100 * gap).toFixed(1) + ")")));
     for (const turn of sample.r[pick.run] || []) {
-      const value = mean(scores(turn, pick.metric));
+      const value = pick.metric ? mean(scores(turn, pick.metric)) : turn.s;
       const cell = element("span", "cell " + shade(value), turn.o === "answered" ? "" : turn.o[0]);
       cell.title = "turn " + turn.t + ": " + (value === null ? "unscored" : (100 * value).toFixed(1)) + ", " + turn.o;
       cells.append(cell);
@@ -85,45 +91,54 @@
     return row;
   }
 
-  const pageOf = (sample) => data.single ? "#d" + sample.i : data.place + sample.i + data.suffix;
+  const pageOf = (sample) => data.single ? "#" : data.place + sample.k + data.suffix;
+  const beside = () => getComputedStyle(pane).display !== "none"; // on a narrow screen there is no room beside the list
 
-  function open(at) {
-    if (at < 0 || at >= kept.length) return;
+  function mark(at) {
+    if (at < 0 || at >= kept.length) return false;
     chosen = at;
+    chosenKey = kept[at].sample.k;
     for (const [place, row] of drawn) row.setAttribute("aria-selected", place === at ? "true" : "false");
     const top = at * HEIGHT;
     if (top < box.scrollTop || top + HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - box.clientHeight / 2);
+    remember();
+    return true;
+  }
+
+  function open(at) {
+    if (!mark(at)) return;
     const sample = kept[at].sample;
     if (data.single) {
-      pane.replaceChildren(byId("d" + sample.i).content.cloneNode(true));
+      const shown = byId("d" + sample.k).content.cloneNode(true);
+      for (const one of shown.querySelectorAll("img[data-picture]")) one.src = pictures[one.dataset.picture];
+      pane.replaceChildren(shown);
       pane.scrollTop = 0;
-      if (getComputedStyle(pane).display === "none") { pane.style.display = "block"; pane.scrollIntoView(); }
-    } else if (getComputedStyle(pane).display === "none") {
+      if (!beside()) { pane.style.display = "block"; pane.scrollIntoView(); }
+    } else if (!beside()) {
       location.href = pageOf(sample);
     } else {
       let frame = pane.querySelector("iframe");
       if (!frame) { frame = document.createElement("iframe"); frame.title = "the dialogue"; pane.replaceChildren(frame); }
       frame.src = pageOf(sample);
     }
-    remember(picked());
   }
 
   // the choice is in the address, so that it can be sent to somebody and survives a reload
-  function remember(pick) {
+  function remember() {
     const said = new URLSearchParams();
     for (const [name, control] of Object.entries(controls)) if (control.value && control.value !== control.dataset.usual) said.set(name, control.value);
-    if (chosen >= 0 && kept[chosen]) said.set("open", kept[chosen].sample.i);
+    if (chosen >= 0 && kept[chosen]) said.set("open", kept[chosen].sample.k);
     try { history.replaceState(null, "", "#" + said); } catch { /* some browsers refuse this for files */ }
   }
   function recall() {
     const said = new URLSearchParams(location.hash.slice(1));
     for (const [name, control] of Object.entries(controls)) if (said.has(name)) control.value = said.get(name);
-    return said.has("open") ? Number(said.get("open")) : null;
+    return said.get("open");
   }
 
   document.addEventListener("keydown", (event) => {
     const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName);
-    if (event.key === "Escape") { document.activeElement.blur(); box.focus(); }
+    if (event.key === "Escape") { if (document.activeElement === controls.search) { controls.search.value = ""; filter(); } document.activeElement.blur(); box.focus(); }
     if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
     if (event.key === "/") { event.preventDefault(); controls.search.focus(); }
     if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); open(Math.min(chosen + 1, kept.length - 1)); }
@@ -141,7 +156,21 @@
 
   const first = recall();
   filter();
-  if (first !== null) open(kept.findIndex((one) => one.sample.i === first));
+  if (first !== null) (beside() ? open : mark)(kept.findIndex((one) => one.sample.k === first)); // on a phone, Back must not lead forward again
+
+  // what a run brings in while it goes on can be chosen too
+  function offer() {
+    const found = { turn: new Set(), outcome: new Set() };
+    for (const sample of data.samples) {
+      for (const [name, value] of Object.entries(sample.g)) (found["group:" + name] ||= new Set()).add(value);
+      for (const run of sample.r) for (const turn of run) { found.turn.add(String(turn.t)); found.outcome.add(turn.o); }
+    }
+    for (const [name, values] of Object.entries(found)) {
+      if (!controls[name]) continue;
+      const there = new Set([...controls[name].options].map((one) => one.value));
+      for (const value of [...values].sort()) if (!there.has(value)) controls[name].add(new Option(value, value));
+    }
+  }
 
   // served by `weft view`: look again while the run goes on
   if ("live" in document.body.dataset) {
@@ -149,7 +178,7 @@
     setInterval(async () => {
       try {
         const said = await (await fetch("list.json?since=" + encodeURIComponent(stamp))).json();
-        if (said.samples) { data = said; stamp = said.stamp; filter(); }
+        if (said.samples) { data = said; stamp = said.stamp; offer(); filter(); }
       } catch { /* the server is gone; what is here stays */ }
     }, 2000);
   }

@@ -12,7 +12,7 @@ from weft.models.endpoint import NO, CallError, EndpointBase, Sent, outcome_of
 from weft.models.function import in_thread
 from weft.store.blobs import Blobs
 from weft.tabletop.tiny import prompt
-from weft.tabletop.tiny.words import TableWords
+from weft.tabletop.words import TableWords
 from weft.types import Image, Message, Part, Text, Want
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How strategies speak to the tiny model: in the tabletop's own sentences, about pictures shown with them.
+"""How strategies speak to the tiny model and to the oracle: in the tabletop's own sentences, about pictures shown with them.
 
     plan      Describe <picture> after this: Add a red star at b2 in the table.
     draw      Draw a white table with ...          (the plan, as a request)
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from weft.strategies.words import Ask
 from weft.tabletop.dialogues import UNQUOTED
+from weft.tabletop.heard import understand
 from weft.tabletop.language import QUESTIONS, WORDINGS, parse, scene_described, wording
-from weft.tabletop.oracle import understand
 from weft.types import Image, Message, Part, Reply, Text
 
 
