@@ -13,11 +13,14 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, judge_score
 from toy import more_records, toy_records, write_weave
-from weft.api import load_run
+from weft.api import _only_one, load_run
+from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import metrics
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import BudgetReached, UserError, WeftError
+from weft.report.dialogues import about
 from weft.store.journal import Journal
+from weft.types import Image, Verdict
 
 Serve = Callable[..., Provider]
 QUICK = Patience(tries=3, rate_limit_tries=50, base=0.001, cap=0.002)
@@ -298,3 +301,34 @@ def test_verdicts_and_replies_know_their_calls(toy: Path, tmp_path: Path, serve:
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
     for keys in [verdict.keys for verdict in run.verdicts] + [turn.reply.keys for turn in run.turns]:
         assert len(keys) == 1 and journal.find(keys[0], run.id, 1) is not None
+
+
+def test_a_benchmark_that_scores_a_failed_reply_is_overruled(toy: Path, tmp_path: Path):
+    """No error ever becomes a number, whatever a benchmark makes of it."""
+
+    class Naive(Weave):
+        def questions(self, sample: Any, turn: Any, dialogue: Any, view: Any, rubrics: Any) -> Any:
+            metric = "accuracy" if turn.want == "text" else "key_point"
+            return (Verdict(sample.id, turn.number, metric, 0.0, "nothing came", "failure"),)
+
+    def broken(messages: Any, want: Any) -> str:
+        raise RuntimeError("out of memory")
+
+    run = weft.evaluate(Naive(), data=toy, model=broken, judge="constant/1", home=tmp_path / "home")
+    assert run.verdicts and all(verdict.value is None and "out of memory" in verdict.reason for verdict in run.verdicts)
+
+
+def test_a_run_that_was_killed_says_so_and_a_running_one_does_not(toy: Path, tmp_path: Path):
+    run = weft.evaluate("weave", data=toy, model="copy", judge="constant/1", home=tmp_path / "home")
+    journal = Journal(tmp_path / "home" / "journal.sqlite")
+    journal.begin(run.id, run.record.manifest, [], "weave")
+    assert load_run(journal, "last").record.state == "killed" and "UNFINISHED" in load_run(journal, "last").report()
+    with _only_one(tmp_path / "home", run.id):
+        assert load_run(journal, "last").record.state == "running"
+    journal.close()
+
+
+def test_what_a_report_shows_of_a_turn_has_the_given_pictures_it_names(toy: Path, tmp_path: Path):
+    run = weft.evaluate("weave", data=toy, model="copy", judge="constant/1", home=tmp_path / "home")
+    asked = {(turn.sample, turn.turn): [part.label for part in about(turn).ask if isinstance(part, Image)] for turn in run.turns}
+    assert asked["7", 0] == [1] and asked["7", 2] == [1] and asked["9", 0] == [3, 1], "made pictures stand in their own turns"

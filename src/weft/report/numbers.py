@@ -33,11 +33,14 @@ def numbers_page(
     comparisons: Sequence[Comparison],
     warnings: Sequence[str],
     links: Mapping[str, str],
+    stamp: str | None = None,
 ) -> str:
-    """`drawn` are plots with their picture's address and other formats; `links` lead from a row's name to its dialogues."""
+    """`drawn` are plots with their picture's address and other formats; `links` lead from a row's name to its dialogues. A page that is
+    served has a `stamp`, and tells when there are newer numbers."""
     body = tag(
         "main",
         tag("h1", name(title)),
+        join(*told_live(stamp)) if stamp is not None else None,
         [tag("p", name(line), class_="warning") for line in warnings],
         tag("div", [_card(label, summary) for label, summary in summaries.items()], class_="cards"),
         [_table(table, links) for table in tables if table.rows_are != "parts"],
@@ -49,7 +52,16 @@ def numbers_page(
         tag("h2", "Settings"),
         [_settings(label, summary) for label, summary in summaries.items()],
     )
-    return page(title, bar, body, kind="numbers")
+    return page(title, bar, body, kind="numbers", script="live.js" if stamp is not None else None)
+
+
+def told_live(stamp: str | None = None) -> list[Html]:
+    """What a served page says of itself, once it is so."""
+    lost = tag("p", "The server is gone: what is here stays as it was.", class_="warning", id="lost", hidden=True)
+    if stamp is None:
+        return [lost]
+    link = tag("a", "show its newer numbers", href="")
+    return [lost, tag("p", "The run has gone on: ", link, class_="warning", id="fresh", hidden=True, data_stamp=stamp)]
 
 
 def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str) -> list[str]:

@@ -145,12 +145,18 @@ def calls_of(both: Sequence[Side], journal: "Journal") -> "dict[str, CallRecord]
 
 
 def numbers(
-    made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]], bar: Mapping[str, str], place: str, *, live: bool = False
+    made: Contents,
+    drawn: Sequence[tuple[Plot, str, Mapping[str, str]]],
+    bar: Mapping[str, str],
+    place: str,
+    stamp: str | None = None,
 ) -> str:
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
     links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in ("domain", "task")}
     warnings = warnings_of(made.summaries, made.tables, made.published_judge)
-    return numbers_page(made.title, top(made.title, "Numbers", bar), made.tables, made.summaries, drawn, made.comparisons, warnings, links)
+    return numbers_page(
+        made.title, top(made.title, "Numbers", bar), made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp
+    )
 
 
 def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping[str, str]]]:

@@ -17,7 +17,7 @@ from weft.errors import WeftError
 from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
 from weft.report.listing import by_name, list_page
-from weft.report.numbers import top
+from weft.report.numbers import told_live, top
 from weft.report.site import numbers
 from weft.report.summary import title_of
 from weft.store.journal import RunRecord
@@ -48,6 +48,7 @@ class Viewer:
         app.router.add_get("/search", self._search)
         app.router.add_get("/r/{ids}/", self._numbers)
         app.router.add_get("/r/{ids}/index.html", self._numbers)
+        app.router.add_get("/r/{ids}/stamp.json", self._stamp)
         app.router.add_get("/r/{ids}/dialogues.html", self._list)
         app.router.add_get("/r/{ids}/list.json", self._list_data)
         app.router.add_get("/r/{ids}/d/{key:[0-9a-f]+}.html", self._dialogue)
@@ -78,7 +79,8 @@ class Viewer:
         try:
             response = await handler(request)
         except WeftError as error:
-            response = web.Response(status=404, text=f"{error}\n")
+            body = tag("main", tag("p", name(str(error)), class_="warning"), tag("p", tag("a", "all runs", href="/")))
+            response = web.Response(status=404, text=page("weft", top("", "", {"Runs": "/"}), body), content_type="text/html")
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
@@ -108,11 +110,13 @@ class Viewer:
             for record, turns in found
         ]  # fmt: skip
         head = tag("tr", [tag("th", text) for text in ("run", "model", "judge", "started (UTC)", "turns", "state")])
-        listed = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
+        listed = tag("div", tag("table", tag("thead", head), tag("tbody", rows), class_="texts", data_runs=True), class_="scroll")
+        find = tag("label", "search all dialogues ", tag("input", type="search", name="q"))
         body = tag(
             "main",
             tag("h1", "Runs"),
-            tag("form", tag("label", "search all dialogues ", tag("input", type="search", name="q")), action="/search", method="get"),
+            told_live(),
+            tag("form", find, action="/search", method="get", class_="find"),
             tag("form", listed, tag("p", tag("button", "Open those chosen together")), action="/open", method="get"),
         )
         return html(page("weft: runs", top("", "Runs", {"Runs": "/"}), body, script="live.js", forms=True))
@@ -145,7 +149,11 @@ class Viewer:
         made = await asyncio.to_thread(self.library.contents, ids)
         plots = await asyncio.to_thread(self.library.plots, ids)
         drawn = [(plot, f"plots/{plot.name}.svg", dict[str, str]()) for plot in plots.values()]
-        return html(numbers(made, drawn, links(ids), "dialogues.html"))
+        stamp = await asyncio.to_thread(self.library.stamp, ids)
+        return html(numbers(made, drawn, links(ids), "dialogues.html", stamp))
+
+    async def _stamp(self, request: web.Request) -> web.Response:
+        return json({"stamp": await asyncio.to_thread(self.library.stamp, self._ids(request))})
 
     async def _list(self, request: web.Request) -> web.Response:
         ids = self._ids(request)
