@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, roun
 CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
-  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '');
+  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
   want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
@@ -42,6 +42,9 @@ CREATE TABLE IF NOT EXISTS verdicts (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, verdict TEXT NOT NULL,
   PRIMARY KEY (run, sample, turn, metric));
 """
+
+
+ADDED = (("replies", "about", "TEXT NOT NULL DEFAULT '{}'"), ("runs", "begun", "REAL NOT NULL DEFAULT 0"))  # since the first journals
 
 
 class CallRecord(Struct, frozen=True):
@@ -135,8 +138,9 @@ class Journal:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 db.executescript(SCHEMA)
-                if not _has_about(db):  # a journal from before reports had pictures
-                    db.execute("ALTER TABLE replies ADD COLUMN about TEXT NOT NULL DEFAULT '{}'")
+                for table, column, kind in ADDED:
+                    if not _has(db, table, column):
+                        db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         except sqlite3.Error as error:
             raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
@@ -223,9 +227,10 @@ class Journal:
         for table in ("replies", "verdicts"):
             self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         self._put(
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark) VALUES (?, ?, ?, 'running', ?, ?, ?) "
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun) "
+            "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?4) "
             "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, "
-            "left_out = excluded.left_out, benchmark = excluded.benchmark",
+            "left_out = excluded.left_out, benchmark = excluded.benchmark, begun = excluded.begun",
             (run, _json(manifest), round, time.time(), _json(left_out), benchmark),
         ).result()
         return round
@@ -244,9 +249,10 @@ class Journal:
         return found[0] if found else None
 
     def runs(self) -> list[RunRecord]:
-        """All runs, latest start last."""
+        """All runs, the one that was last begun or gone on with last."""
+        begun = "begun" if _has(self._reader, "runs", "begun") else "started"
         rows = self._reader.execute(
-            "SELECT id, manifest, round, state, started, ended, left_out, benchmark FROM runs ORDER BY started, id"
+            f"SELECT id, manifest, round, state, started, ended, left_out, benchmark FROM runs ORDER BY MAX({begun}, started), id"
         ).fetchall()
         return [
             RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left), where)
@@ -278,7 +284,7 @@ class Journal:
         )
 
     def turns(self, run: str) -> list[TurnRecord]:
-        about = "about" if _has_about(self._reader) else "'{}'"
+        about = "about" if _has(self._reader, "replies", "about") else "'{}'"
         rows = self._reader.execute(
             f"SELECT sample, turn, position, groups, want, seen, reply, {about} FROM replies WHERE run = ? ORDER BY position, turn", (run,)
         ).fetchall()
@@ -327,8 +333,8 @@ class Journal:
         return [Totals(*row) for row in rows]
 
 
-def _has_about(db: sqlite3.Connection) -> bool:
-    return any(row[1] == "about" for row in db.execute("PRAGMA table_info(replies)"))
+def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
+    return any(row[1] == column for row in db.execute(f"PRAGMA table_info({table})"))
 
 
 def _tell(done: Future[int], result: int) -> None:
