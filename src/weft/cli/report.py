@@ -96,6 +96,7 @@ def compare(
       weft report weave-tiny-1a2b weave-copy-5e6f --open      # the same dialogues side by side
     """
     import msgspec
+    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -116,9 +117,9 @@ def compare(
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     console = Console(soft_wrap=True)
-    table = Table(title=Text(f"A: {names[0]}   B: {names[1]}"), title_justify="left")
+    table = Table(title=Text(f"A: {names[0]}   B: {names[1]}"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=bool(column))
+        table.add_column(column, justify="left" if not column else "right", no_wrap=bool(column), min_width=0 if column else 12)
     for row in found.rows:
         d = row.difference
         cells = [

@@ -7,12 +7,32 @@ from rich.text import Text
 from weft.report.render import shown
 from weft.types import Table
 
+NAME = 26  # columns of the screen that a row's name wants
+
 
 def show_table(console: Console, table: Table) -> None:
-    made = RichTable(title=Text(table.title), title_justify="left")
-    made.add_column("", min_width=24, overflow="fold")
+    """All columns, below each other where the screen is too narrow for all of them side by side."""
+    title = table.title
+    for columns in _fitting(table, console.width - NAME):
+        made = RichTable(title=Text(title), title_justify="left")
+        made.add_column("", min_width=NAME - 4, overflow="fold")
+        for column in columns:
+            made.add_column(column, justify="right")
+        for name, cells in table.rows.items():
+            made.add_row(Text(name), *(shown(cells.get(column), table.digits) for column in columns))
+        console.print(made)
+        title = f"{table.title}, continued"
+
+
+def _fitting(table: Table, room: int) -> list[list[str]]:
+    made: list[list[str]] = [[]]
+    left = room
     for column in table.columns:
-        made.add_column(column, justify="right")
-    for name, cells in table.rows.items():
-        made.add_row(Text(name), *(shown(cells.get(column), table.digits) for column in table.columns))
-    console.print(made)
+        words = [*column.split(), *(shown(cells.get(column), table.digits) for cells in table.rows.values())]
+        width = 3 + max(map(len, words))
+        if width > left and made[-1]:
+            made.append([])
+            left = room
+        made[-1].append(column)
+        left -= width
+    return made
