@@ -7,7 +7,7 @@ from rich.text import Text
 from weft.report.render import shown
 from weft.types import Table
 
-NAME = 26  # columns of the screen that a row's name wants
+NAME = 32  # columns of the screen that a row's name and the frame want
 
 
 def show_table(console: Console, table: Table) -> None:
@@ -15,7 +15,7 @@ def show_table(console: Console, table: Table) -> None:
     title = table.title
     for columns in _fitting(table, console.width - NAME):
         made = RichTable(title=Text(title), title_justify="left")
-        made.add_column("", min_width=NAME - 4, overflow="fold")
+        made.add_column("", min_width=NAME - 8, overflow="fold")
         for column in columns:
             made.add_column(column, justify="right")
         for name, cells in table.rows.items():
