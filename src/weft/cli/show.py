@@ -7,7 +7,7 @@ from rich.text import Text
 from weft.report.render import shown
 from weft.types import Table
 
-NAME = 32  # columns of the screen that a row's name and the frame want
+NAME = 34  # columns of the screen that a row's name and the frame want
 
 
 def show_table(console: Console, table: Table) -> None:
@@ -15,7 +15,8 @@ def show_table(console: Console, table: Table) -> None:
     title = table.title
     for columns in _fitting(table, console.width - NAME):
         made = RichTable(title=Text(title), title_justify="left")
-        made.add_column("", min_width=NAME - 8, overflow="fold")
+        longest = max((len(name) for name in table.rows), default=1)
+        made.add_column("", width=min(longest, max(NAME - 8, console.width - _width(table, columns) - 10)), overflow="fold")
         for column in columns:
             made.add_column(column, justify="right")
         for name, cells in table.rows.items():
@@ -24,12 +25,17 @@ def show_table(console: Console, table: Table) -> None:
         title = f"{table.title}, continued"
 
 
+def _width(table: Table, columns: list[str]) -> int:
+    """What columns want at the least, their frame included."""
+    values = {column: [shown(cells.get(column), table.digits) for cells in table.rows.values()] for column in columns}
+    return sum(3 + max(map(len, [*column.split(), *values[column]])) for column in columns)
+
+
 def _fitting(table: Table, room: int) -> list[list[str]]:
     made: list[list[str]] = [[]]
     left = room
     for column in table.columns:
-        words = [*column.split(), *(shown(cells.get(column), table.digits) for cells in table.rows.values())]
-        width = 3 + max(map(len, words))
+        width = _width(table, [column])
         if width > left and made[-1]:
             made.append([])
             left = room
