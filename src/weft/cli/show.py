@@ -7,7 +7,7 @@ from rich.text import Text
 from weft.report.render import shown
 from weft.types import Table
 
-NAME = 34  # columns of the screen that a row's name and the frame want
+NAME = 28  # columns of the screen that a row's name and the frame want
 
 
 def show_table(console: Console, table: Table) -> None:
@@ -16,9 +16,9 @@ def show_table(console: Console, table: Table) -> None:
     for columns in _fitting(table, console.width - NAME):
         made = RichTable(title=Text(title), title_justify="left")
         longest = max((len(name) for name in table.rows), default=1)
-        made.add_column("", width=min(longest, max(NAME - 8, console.width - _width(table, columns) - 10)), overflow="fold")
+        made.add_column("", width=min(longest, console.width - _width(table, columns) - 5), overflow="fold")
         for column in columns:
-            made.add_column(column, justify="right")
+            made.add_column("\n".join(column.split()), justify="right")
         for name, cells in table.rows.items():
             made.add_row(Text(name), *(shown(cells.get(column), table.digits) for column in columns))
         console.print(made)
