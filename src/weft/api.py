@@ -188,7 +188,10 @@ def chosen_view(benchmark: Any, given: Mapping[str, Any]) -> View:
         raise UserError(
             "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
         )
-    if view.official and view.history == "dialogue":
+    own_check = getattr(benchmarks.resolve(benchmark), "check_view", None)
+    if own_check is not None:
+        own_check(view)
+    elif view.official and view.history == "dialogue":
         raise UserError("history dialogue is weft's own; with official choose none, partial or full")
     return view
 

@@ -165,6 +165,7 @@ class Question(Struct, frozen=True):
     value: str = "score"
     reason: str = "reasoning"
     gold: Any = None
+    detail: Any = None  # of the verdict, if nothing comes back that could be used
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):

@@ -160,6 +160,34 @@ def test_letters_that_are_no_option_are_no_answer(imug: Path, tmp_path: Path, se
     run = evaluate(imug, tmp_path / "home", serve(answer=judge(key="None")))
     dynamic = [verdict for verdict in run.verdicts if (verdict.detail or {}).get("dynamic") or "could not be used" in verdict.reason]
     assert dynamic and all(verdict.value is None for verdict in dynamic), "no answer is unscored, not E"
+    kinds = next(cells for name, cells in run.tables()[2].rows.items() if name.startswith(run.name))
+    assert (kinds["Static MCQ"].scored, kinds["Static MCQ"].due) == (1, 1)
+    assert (kinds["Dynamic MCQ"].scored, kinds["Dynamic MCQ"].due) == (0, 2), "it stays what it is"
+
+
+def test_a_key_with_a_certain_letter_may_have_others_and_the_judge_is_told(imug: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=judge(key="BD"))
+    run = evaluate(imug, tmp_path / "home", provider, where={"domain": "Apparel"})
+    verdict = next(v for v in run.verdicts if v.metric == "choice")
+    assert verdict.detail["key"] == "ABD" and verdict.value == pytest.approx(1 / 3)
+    assert any("A is certainly right" in " ".join(seen.texts) for seen in provider.seen if seen.is_judge)
+
+
+@pytest.mark.parametrize("options", [{"past": "truth"}, {"history": "full"}, {"placement": "first"}])
+def test_a_history_that_the_protocol_does_not_have_is_refused(imug: Path, tmp_path: Path, serve: Serve, options: dict[str, Any]):
+    with pytest.raises(UserError, match="imug "):
+        evaluate(imug, tmp_path / "home", serve(answer=judge()), **options)
+
+
+def test_grid_files_that_are_none_are_told(imug: Path, blobs: Blobs):
+    (imug / "grid_gt").mkdir()
+    (imug / "grid_gt" / "notes.jsonl").write_text("{}\n")
+    with pytest.raises(UserError, match="Domain__subdomain__sample_id"):
+        data.load(imug, blobs)
+    (imug / "grid_gt" / "notes.jsonl").rename(imug / "grid_gt" / "A__b__1.jsonl")
+    (imug / "grid_gt" / "A__b__1.jsonl").write_text('{"turn": 2, "grid": [["0", "1"], ["0", "1"], ["0", "1"]]}\n')
+    with pytest.raises(UserError, match="three rows of three cells"):
+        data.load(imug, blobs)
 
 
 def test_a_missing_picture_is_zero_without_a_call_and_the_dialogue_goes_on(imug: Path, tmp_path: Path, serve: Serve):
@@ -214,6 +242,7 @@ def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blob
         (lambda r: r[0].pop("tasks"), "tasks", "must be a list of turns"),
         (lambda r: r[0]["tasks"][1].update(turn=5), "tasks[1].turn", "2 is due"),
         (lambda r: r[0]["tasks"][3]["output"].update(answer="F"), "tasks[3].output.answer", "names no option"),
+        (lambda r: r[0]["tasks"][3]["output"].update(answer="Answer: B"), "tasks[3].output.answer", "is no key"),
         (lambda r: r[0]["tasks"][3]["output"].pop("answer"), "tasks[3].output.answer", "an answer key is due"),
         (lambda r: r[0]["tasks"][0]["output"].update(evaluation_points=[]), "tasks[0].output.evaluation_points", "list of sentences"),
         (lambda r: r[0]["tasks"][0].update(modality="sound"), "tasks[0].modality", "must be 'text' or 'image'"),

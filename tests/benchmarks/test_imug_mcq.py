@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.mcq import LETTERS, official, options, read, score
 
 QUESTION = "What colour is the pan?\nOptions:\nA. black\nB. silver\nC. red\nD. light blue\nE. None of the above."
@@ -86,7 +87,7 @@ def test_no_reply_scores_outside_the_range_or_crashes(response: str, due: set[st
 
 @given(st.text(alphabet="ABCDEFGabc ,.;-()H1", max_size=20), st.text(alphabet="ABCDEFG,", min_size=1, max_size=6))
 def test_the_official_reader_equals_its_published_description(response: str, answer: str):
-    """Written a second time from the fact-sheet's five steps, so that a slip in either shows."""
+    """Written a second time from its description's five steps, so that a slip in either shows."""
     expected, predicted = (set(re.findall(r"\b([A-G])\b", text)) for text in (answer, response))
     if not expected or not response.strip():
         assert official(response, answer) == 0
@@ -100,3 +101,37 @@ def test_the_official_reader_equals_its_published_description(response: str, ans
 def test_a_key_without_a_letter_is_an_error_not_a_zero():
     with pytest.raises(ValueError, match="has no letter"):
         score("A", "<DYNAMIC>", {})
+
+
+TRICKY = {"A": "black", "B": "Vitamin C", "C": "red", "D": "Both A and C", "E": "None of the above."}
+
+
+@pytest.mark.parametrize(
+    ("key", "response", "expected"),
+    [
+        ("A", "Option A is correct.", 0.5),
+        ("A", "A is correct", 0.5),
+        ("A", "The answer is A because it is dark", 0.5),
+        ("A", "A black", 0.75),
+        ("B", "B. Vitamin C", 0.75),
+        ("B", "Vitamin C", 0.75),
+        ("B", "The answer is B. Vitamin C", 0.5),
+        ("D", "D. Both A and C", 0.75),
+        ("AC", "A and C", 0.5),
+        ("AC", "A. black\nC. red", 0.75),
+        ("A", "a.", 0.75),
+        ("A", "(a)", 0.75),
+        ("BC", "b, c", 0.75),
+        ("BD", "bad", 0.0),
+        ("C", "<think>It may be B, or A.</think>C", 1.0),
+        ("A", "Ａ", 1.0),
+        ("B", "A good question: B", 0.5),
+        ("E", "E", 1.0),
+    ],
+)
+def test_letters_inside_options_thoughts_and_sentences_are_read_as_people_read_them(key: str, response: str, expected: float):
+    assert mcq.score(response, key, TRICKY) == pytest.approx(expected)
+
+
+def test_options_stand_on_their_own_lines():
+    assert mcq.options("Which?\nA.\nB. silver\n(C) red") == {"B": "silver", "C": "red"}

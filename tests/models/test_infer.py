@@ -100,6 +100,9 @@ def test_text_and_data_urls_are_read(blobs: Blobs):
         (web.Response(text="{half"), "transient", "broken JSON"),
         (web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"}), "fatal", "it redirects to"),
         ({"response": {"image": "AAAA"}}, "transient", "its picture"),
+        ({"error": "CUDA out of memory"}, "transient", "without a response: CUDA out of memory"),
+        ({"response": None}, "transient", "without a response"),
+        ([1], "transient", "without a response"),
         (None, "transient", "the connection broke"),
     ],
 )

@@ -134,3 +134,26 @@ def test_a_review_that_says_nothing_is_no_objection(toy: Path, tmp_path: Path, s
 
     evaluate(toy, tmp_path / "home", serve(answer=answer), "self-verify:2")
     assert not any("Draw it again" in text for text in asked)
+
+
+@pytest.mark.parametrize("name", ["cot", "self-verify:1", "best-of:2"])
+def test_pictures_that_cannot_be_fitted_cost_their_turn_not_the_run(tmp_path: Path, name: str):
+    import io
+
+    from PIL import Image as Pil
+
+    from toy import toy_records, write_weave
+
+    folder = write_weave(tmp_path / "odd", [record for record in toy_records() if record["domain"] == "fusion"])
+    for number, size in ((1, (4000, 1)), (3, (1, 4000))):
+        out = io.BytesIO()
+        Pil.new("RGB", size).save(out, "PNG")
+        (folder / "test" / "imgs" / f"mix_{number}.png").write_bytes(out.getvalue())
+    job = {"data": folder, "model": "copy", "judge": "constant/1", "home": tmp_path / "home"}
+
+    def model(messages: Any, want: str) -> Any:
+        return Pil.new("RGB", (8, 8)) if want == "image" else "yes"
+
+    job["model"] = model
+    run = weft.evaluate("weave", strategy=name, model_options={"images": "strip"}, **job)
+    assert run.turns[0].reply.outcome == "failed" and "strip of" in run.turns[0].reply.reason and run.record.state == "finished"

@@ -13,6 +13,7 @@ The interface, and all there is to adding one:
         def outputs(self, folder, blobs): ...                     # outputs made elsewhere, in its own layout; optional
         def rubrics(self, prompts): ...                           # our prompts, or the official ones from a checkout
         def tables(self, runs): ...                               # verdicts, aggregated as the paper does it
+        def check_view(self, view): ...                           # refuse a history policy that it does not have; optional
         def headline(self, verdicts): ...                         # the main number as weighted means: [(weight, verdicts)]; optional
         full_marks = 1.0                                          # the best value of a verdict; optional
         published_judge = "gpt-4o"                                # who judged the published rows; optional

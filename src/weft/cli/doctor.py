@@ -11,7 +11,14 @@ def doctor(
     home: o.Home = o.Path(".weft"),
     model: Annotated[list[str] | None, typer.Option("--model", help="Also try to reach this endpoint. Repeatable.")] = None,
 ) -> None:
-    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a connection."""
+    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a connection.
+
+    Examples:
+
+      weft doctor
+
+      weft doctor --model openai-chat/NAME@http://127.0.0.1:8000/v1
+    """
     import importlib.metadata
     import os
     import platform

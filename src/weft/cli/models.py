@@ -2,7 +2,12 @@
 
 
 def models() -> None:
-    """What can be named as --model and --judge, with options and, for weft.toml, what stands behind each name."""
+    """What can be named as --model and --judge, with options and, for weft.toml, what stands behind each name.
+
+    Examples:
+
+      weft models
+    """
     from weft import benchmarks, config
     from weft.models.registry import providers
 
@@ -22,5 +27,6 @@ def models() -> None:
             print(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
     print("options of openai-chat: temperature, top_p, max_tokens, seed, reasoning_effort, key_env, modalities, images, own_images,")
     print("  max_side, timeout, fetch_images, extra={...}")
+    print("options of infer: temperature, timeout, seed")
     print("options of tabletop/tiny: temperature, seed, weights; of tabletop/oracle: error, seed")
     print("options of file.py:NAME: name, version, concurrency, images, own_images, max_side")

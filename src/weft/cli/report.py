@@ -146,7 +146,14 @@ def compare(
 
 
 def runs(home: o.Home = o.Path(".weft")) -> None:
-    """All runs in the journal, the latest last."""
+    """All runs in the journal, the latest last.
+
+    Examples:
+
+      weft runs
+
+      weft runs --home elsewhere/.weft
+    """
     import time
 
     from weft.api import alive

@@ -19,6 +19,8 @@ Examples:
 
   weft run weave --data DATA --model copy --judge judge --dry-run
 
+  weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
+
 The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
 or something is unscored; 2 a mistake in the command, the data or an address; 130 interrupted.
 """

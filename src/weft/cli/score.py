@@ -28,7 +28,10 @@ def score(
 
       weft score result/bagel --benchmark weave --data DATA --judge openai-chat/gpt-4o-2024-08-06
 
+      weft score outputs/model_outputs/bagel --benchmark imug --data DATA --judge judge
+
     WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
+    IMUG's: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
     """
     from weft.cli.work import work
 

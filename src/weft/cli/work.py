@@ -58,6 +58,12 @@ def quietly(job: Job, console: Console) -> Run:
 def _introduce(console: Console, session: Session) -> None:
     dataset = session.plan.dataset
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
+    for problem in dataset.problems:
+        if problem.severity == "warning" and not problem.record:
+            console.print(f"note: {problem}", markup=False, highlight=False)
+    warned = sum(problem.severity == "warning" and bool(problem.record) for problem in dataset.problems)
+    if warned:
+        console.print(f"{warned} warnings about records; `weft data check` lists them", markup=False)
     for problem in errors[:20]:
         console.print(f"left out: {problem}", markup=False, highlight=False)
     if errors:

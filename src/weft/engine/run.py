@@ -195,7 +195,7 @@ def _unscored(item: Question | Verdict, reason: str) -> Verdict:
     """Of a reply that failed through no fault of the model's, whatever the benchmark would make of it: no error becomes a number."""
     if isinstance(item, Verdict):
         return item if item.value is None else msgspec.structs.replace(item, value=None, reason=reason, by="rule")
-    return Verdict(item.place.sample, item.place.turn, item.metric, None, reason, "rule")
+    return Verdict(item.place.sample, item.place.turn, item.metric, None, reason, "rule", detail=item.detail)
 
 
 def narrowed(dataset: Dataset, limit: int | None, where: Mapping[str, str]) -> Dataset:

@@ -77,7 +77,7 @@ class VlmJudge:
 
     def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> Verdict:
         self._model.void(keys, reason)
-        return Verdict(question.place.sample, question.place.turn, question.metric, None, reason, keys=keys)
+        return Verdict(question.place.sample, question.place.turn, question.metric, None, reason, keys=keys, detail=question.detail)
 
 
 def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:

@@ -47,7 +47,11 @@ class Infer:
         }
         url = next(self._turn)
         body = await self._post(url, Body(payload, self._blobs, bare=True))
-        response = fields(fields(body).get("response"))
+        answer = fields(body)
+        if not isinstance(answer.get("response"), dict):
+            said = answer.get("error") or answer.get("detail") or answer.get("response") or body
+            raise CallError(f"{url} answered without a response: {str(said)[:300]}", TRANSIENT)
+        response = fields(answer["response"])
         if response.get("error"):
             raise CallError(f"{url}: the server says: {str(response['error'])[:300]}", TRANSIENT)
         parts = self._parts(response)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from weft.errors import PictureError
 from weft.fit import fit, reshapes_pixels
 from weft.store.blobs import Blobs
 from weft.strategies.words import Words
@@ -25,10 +26,13 @@ class Strategy:
         return await self.ask(messages, want)
 
     async def ask(self, messages: tuple[Message, ...], want: Want) -> Reply:
-        if reshapes_pixels(self._model.takes):
-            messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
-        else:
-            messages = fit(messages, self._model.takes, self._blobs)
+        try:
+            if reshapes_pixels(self._model.takes):
+                messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
+            else:
+                messages = fit(messages, self._model.takes, self._blobs)
+        except (PictureError, MemoryError) as error:
+            return Reply("failed", reason=f"what the model is to see cannot be made: {error}")
         return await self._model.reply(messages, want)
 
 

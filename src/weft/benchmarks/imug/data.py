@@ -6,6 +6,7 @@ beside all earlier replies.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -116,12 +117,17 @@ def read_links(folder: Path) -> Links:
 def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
     made: dict[tuple[Key, int], tuple[tuple[str, ...], ...]] = {}
     for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
-        domain, subdomain, sample = path.stem.split("__")
+        named = path.stem.split("__")
+        if len(named) != 3:
+            raise UserError(f"{path}: a grid's file is called Domain__subdomain__sample_id.jsonl")
+        domain, subdomain, sample = named
         for where, line in _lines(path):
             grid: Any = line.get("grid")
             if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or not isinstance(line.get("turn"), int):
                 raise UserError(f"{where}: a grid is three rows of three cells, with its turn")
             rows = tuple(tuple(str(cell) for cell in row) for row in cast(list[list[str]], grid))
+            if any(len(row) != 3 or set(row) - set("01rg") for row in rows):
+                raise UserError(f"{where}: a grid is three rows of three cells, each 0, 1, r or g")
             made[(domain, subdomain, sample), int(line["turn"])] = rows
     return made
 
@@ -203,6 +209,8 @@ class _Reader:
             self._fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
         references = self._references(name, field, key, at + 1)
         grid = self._links.grids.get((key, at + 1))
+        if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
+            self.say("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
         return Turn(
             at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", Points(tuple(cast(list[str], points)), references, grid)
         )
@@ -234,6 +242,8 @@ class _Reader:
     def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...]) -> Choice:
         if not isinstance(answer, str) or not answer.strip():
             self._fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
+        if not re.fullmatch(r"[A-G\s,;.+&/]*(?:<DYNAMIC>[A-G\s,;.+&/]*)?", answer):
+            self._fail(name, field, f"{answer!r} is no key: option letters, or <DYNAMIC>, are due")
         question = next((part.text for part in ask if isinstance(part, Text)), "")
         sure = "".join(sorted(key_letters(answer)))
         dynamic = DYNAMIC in answer
@@ -245,13 +255,15 @@ class _Reader:
         if dynamic:
             found = self._links.dynamic.get((key, turn)) if self._links.dynamic is not None else None
             looks_at = found if found is not None else tuple(range(1, turn))
+            if found is None and self._links.dynamic is not None:
+                self.say("warning", name, field, "dynamic_references.jsonl does not have it: it is judged beside all earlier replies")
             if any(not 1 <= other < turn for other in looks_at) or not looks_at:
                 self._fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
-        return Choice(question, sure, answer, dynamic, looks_at, single=key[:2] != ("Botany", "natural_growth"))
+        return Choice(question, sure, answer, dynamic, looks_at, single=key[:2] != ("Botany", "natural_growth") and not (dynamic and sure))
 
     def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
         if self._links.images is None:
-            return (Reference(0, "recent"),) if turn > 1 else ()
+            return (Reference(0, "recent"),)
         found = self._links.images.get(key, {}).get(turn, ())
         for reference in found:
             latest = turn if reference.kind == "input" else turn - 1

@@ -6,6 +6,7 @@ that `BCD` is no answer and a key of several letters is no key: both score 0 (do
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping
 
 LETTERS = "ABCDEFG"
@@ -14,7 +15,11 @@ _RUN = re.compile(r"(?<![A-Za-z0-9])[A-G]+(?![A-Za-z0-9])")
 _ONLY = re.compile(r"[A-G]+")
 _SEPARATED = re.compile(r"[A-G\s,.;\-]+")
 _NOT_WORD = re.compile(r"[^\w]+", re.UNICODE)
-_OPTION = re.compile(r"^\s*([A-G])[.):]\s*(.+?)\s*$", re.MULTILINE)
+_OPTION = re.compile(r"^[ \t]*\(?([A-G])[.):][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_SMALL = re.compile(r"\W*[a-g](?:\s*[,;/&]\s*[a-g])*\W*")  # small letters, apart from one another: `b, c`; `bad` is a word
+_LINE = re.compile(r"\W*([A-G])(?![A-Za-z0-9])[\s.):\-*]*(.*)", re.DOTALL)
+_VERBS = ("is", "are", "was", "and", "or", "because", "as", "since", "for", "seems", "looks", "fits", "matches")
 
 
 def options(question: str) -> dict[str, str]:
@@ -29,23 +34,23 @@ def key_letters(answer: str) -> set[str]:
 
 def read(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
     """The letters a reply chooses, and the weight of its form."""
-    text = response.strip()
+    text = _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response)).strip()
     if not text:
         return set(), 0.0
     if _ONLY.fullmatch(text):
         return set(text), 1.0
-    if re.fullmatch(r"[a-g]", text):  # a single small letter is an answer; a small word is not
-        return {text.upper()}, 0.75
+    if _SMALL.fullmatch(text):
+        return set(re.sub(r"[^a-g]", "", text).upper()), 0.75
+    told = _by_lines(text, offered or {}) or _by_text(text, offered or {})
+    if told:
+        return told, 0.75
+    for letter, option in (offered or {}).items():  # letters inside an option's own text are no choices
+        text = re.sub(rf"(?<![A-Za-z0-9]){letter}[.):]?\s*{re.escape(option)}", f"{letter}. ", text)
     runs = [match for match in _RUN.finditer(text) if not _is_article(text, match)]
     chosen = {letter for match in runs for letter in match.group()}
     if not chosen:
-        return _by_text(text, offered or {})
-    rest = _rest(text, runs)
-    if not _NOT_WORD.sub("", rest):
-        return chosen, 0.75
-    told = "".join(_plain((offered or {}).get(letter, "")) for letter in sorted(chosen))
-    spoken = "".join(_plain(piece) for piece in _pieces(text, runs))
-    return chosen, 0.75 if told and spoken == told else 0.5
+        return set(), 0.0
+    return chosen, 0.5 if _NOT_WORD.sub("", _rest(text, runs)) else 0.75
 
 
 def score(response: str, answer: str, offered: Mapping[str, str] | None = None) -> float:
@@ -72,8 +77,9 @@ def _share(chosen: set[str], due: set[str]) -> float:
 
 
 def _is_article(text: str, match: re.Match[str]) -> bool:
-    """A lone `A` before a word in small letters is English, not an option."""
-    return match.group() == "A" and re.match(r" [a-z]", text[match.end() :]) is not None
+    """A lone `A` before a word in small letters is English, unless that word says something of option A: `A is right`."""
+    following = re.match(r" ([a-z]+)", text[match.end() :])
+    return match.group() == "A" and following is not None and following.group(1) not in _VERBS
 
 
 def _rest(text: str, runs: list[re.Match[str]]) -> str:
@@ -82,17 +88,21 @@ def _rest(text: str, runs: list[re.Match[str]]) -> str:
     return text
 
 
-def _pieces(text: str, runs: list[re.Match[str]]) -> list[str]:
-    """What stands after each chosen letter, in the letters' order."""
-    ends = [*(match.start() for match in runs[1:]), len(text)]
-    found = {match.group(): text[match.end() : end] for match, end in zip(runs, ends, strict=True)}
-    return [text[: runs[0].start()], *(found[letters] for letters in sorted(found))]
+def _by_lines(text: str, offered: Mapping[str, str]) -> set[str]:
+    """Letters of a reply whose every line is an option's letter, alone or with its own text; nothing otherwise."""
+    chosen: set[str] = set()
+    for line in filter(str.strip, text.splitlines()):
+        match = _LINE.fullmatch(line.strip())
+        if match is None or _plain(match.group(2)) not in ("", _plain(offered.get(match.group(1), ""))):
+            return set()
+        chosen.add(match.group(1))
+    return chosen
 
 
-def _by_text(text: str, offered: Mapping[str, str]) -> tuple[set[str], float]:
+def _by_text(text: str, offered: Mapping[str, str]) -> set[str]:
     """A reply that is an option's own text and nothing else chooses it."""
     chosen = {letter for letter, option in offered.items() if _plain(option) and _plain(option) == _plain(text)}
-    return (chosen, 0.75) if len(chosen) == 1 else (set(), 0.0)
+    return chosen if len(chosen) == 1 else set()
 
 
 def _plain(text: str) -> str:

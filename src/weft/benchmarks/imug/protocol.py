@@ -11,6 +11,7 @@ from typing import Any
 from weft.benchmarks import Finished, Rubrics
 from weft.benchmarks.imug import data, grid, mcq, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
+from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.numbering import own_picture
 from weft.store.blobs import Blobs
@@ -29,6 +30,13 @@ class Imug:
 
     def default_view(self) -> View:
         return View("dialogue", "front")
+
+    def check_view(self, view: View) -> None:
+        """The protocol has one history, the dialogue with the model's own replies; `none` shows what it is worth."""
+        if view.history not in ("dialogue", "none") or view.placement != "front":
+            raise UserError("imug shows the whole dialogue in its own order: --history dialogue, or none; there is no --placement")
+        if view.past != "own" or view.official:
+            raise UserError("imug has no true pictures: the past is the model's own, and there are no official inputs beside ours")
 
     def needs(self, sample: Sample, turn: Turn, view: View) -> set[int]:
         return set()

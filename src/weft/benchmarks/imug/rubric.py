@@ -40,6 +40,8 @@ def about_key(rubric: Rubrics, turn: Turn, earlier: Sequence[tuple[Turn, Reply]]
         told += [Text(f"\nTurn {other.number + 1}. Asked: {other.asked}\nReplied: "), *(reply.parts or (Text("(nothing)"),))]
     letters = "".join(mcq.options(gold.question)) or mcq.LETTERS
     how = "Exactly one option is right." if gold.single else "One option or several may be right."
+    if gold.key:
+        how = f"{', '.join(gold.key)} is certainly right; say which others are right as well, or {gold.key} alone if none is."
     parts = _filled(
         rubric.texts["dynamic"],
         {
@@ -49,7 +51,8 @@ def about_key(rubric: Rubrics, turn: Turn, earlier: Sequence[tuple[Turn, Reply]]
         },
     )
     schema = _object(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": _answers(letters, gold.single)})
-    return Question("choice", (Message("user", parts),), schema, replace(place, metric="choice"), gold=(gold, answer))
+    detail = {"response": answer, "key": gold.raw, "dynamic": True}
+    return Question("choice", (Message("user", parts),), schema, replace(place, metric="choice"), gold=(gold, answer), detail=detail)
 
 
 def about_points(
@@ -73,7 +76,8 @@ def about_points(
         point_id={"type": "integer", "enum": ids}, reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 5}
     )
     schema = _object(evaluation_results={"type": "array", "items": entry})
-    return Question("points", (Message("user", parts),), schema, replace(place, metric="points"), gold=tuple(points))
+    detail = {"points": [0] * len(points)}
+    return Question("points", (Message("user", parts),), schema, replace(place, metric="points"), gold=tuple(points), detail=detail)
 
 
 def read(question: Question, found: dict[str, Any]) -> tuple[float, str, Any]:

@@ -36,8 +36,10 @@ def official(verdict: Verdict) -> float | None:
     """The released scorers' number for the same reply; None where they have none."""
     detail: Mapping[str, Any] = verdict.detail or {}
     if verdict.metric == "choice":
-        if verdict.value is None or (detail.get("dynamic") and verdict.by == "failure"):
+        if verdict.value is None:
             return None
+        if verdict.by == "failure":  # an empty reply is counted, whatever its key
+            return 0.0
         return mcq.official(str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or ""))
     if verdict.value is None or verdict.by == "failure":
         return None
