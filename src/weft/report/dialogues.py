@@ -147,7 +147,9 @@ class Writer:
             record = calls.get(key)
             if record is not None:
                 said = msgspec.json.decode(record.reply, type=Reply)
-                made.append(join(tag("p", f"call {number}", class_="role"), self._reply(said), self._asked_model(record)))
+                what = "picture" if msgspec.json.decode(record.request)["want"] != "text" else "words"
+                kept = ", the one that counts" if said.images and set(said.images) == set(reply.images) else ""
+                made.append(join(tag("p", f"call {number}: {what}{kept}", class_="role"), self._reply(said), self._asked_model(record)))
         return tag("details", tag("summary", f"{len(reply.keys)} calls behind this reply"), made, class_="seen calls")
 
     def _asked_model(self, record: CallRecord) -> Html:
