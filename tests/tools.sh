@@ -9,7 +9,8 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
     exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive
-if (apt-get update -qq && apt-get install -y -qq --no-install-recommends $wanted) >/tmp/weft-tools.log 2>&1; then
+quick="-o Acquire::http::Timeout=20 -o Acquire::Retries=1"
+if (timeout 120 apt-get update -qq $quick && timeout 300 apt-get install -y -qq --no-install-recommends $quick $wanted) >/tmp/weft-tools.log 2>&1; then
     echo "installed:$wanted"
 else
     echo "could not install:$wanted (the tests that need them are skipped; see /tmp/weft-tools.log)"
