@@ -7,8 +7,6 @@ run.report("md")             # all tables, as text
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -33,6 +31,7 @@ from weft.report.render import render
 from weft.report.summary import Summary, summarise, title_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, RunRecord, TurnRecord
+from weft.store.locks import alive, only_one
 from weft.types import Dataset, Table, Verdict, View
 
 HOME = ".weft"
@@ -240,7 +239,7 @@ class Session:
         plan = Plan(benchmark, dataset, view, rubrics, model or Truth(dataset, blobs), judge, job.strategy, chosen)
         journal = Journal(home / "journal.sqlite")
         try:
-            with _only_one(home, plan.run_id()):
+            with only_one(home, plan.run_id()):
                 yield cls(job, plan, journal, blobs, settings.get("prices", {}))
         finally:
             for endpoint in (plan.model, plan.judge):
@@ -353,20 +352,6 @@ def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
     return Run(benchmarks.resolve(benchmark or record.benchmark), record, journal)
 
 
-def alive(record: RunRecord, home: Path) -> RunRecord:
-    """The record; a run that says it is running, while no process holds its lock, was killed."""
-    if record.state != "running":
-        return record
-    try:
-        with (home / "locks" / record.id).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        pass
-    except OSError:  # somebody holds it
-        return record
-    return structs.replace(record, state="killed")
-
-
 def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:
     """Feed the ground truth through the whole path: histories, fits, questions, judge, tables. With the default judge, which gives
     full marks, anything but full marks and full coverage is a defect of the data or of weft."""
@@ -377,21 +362,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that a person can act on, out of those that came together."""
     leaves = [_first(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e for e in group.exceptions]
     return next((error for error in leaves if isinstance(error, WeftError)), leaves[0])
-
-
-@contextlib.contextmanager
-def _only_one(home: Path, run: str) -> Generator[None]:
-    """The same run twice at once would pay twice. The lock goes with the process, however it ends."""
-    locks = home / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
-    with (locks / run).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home") from None
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ The strip's geometry is WEAVE's: height of the tallest, 5 white pixels between, 
 the brightness under it, at most 8192 pixels long.
 """
 
+import asyncio
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -41,9 +42,14 @@ def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Mess
     return tuple(Message(message.role, tuple(_plain(part, takes.max_side, blobs) for part in message.parts)) for message in messages)
 
 
-def reshapes_pixels(takes: Takes) -> bool:
-    """Whether `fit` decodes pictures, and so belongs in a thread."""
-    return takes.images == "strip" or takes.max_side is not None
+async def fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
+    """`fit`, in a thread where it decodes pictures. Raises PictureError, also where there is no memory for a picture."""
+    try:
+        if takes.images == "strip" or takes.max_side is not None:
+            return await asyncio.to_thread(fit, messages, takes, blobs)
+        return fit(messages, takes, blobs)
+    except MemoryError:
+        raise PictureError("there is no memory left for it") from None
 
 
 def _plain(part: Part, max_side: int | None, blobs: Blobs) -> Part:

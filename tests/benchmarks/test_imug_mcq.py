@@ -124,6 +124,7 @@ TRICKY = {"A": "black", "B": "Vitamin C", "C": "red", "D": "Both A and C", "E": 
         ("BC", "b, c", 0.75),
         ("BD", "bad", 0.0),
         ("C", "<think>It may be B, or A.</think>C", 1.0),
+        ("B", "<think>It may be B, or", 0.0),
         ("A", "Ａ", 1.0),
         ("B", "A good question: B", 0.5),
         ("E", "E", 1.0),

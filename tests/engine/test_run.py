@@ -13,13 +13,14 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, judge_score
 from toy import more_records, toy_records, write_weave
-from weft.api import _only_one, load_run
+from weft.api import load_run
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import metrics
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.report.dialogues import about
 from weft.store.journal import Journal
+from weft.store.locks import only_one
 from weft.types import Image, Verdict
 
 Serve = Callable[..., Provider]
@@ -323,7 +324,7 @@ def test_a_run_that_was_killed_says_so_and_a_running_one_does_not(toy: Path, tmp
     journal = Journal(tmp_path / "home" / "journal.sqlite")
     journal.begin(run.id, run.record.manifest, [], "weave")
     assert load_run(journal, "last").record.state == "killed" and "UNFINISHED" in load_run(journal, "last").report()
-    with _only_one(tmp_path / "home", run.id):
+    with only_one(tmp_path / "home", run.id):
         assert load_run(journal, "last").record.state == "running"
     journal.close()
 

@@ -74,12 +74,16 @@ def test_a_model_with_a_known_error_rate_scores_what_it_implies(tmp_path: Path):
 
 
 def test_a_wrong_drawing_answered_truthfully_is_right_in_a_dynamic_question_and_wrong_in_a_static_one(tmp_path: Path):
+    """Where a spoilt picture changes what is true, against the same dialogue without a mistake, a dynamic key follows it."""
     data = make("tabletop-imug", tmp_path / "many", samples=300, seed=7)
-    run = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 4})
-    said = {(turn.sample, turn.turn): turn.reply.text for turn in run.turns if turn.want == "text"}
-    dynamic = [v for v in run.verdicts if v.metric == "choice" and v.detail["dynamic"] and "+" not in str(v.detail["key"])]
-    honest = [v for v in dynamic if v.value == 1.0]
-    assert honest and all(said[v.sample, v.turn] == v.detail["key"] for v in honest)
+    perfect = evaluate(data, tmp_path / "home", "tabletop/oracle")
+    spoilt = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 4})
+    due = {(v.sample, v.turn): v.detail["key"] for v in perfect.verdicts if v.metric == "choice"}
+    asked = [v for v in spoilt.verdicts if v.metric == "choice"]
+    moved = [v for v in asked if v.detail["dynamic"] and v.detail["key"] != due[v.sample, v.turn]]
+    assert len(moved) > 5 and any(v.value == 1.0 for v in moved), "the key is what it drew, and saying so is right"
+    assert all(v.detail["key"] == due[v.sample, v.turn] for v in asked if not v.detail["dynamic"]), "a static key never moves"
+    assert any(v.value == 0.0 for v in asked if not v.detail["dynamic"])
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(IMUG)), st.integers(2, 6))

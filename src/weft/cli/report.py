@@ -156,9 +156,9 @@ def runs(home: o.Home = o.Path(".weft")) -> None:
     """
     import time
 
-    from weft.api import alive
     from weft.report.summary import title_of
     from weft.store.journal import Journal
+    from weft.store.locks import alive
 
     for found in Journal(home / "journal.sqlite", readonly=True).runs():
         record = alive(found, home)

@@ -21,13 +21,13 @@ from weft import __version__
 from weft.benchmarks import Benchmark, Rubrics
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.errors import BudgetReached, PictureError, WeftError
-from weft.fit import fit, reshapes_pixels
+from weft.fit import fitted
 from weft.judges import Judge
 from weft.models.endpoint import Endpoint
 from weft.numbering import maker_of, mentions
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.types import Dataset, Message, Model, Part, Place, Question, Reply, Sample, Turn, Verdict, View, Want
+from weft.types import Dataset, Model, Part, Place, Question, Reply, Sample, Turn, Verdict, View, Want
 
 
 class Progress:
@@ -137,11 +137,11 @@ class Runner:
         with self._blaming_benchmark(sample, turn):
             messages = self._plan.benchmark.see(sample, turn, dialogue, self._plan.view)
         try:
-            fitted = await fitted_for(self._model, messages, self._blobs)
-        except (PictureError, MemoryError) as error:
+            seen = await fitted(messages, self._model.takes, self._blobs)
+        except PictureError as error:
             return "[]", Reply("failed", reason=f"what the model is to see cannot be made: {error}")
-        reply = await self._model.reply(fitted, Want(turn.want, place=Place(sample.id, turn.number, turn.file)))
-        return msgspec.json.encode(fitted).decode(), reply
+        reply = await self._model.reply(seen, Want(turn.want, place=Place(sample.id, turn.number, turn.file)))
+        return msgspec.json.encode(seen).decode(), reply
 
     def _questions(self, sample: Sample, turn: Turn, dialogue: Mapping[int, Reply]) -> Sequence[Question | Verdict]:
         with self._blaming_benchmark(sample, turn):
@@ -183,12 +183,6 @@ def asked(sample: Sample, turn: Turn) -> tuple[Part, ...]:
     given = {number: image for number, image in enumerate(sample.pictures, start=1) if maker_of(sample, number) is None}
     called = [number for number in dict.fromkeys(mentions(turn.asked)) if number in given]
     return (*turn.ask, *(msgspec.structs.replace(given[number], label=number) for number in called))
-
-
-async def fitted_for(model: Model, messages: tuple[Message, ...], blobs: Blobs) -> tuple[Message, ...]:
-    if reshapes_pixels(model.takes):
-        return await asyncio.to_thread(fit, messages, model.takes, blobs)
-    return fit(messages, model.takes, blobs)
 
 
 def _unscored(item: Question | Verdict, reason: str) -> Verdict:

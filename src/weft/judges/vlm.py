@@ -2,12 +2,11 @@
 second one does not fit either, or the judge refuses or cannot be reached, the verdict is unscored with the reason, and the calls
 behind it are void, so that the next command asks again. No path leads from an error to a number."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from weft.errors import PictureError, WeftError
-from weft.fit import fit, reshapes_pixels
+from weft.fit import fitted
 from weft.judges.parse import Unusable, read
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Question, Reply, Text, Verdict, Want
@@ -67,11 +66,8 @@ class VlmJudge:
 
     async def _ask(self, messages: tuple[Message, ...], question: Question) -> Reply:
         try:
-            if reshapes_pixels(self._model.takes):
-                messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
-            else:
-                messages = fit(messages, self._model.takes, self._blobs)
-        except (PictureError, MemoryError) as error:
+            messages = await fitted(messages, self._model.takes, self._blobs)
+        except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, Want("text", question.schema, place=question.place))
 

@@ -32,7 +32,8 @@ def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
     """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
     if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
-    made = [*_by_turn(runs), *_by_class(runs), _by_domain(runs), _spread(runs), _against_calls(runs)]
+    best = full_of(runs.values())
+    made = [*_by_turn(runs, best), *_by_class(runs, best), _by_domain(runs, best), _spread(runs, best), _against_calls(runs, best)]
     found = [plot for plot in made if plot is not None]
     if len(runs) <= SERIES:
         return found
@@ -40,9 +41,8 @@ def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
     return [plot if plot.name == "against-calls" else replace(plot, title=f"{plot.title} ({note})") for plot in found]
 
 
-def _values(run: "Run", keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
-    """Points of a hundred by dialogue."""
-    best = full_of([run])
+def _values(run: "Run", best: float, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
+    """Points of a hundred by dialogue; `best` are full marks, the same for all runs of a report."""
     made: dict[str, list[float]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
@@ -55,15 +55,15 @@ def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     return {"score": found.value, "low": found.low, "high": found.high}
 
 
-def _by_turn(runs: "Mapping[str, Run]") -> list[Plot]:
+def _by_turn(runs: "Mapping[str, Run]", best: float) -> list[Plot]:
     first = next(iter(runs.values()))
     made: list[Plot] = []
     if len(runs) == 1:
-        rows = [row for metric in first.benchmark.metrics for row in _turns(first, metric, metric)]
+        rows = [row for metric in first.benchmark.metrics for row in _turns(first, best, metric, metric)]
         sets = {"": rows}
     else:
         sets = {
-            metric: [row for name, run in list(runs.items())[:SERIES] for row in _turns(run, metric, name)]
+            metric: [row for name, run in list(runs.items())[:SERIES] for row in _turns(run, best, metric, name)]
             for metric in first.benchmark.metrics
         }
     for metric, rows in sets.items():
@@ -75,13 +75,13 @@ def _by_turn(runs: "Mapping[str, Run]") -> list[Plot]:
     return made
 
 
-def _turns(run: "Run", metric: str, series: str) -> list[dict[str, Any]]:
+def _turns(run: "Run", best: float, metric: str, series: str) -> list[dict[str, Any]]:
     numbers = sorted({verdict.turn for verdict in run.verdicts})
-    found = {number: _values(run, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
+    found = {number: _values(run, best, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
     return [{"series": series, "turn": number + 1, **_estimate(values)} for number, values in found.items() if values]
 
 
-def _by_class(runs: "Mapping[str, Run]") -> list[Plot]:
+def _by_class(runs: "Mapping[str, Run]", best: float) -> list[Plot]:
     first = next(iter(runs.values()))
     groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
     classes = list(dict.fromkeys(group["class"] for group in groups.values() if "class" in group))
@@ -94,7 +94,7 @@ def _by_class(runs: "Mapping[str, Run]") -> list[Plot]:
         for name, run in list(runs.items())[:SERIES]:
             for one in [metric] if several else first.benchmark.metrics:
                 for group in classes:
-                    values = _values(run, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get("class") == g)
+                    values = _values(run, best, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get("class") == g)
                     if values:
                         rows.append({"class": group, "series": name if several else one, **_estimate(values)})
         if rows:
@@ -105,14 +105,13 @@ def _by_class(runs: "Mapping[str, Run]") -> list[Plot]:
     return made
 
 
-def _by_domain(runs: "Mapping[str, Run]") -> Plot | None:
+def _by_domain(runs: "Mapping[str, Run]", best: float) -> Plot | None:
     groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
     domains = list(dict.fromkeys(group["domain"] for group in groups.values() if group.get("domain")))
     if len(domains) < 3:
         return None
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
-        best = full_of([run])
         for domain in domains:
             found = share(run.benchmark, [v for v in run.verdicts if groups[v.sample].get("domain") == domain], best)
             if found is not None:
@@ -122,13 +121,12 @@ def _by_domain(runs: "Mapping[str, Run]") -> Plot | None:
     return Plot("by-domain", title, plots.radar(rows, axis="domain", y="score", series="run", title=title), told)
 
 
-def _spread(runs: "Mapping[str, Run]") -> Plot | None:
+def _spread(runs: "Mapping[str, Run]", best: float) -> Plot | None:
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
         verdicts: dict[str, list[Verdict]] = {}
         for verdict in run.verdicts:
             verdicts.setdefault(verdict.sample, []).append(verdict)
-        best = full_of([run])
         found = [share(run.benchmark, some, best) for some in verdicts.values()]
         scores = [100 * one for one in found if one is not None]
         for low, high in BINS:
@@ -149,14 +147,14 @@ def title_without_strategy(run: "Run") -> str:
     return title_of({**run.record.manifest, "strategy": "none"})
 
 
-def _against_calls(runs: "Mapping[str, Run]") -> Plot | None:
+def _against_calls(runs: "Mapping[str, Run]", best: float) -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
     if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
         return None
     rows: list[dict[str, Any]] = []
     models = {title_without_strategy(run) for run in runs.values()}
     for run in runs.values():
-        values = _values(run, lambda _: True)
+        values = _values(run, best, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
             told = strategy_label(run.record.manifest["strategy"])

@@ -13,7 +13,7 @@ from msgspec import Struct
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
 from weft.store.journal import CallRecord, TurnRecord
-from weft.types import Image, Message, Part, Reply, Text, Verdict
+from weft.types import Image, Message, Part, Reply, Verdict
 
 TINY = 128  # pictures up to this side are enlarged without blur
 
@@ -238,6 +238,3 @@ def _plain(value: Any) -> Html:
     if isinstance(value, list):
         return tag("ol", [tag("li", _plain(one)) for one in cast(list[Any], value)])
     return tag("span", str(value), class_="words", dir="auto")
-
-
-__all__ = ["Side", "Text", "Writer", "dialogue_page", "shade"]

@@ -78,32 +78,33 @@ def damaged() -> bytes:
     return encode_png(picture)
 
 
-class Folder:
-    """Files in `img/` of a report's folder. `back` leads from the page to the report's folder."""
+class Named:
+    """Pictures in `img/` above a dialogue's page, by the names that pages were given. `weft view` serves them as they are asked for."""
 
-    def __init__(self, shown: Shown, root: Path) -> None:
-        self._shown, self._root = shown, root
-        (root / "img").mkdir(parents=True, exist_ok=True)
-        self._wanted: dict[str, Image] = {}
-        self.back = "../"
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self.known: dict[str, Image] = {}
 
     def href(self, image: Image) -> str | None:
         if not self._shown.blobs.has(image):
             return None
         name = self._shown.name(image)
-        self._wanted[name] = image
-        return f"{self.back}img/{name}"
+        self.known[name] = image
+        return f"../img/{name}"
 
-    def finish(self) -> int:
-        """Write every picture that was asked for; how many there are."""
+    def data(self, name: str) -> bytes | None:
+        """None for a name that no page has."""
+        return (self._shown.data(self.known[name]) or damaged()) if name in self.known else None
+
+    def write(self, folder: Path) -> None:
+        """Every picture that a page has, as a file."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def one(name: str) -> None:
+            (folder / name).write_bytes(self.data(name) or b"")
+
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            return sum(pool.map(self._write, self._wanted.items()))
-
-    def _write(self, wanted: tuple[str, Image]) -> int:
-        name, image = wanted
-        data = self._shown.data(image)
-        (self._root / "img" / name).write_bytes(data or damaged())
-        return data is not None
+            list(pool.map(one, self.known))
 
 
 class Inline:

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.benchmarks import Benchmark
 from weft.report.dialogues import Side, about, fitted
-from weft.report.html import Html, island, join, name, page, tag
+from weft.report.html import Html, island, join, page, tag
 from weft.report.scale import full_of, share
 from weft.types import Text, Verdict
 
@@ -134,6 +134,3 @@ def list_page(
     inert = island("data", msgspec.json.encode(data).decode())
     body = join(top, tag("main", side, tag("div", hint, class_="pane", id="pane")), templates, inert)
     return page(title, body, script="list.js", kind=kind, live=live)
-
-
-__all__ = ["list_page", "listing", "name", "sides"]

@@ -24,9 +24,8 @@ def top(title: str, current: str, links: Mapping[str, str]) -> Html:
     return tag("header", tag("b", "weft"), tag("nav", shown_links), tag("span", name(title), class_="soft small"), class_="top")
 
 
-def numbers_page(
+def numbers_body(
     title: str,
-    bar: Html,
     tables: Sequence[Table],
     summaries: Mapping[str, Summary],
     drawn: Sequence[tuple[Plot, str, Mapping[str, str]]],
@@ -34,11 +33,10 @@ def numbers_page(
     warnings: Sequence[str],
     links: Mapping[str, str],
     stamp: str | None = None,
-) -> str:
-    """`drawn` are plots with their picture's address and other formats; `links` lead from a row's name to its dialogues. A page that is
-    served has a `stamp`, and tells when there are newer numbers."""
-    body = tag(
-        "main",
+) -> Html:
+    """What is on the page, for one of its own or inside another. `drawn` are plots with their picture's address and other formats; `links`
+    lead from a row's name to its dialogues. What is served has a `stamp`, and tells when there are newer numbers."""
+    return join(
         tag("h1", name(title)),
         join(*told_live(stamp)) if stamp is not None else None,
         [tag("p", name(line), class_="warning") for line in warnings],
@@ -52,7 +50,10 @@ def numbers_page(
         tag("h2", "Settings"),
         [_settings(label, summary) for label, summary in summaries.items()],
     )
-    return page(title, bar, body, kind="numbers", script="live.js" if stamp is not None else None)
+
+
+def numbers_page(title: str, bar: Html, body: Html, *, live: bool = False) -> str:
+    return page(title, bar, tag("main", body), kind="numbers", script="live.js" if live else None)
 
 
 def told_live(stamp: str | None = None) -> list[Html]:
@@ -64,8 +65,8 @@ def told_live(stamp: str | None = None) -> list[Html]:
     return [lost, tag("p", "The run has gone on: ", link, class_="warning", id="fresh", hidden=True, data_stamp=stamp)]
 
 
-def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str) -> list[str]:
-    """What a reader must know before the numbers."""
+def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str, over: float | None) -> list[str]:
+    """What a reader must know before the numbers. `over` is the highest value, where it is above the benchmark's full marks."""
     made = [f"{label}: {summary.unfinished}" for label, summary in summaries.items() if summary.unfinished]
     for label, summary in summaries.items():
         missing = summary.verdicts - summary.scored
@@ -79,6 +80,10 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
     others = [judge for judge in judges if published_judge and published_judge not in judge.lower()]
     if others and any(table.published for table in tables):
         made.append(f"Published rows were judged by {published_judge}, these runs by {', '.join(others)}: compare with care.")
+    if over is not None:
+        made.append(
+            f"Values go up to {over:g}, more than the benchmark's full marks (`full_marks`): plots and comparisons take {over:g} for 100."
+        )
     return made
 
 

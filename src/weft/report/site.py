@@ -17,15 +17,16 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from weft.benchmarks import full_marks
 from weft.errors import UserError
 from weft.report import plots
 from weft.report.charts import Plot, plots_of
 from weft.report.compare import Comparison, compare
 from weft.report.dialogues import Side, Writer, dialogue_page
-from weft.report.gallery import SIDE, Folder, Inline, Shown
+from weft.report.gallery import SIDE, Inline, Named, Shown
 from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
-from weft.report.numbers import numbers_page, top, warnings_of
+from weft.report.numbers import numbers_body, numbers_page, top, warnings_of
 from weft.report.scale import full_of
 from weft.report.summary import Summary
 from weft.types import Table
@@ -84,7 +85,7 @@ def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: in
     part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         part.chmod(0o755)
-        gallery = Folder(Shown(home, side), part)
+        gallery = Named(Shown(home, side))
         (part / "d").mkdir()
         for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.full, made.metrics))):
             before = f"{number - 1}.html" if number else None
@@ -93,12 +94,13 @@ def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: in
                 dialogue_page(f"{made.title.partition(':')[0]}: {sample}", body, home="../dialogues.html", before=before, after=after),
                 encoding="utf-8",
             )
-        gallery.finish()
+        gallery.write(part / "img")
         data = listing(made.runs, made.found)
         (part / "dialogues.html").write_text(
             list_page(made.title, data, made.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
         )
-        (part / "index.html").write_text(numbers(made, _saved(plots_of(made.runs), part), LINKS, "dialogues.html"), encoding="utf-8")
+        body = numbers(made, _saved(plots_of(made.runs), part), "dialogues.html")
+        (part / "index.html").write_text(numbers_page(made.title, top(made.title, "Numbers", LINKS), body), encoding="utf-8")
         files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
         (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
         _put_in_place(part, out)
@@ -144,19 +146,14 @@ def calls_of(both: Sequence[Side], journal: "Journal") -> "dict[str, CallRecord]
     return journal.calls(keys) if keys else {}
 
 
-def numbers(
-    made: Contents,
-    drawn: Sequence[tuple[Plot, str, Mapping[str, str]]],
-    bar: Mapping[str, str],
-    place: str,
-    stamp: str | None = None,
-) -> str:
+def numbers(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]], place: str, stamp: str | None = None) -> Html:
+    """`place` is the page of the list, for the rows that lead to their dialogues."""
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
     links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in ("domain", "task")}
-    warnings = warnings_of(made.summaries, made.tables, made.published_judge)
-    return numbers_page(
-        made.title, top(made.title, "Numbers", bar), made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp
-    )
+    benchmark = next(iter(made.runs.values())).benchmark
+    over = made.full if made.full > full_marks(benchmark) else None
+    warnings = warnings_of(made.summaries, made.tables, made.published_judge, over)
+    return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp)
 
 
 def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping[str, str]]]:
@@ -170,6 +167,8 @@ def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping
 
 def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
     """Everything in one page: numbers, plots as data, dialogues as templates."""
+    if out.is_dir():
+        raise UserError(f"{out} is a folder; --single-file writes a file, such as {out / 'report.html'}")
     gallery = Inline(Shown(home, side))
     writer = Writer(gallery, made.full, made.metrics)
     templates = [tag("template", body, id=f"d{number}") for number, (_, body) in enumerate(bodies(made, journal, writer))]
@@ -181,27 +180,20 @@ def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, s
     templates.append(island("pictures", msgspec.json.encode(gallery.pictures).decode()))
     data = listing(made.runs, made.found, single=True)
     drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.runs)]
+    inside = tag("details", tag("summary", "Numbers and plots"), numbers(made, drawn, ""), class_="numbers", open=True)
     page = list_page(
         made.title,
         data,
         made.metrics,
-        join(top(made.title, "", {}), _numbers_inside(made, drawn)),
+        join(top(made.title, "", {}), inside),
         templates=join(templates),
         kind="list single",
     )
-    if out.is_dir():
-        raise UserError(f"{out} is a folder; --single-file writes a file, such as {out / 'report.html'}")
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f".{out.name}.part")
     part.write_text(page, encoding="utf-8")
     part.replace(out)
     return out
-
-
-def _numbers_inside(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]]) -> Html:
-    whole = numbers(made, drawn, {}, "")
-    inner = re.search(r"<main>(.*)</main>", whole, re.DOTALL)
-    return tag("details", tag("summary", "Numbers and plots"), Html(inner.group(1) if inner else ""), class_="numbers", open=True)
 
 
 def _data_url(plot: Plot) -> str:

@@ -1,12 +1,11 @@
 """What all strategies share: asking the inner model in a shape it can take, and one reply for all the calls behind it."""
 
-import asyncio
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from weft.errors import PictureError
-from weft.fit import fit, reshapes_pixels
+from weft.fit import fitted
 from weft.store.blobs import Blobs
 from weft.strategies.words import Words
 from weft.types import Message, Model, Reply, Takes, Usage, Want
@@ -27,11 +26,8 @@ class Strategy:
 
     async def ask(self, messages: tuple[Message, ...], want: Want) -> Reply:
         try:
-            if reshapes_pixels(self._model.takes):
-                messages = await asyncio.to_thread(fit, messages, self._model.takes, self._blobs)
-            else:
-                messages = fit(messages, self._model.takes, self._blobs)
-        except (PictureError, MemoryError) as error:
+            messages = await fitted(messages, self._model.takes, self._blobs)
+        except PictureError as error:
             return Reply("failed", reason=f"what the model is to see cannot be made: {error}")
         return await self._model.reply(messages, want)
 

@@ -93,8 +93,6 @@ class Chatter(Maker):
         letters = choice.letters(self.scenes[base])
         if kind not in SEVERAL and len(letters) > 1:
             return False
-        if dynamic and not must and kind in SEVERAL and letters != "E":
-            self.chance.random()  # decided something once; the dialogues of a seed stay what they are
         self.asking[len(self.turns)] = Asking(choice, base, letters, dynamic)
         self.turns.append(TableTurn(CHOICE, choice.asked.args, {"image": base}, text, answer=letters, gives=tuple(self.waiting)))
         self.waiting = []

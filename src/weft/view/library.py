@@ -16,39 +16,20 @@ from weft import api
 from weft.report import site
 from weft.report.charts import Plot, plots_of
 from weft.report.dialogues import Writer
-from weft.report.gallery import Shown, damaged
+from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
 from weft.store.journal import Journal, RunRecord
-from weft.types import Image
+from weft.store.locks import alive
 
 KEPT = 4  # combinations of runs whose contents stay in memory
 FOUND = 200
 
 
-class Served:
-    """Pictures under `img/`, known by the names that pages were given."""
-
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
-        self._known: dict[str, Image] = {}
-        self.back = "../"
-
-    def href(self, image: Image) -> str | None:
-        if not self._shown.blobs.has(image):
-            return None
-        name = self._shown.name(image)
-        self._known[name] = image
-        return f"{self.back}img/{name}"
-
-    def data(self, name: str) -> bytes | None:
-        return (self._shown.data(self._known[name]) or damaged()) if name in self._known else None
-
-
 class Library:
     def __init__(self, home: Path) -> None:
         self._journal = Journal(home / "journal.sqlite", readonly=True)
-        self.gallery = Served(Shown(home))
+        self.gallery = Named(Shown(home))
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[str, ...], tuple[str, site.Contents]] = OrderedDict()
         self._plots: dict[tuple[tuple[str, ...], str], dict[str, Plot]] = {}
@@ -56,7 +37,7 @@ class Library:
     def runs(self) -> list[tuple[RunRecord, int]]:
         """Every run with the turns it has by now, the latest first."""
         with self._lock:
-            records = [api.alive(record, self._journal.path.parent) for record in reversed(self._journal.runs())]
+            records = [alive(record, self._journal.path.parent) for record in reversed(self._journal.runs())]
             return [(record, self._journal.progress(record.id)[0]) for record in records]
 
     def stamp(self, ids: tuple[str, ...]) -> str:

@@ -17,7 +17,7 @@ from weft.errors import WeftError
 from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
 from weft.report.listing import by_name, list_page
-from weft.report.numbers import told_live, top
+from weft.report.numbers import numbers_page, told_live, top
 from weft.report.site import numbers
 from weft.report.summary import title_of
 from weft.store.journal import RunRecord
@@ -150,7 +150,8 @@ class Viewer:
         plots = await asyncio.to_thread(self.library.plots, ids)
         drawn = [(plot, f"plots/{plot.name}.svg", dict[str, str]()) for plot in plots.values()]
         stamp = await asyncio.to_thread(self.library.stamp, ids)
-        return html(numbers(made, drawn, links(ids), "dialogues.html", stamp))
+        body = numbers(made, drawn, "dialogues.html", stamp)
+        return html(numbers_page(made.title, top(made.title, "Numbers", links(ids)), body, live=True))
 
     async def _stamp(self, request: web.Request) -> web.Response:
         return json({"stamp": await asyncio.to_thread(self.library.stamp, self._ids(request))})

@@ -1,0 +1,49 @@
+"""Who is at work on a run: one process at a time, which holds the run's lock file. The lock goes with the process, however it ends; so a
+run that says it is running, while nobody holds its lock, was killed."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from weft.errors import UserError
+from weft.store.journal import RunRecord
+
+TRIES, WAIT = 10, 0.05  # somebody who only looks holds a lock for a moment
+
+
+@contextlib.contextmanager
+def only_one(home: Path, run: str) -> Generator[None]:
+    """The same run twice at once would pay twice."""
+    locks = home / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / run).open("w") as file:
+        for left in reversed(range(TRIES)):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if not left:
+                    raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home") from None
+                time.sleep(WAIT)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def alive(record: RunRecord, home: Path) -> RunRecord:
+    """The record, with the state it is really in."""
+    if record.state != "running":
+        return record
+    try:
+        with (home / "locks" / record.id).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        pass
+    except OSError:  # somebody holds it
+        return record
+    return replace(record, state="killed")
