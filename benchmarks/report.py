@@ -24,8 +24,8 @@ import msgspec
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.tabletop.dialogues import random_scene
-from weft.tabletop.world import draw
+from weft.tabletop.make.dialogues import random_scene
+from weft.tabletop.world.scenes import draw
 from weft.types import Image, Message, Reply, Text, Verdict
 
 SAMPLES, TURNS, PICTURES = 3113, 12034, 6770

@@ -16,16 +16,16 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from msgspec import structs
 
-from weft import history
-from weft.tabletop import points
-from weft.tabletop.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
-from weft.tabletop.language import OPEN, QUESTIONS
-from weft.tabletop.operations import EDITS
-from weft.tabletop.samples import chat_messages, sample_of, true_replies
+from weft.benchmarks.weave import history
+from weft.tabletop.exact import imug as points
+from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
+from weft.tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
 from weft.tabletop.tiny import prompt, vocab
 from weft.tabletop.tiny.endpoint import SHIPPED
 from weft.tabletop.tiny.infer import Tiny
-from weft.tabletop.world import Scene, draw, read
+from weft.tabletop.world.language import OPEN, QUESTIONS
+from weft.tabletop.world.operations import EDITS
+from weft.tabletop.world.scenes import Scene, draw, read
 from weft.types import Image, View
 
 BEFORE = {  # what must have happened for a request to make sense

@@ -13,7 +13,7 @@ from typing import Any
 
 import weft
 from weft import api
-from weft.tabletop.datasets import make
+from weft.tabletop.make import make
 from weft.view.server import Viewer
 
 OUT = Path(__file__).parent / "screens"

@@ -2,7 +2,7 @@ import pytest
 from PIL import Image as Pil
 
 from weft.errors import PictureError
-from weft.fit import fit, strip
+from weft.models.fit import fit, strip
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text
 

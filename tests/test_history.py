@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft import history
-from weft.benchmarks.weave import data
+from weft.benchmarks.weave import data, history
 from weft.numbering import mentions, renumber
 from weft.store.blobs import Blobs
 from weft.types import Image, Reply, Sample, Text, Turn, View

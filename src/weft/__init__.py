@@ -5,24 +5,40 @@ run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt
 print(run.report())
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Image", "Reply", "Run", "Text", "View", "__version__", "evaluate", "evaluate_async", "validate"]
+__all__ = [
+    "Answered",
+    "Benchmark",
+    "Finished",
+    "Image",
+    "Reply",
+    "Run",
+    "Text",
+    "Thought",
+    "__version__",
+    "evaluate",
+    "evaluate_async",
+    "judge",
+    "validate",
+]
 
 if TYPE_CHECKING:
-    from weft.api import Run, evaluate, evaluate_async, validate
-    from weft.types import Image, Reply, Text, View
+    from weft.api import Run, evaluate, evaluate_async, judge, validate
+    from weft.benchmarks.base import Answered, Benchmark, Finished
+    from weft.types import Image, Reply, Text, Thought
+
+_HOMES = {
+    **dict.fromkeys(("Run", "evaluate", "evaluate_async", "judge", "validate"), "weft.api"),
+    **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
+    **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The API is imported on first use, so that `weft --help` stays quick."""
-    if name in ("Run", "evaluate", "evaluate_async", "validate"):
-        from weft import api
-
-        return getattr(api, name)
-    if name in ("Image", "Reply", "Text", "View"):
-        from weft import types
-
-        return getattr(types, name)
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    """Everything is imported on first use, so that `weft --help` stays quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

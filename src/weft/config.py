@@ -11,16 +11,15 @@ out = 4.0
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from weft.errors import UserError
-from weft.models.wire import fields
 
 FILE = "weft.toml"
 SECTIONS = ("models", "prices")
 
 
-def read(folder: Path | None = None) -> dict[str, Any]:
+def read_config(folder: Path | None = None) -> dict[str, Any]:
     path = (folder or Path.cwd()) / FILE
     if not path.is_file():
         return {}
@@ -32,12 +31,13 @@ def read(folder: Path | None = None) -> dict[str, Any]:
         if name not in SECTIONS or not isinstance(section, dict):
             raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(f'[{one}.NAME]' for one in SECTIONS)}")
     for name, model in found.get("models", {}).items():
-        if not fields(model):
+        if not isinstance(model, dict) or not model:
             raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
-        secret = [key for key in fields(model) if key in ("key", "api_key", "token")]
+        secret = [key for key in cast(dict[str, Any], model) if key in ("key", "api_key", "token")]
         if secret:
             raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
     for name, price in found.get("prices", {}).items():
-        if not all(isinstance(fields(price).get(side), (int, float)) for side in ("in", "out")):
+        sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
+        if not all(isinstance(sides.get(side), (int, float)) for side in ("in", "out")):
             raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens')
     return found

@@ -1,5 +1,8 @@
 """Errors for the person who must act. A `UserError` ends a command with one clear line and exit code 2, never a traceback."""
 
+import contextlib
+from collections.abc import Generator
+
 
 class WeftError(Exception):
     """Anything weft itself raises on purpose."""
@@ -15,3 +18,14 @@ class PictureError(WeftError):
 
 class BudgetReached(WeftError):
     """The next call could pass `--budget`."""
+
+
+@contextlib.contextmanager
+def blaming(whom: str) -> Generator[None]:
+    """Whatever a foreign piece of code raises is told as its own, in one line; what weft raises on purpose passes."""
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as error:
+        raise WeftError(f"{whom}: {type(error).__name__}: {error}") from error

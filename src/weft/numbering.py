@@ -2,7 +2,7 @@
 
 import re
 
-from weft.types import Image, Reply, Sample, Text, Turn
+from weft.types import Sample, Text, Turn
 
 MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")
 
@@ -18,13 +18,6 @@ def caption(number: int) -> Text:
 
 def maker_of(sample: Sample, number: int) -> Turn | None:
     return next((turn for turn in sample.turns if turn.makes == number), None)
-
-
-def own_picture(reply: Reply | None) -> Image | None:
-    """The picture that counts as a reply's output: its last one."""
-    if reply is None or reply.outcome != "answered" or not reply.images:
-        return None
-    return reply.images[-1]
 
 
 def renumber(text: str, order: list[int]) -> str:

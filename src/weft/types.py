@@ -1,9 +1,11 @@
 """The words weft is made of. Frozen data, no I/O: read this first.
 
-    data files -> Sample -> Dialogue -> (history view -> fit) -> Model -> Reply
-                                                              -> Question -> Judge -> Verdict -> Table -> report
+    data files -> Sample -> what the model sees -> Model -> Reply                      generating
+    Replies of one run, or of two -> Questions -> Judge -> Verdicts                    judging
+    Verdicts -> settle -> Tables -> report                                             looking
 
-An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a number or unscored: no error is a number."""
+An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a share of full marks or unscored: no error is a number.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
@@ -15,8 +17,16 @@ Kind = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
 
 
-class Text(Struct, frozen=True, tag="text"):
+class State(Struct, frozen=True, omit_defaults=True):
+    """What a provider wants back with a part, untouched. `of` is the endpoint that gave it: no other is ever sent it."""
+
+    data: str
+    of: str = ""
+
+
+class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
+    state: State | None = None
 
 
 class Image(Struct, frozen=True, tag="image", omit_defaults=True):
@@ -28,9 +38,17 @@ class Image(Struct, frozen=True, tag="image", omit_defaults=True):
     height: int
     size: int
     label: int | None = None
+    state: State | None = None
 
 
-Part = Text | Image
+class Thought(Struct, frozen=True, tag="thought", omit_defaults=True):
+    """Reasoning that a model shows but does not say: no part of its answer, and of no history but its own."""
+
+    text: str = ""
+    state: State | None = None
+
+
+Part = Text | Image | Thought
 
 
 class Message(Struct, frozen=True):
@@ -39,21 +57,23 @@ class Message(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Which turn of which sample something is for, what the official layout calls its output file, and which metric is asked."""
+    """Which turn of which sample of which benchmark something is for, and what the official layout calls its output file."""
 
     sample: str = ""
     turn: int = 0
     file: str = ""
-    metric: str = ""
+    benchmark: str = ""
 
 
 class Want(Struct, frozen=True):
-    """What must come back. `schema` asks for JSON; `draw` tells repeated draws of one request apart."""
+    """What must come back. `schema` asks for JSON; `draw` tells repeated draws of one request apart; a judge that is a program finds in
+    `question` what the messages say in words."""
 
     kind: Kind = "text"
     schema: dict[str, Any] | None = None
     draw: int = 0
     place: Place = Place()
+    question: "Question | None" = None
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
@@ -76,12 +96,21 @@ class Reply(Struct, frozen=True, omit_defaults=True):
         return "".join(part.text for part in self.parts if isinstance(part, Text)).strip()
 
     @property
+    def thoughts(self) -> str:
+        return "\n".join(part.text for part in self.parts if isinstance(part, Thought) and part.text).strip()
+
+    @property
     def images(self) -> tuple[Image, ...]:
         return tuple(part for part in self.parts if isinstance(part, Image))
 
+    @property
+    def picture(self) -> Image | None:
+        """The picture that counts as the reply's output: its last one."""
+        return self.images[-1] if self.outcome == "answered" and self.images else None
+
 
 class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.fit` reshapes the rest, and says how."""
+    """What a model can take in; `weft.models.fit` reshapes the rest, and says how."""
 
     images: Literal["interleaved", "list", "strip", "none"] = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"
@@ -89,7 +118,7 @@ class Takes(Struct, frozen=True):
 
 
 class Model(Protocol):
-    """Anything that answers messages. A judge's model is a Model too; so is a strategy made of Models."""
+    """Anything that answers messages. A judge's model is one; so is a strategy, or a composition of Models with roles."""
 
     name: str
     takes: Takes
@@ -109,7 +138,8 @@ class Turn(Struct, frozen=True):
     gold: Any = None
 
     @property
-    def asked(self) -> str:
+    def words(self) -> str:
+        """The request's text."""
         return "".join(part.text for part in self.ask if isinstance(part, Text))
 
 
@@ -142,43 +172,56 @@ class Dataset(Struct, frozen=True):
     records: int = 0
 
 
-class View(Struct, frozen=True):
-    """A history policy: what of the dialogue so far a model sees, and where. `official` keeps the released defects."""
-
-    history: Literal["none", "partial", "full", "dialogue"] = "partial"
-    placement: Literal["front", "first"] = "front"
-    past: Literal["own", "truth"] = "own"
-    turns: Literal["all", "image", "text"] = "all"
-    official: bool = False
-
-
 Dialogue = Mapping[int, Reply]  # what has happened so far: turn number -> reply; turns that were not asked are absent
 
 
 class Question(Struct, frozen=True):
-    """One thing to ask a judge: a request, and the schema of a valid answer, whose keys `value` and `reason` are the verdict."""
+    """One thing to ask a judge: a request, and the schema of a valid answer. One call may settle several `metrics`.
 
-    metric: str
+    `material` holds by name what the messages show in words and pictures (`made`, `reference`, `answer`, ...). `value` and `reason` are the
+    reply's keys for them, at the top for one metric, inside an object under the metric's name for several; a benchmark's own `read` may do
+    otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart."""
+
+    metrics: tuple[str, ...]
     messages: tuple[Message, ...]
     schema: dict[str, Any]
     place: Place
+    material: Mapping[str, tuple[Part, ...]] = {}
     value: str = "score"
     reason: str = "reasoning"
     gold: Any = None
-    detail: Any = None  # of the verdict, if nothing comes back that could be used
+    detail: Any = None
+    variant: str = ""
+
+
+class Mark(Struct, frozen=True):
+    """What a judge's reply comes to for one metric: a share of full marks, why, and the score as the judge gave it."""
+
+    metric: str
+    value: float
+    reason: str = ""
+    score: float | None = None
+    detail: Any = None
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """One metric of one turn: a value, or None (unscored), with the reason. `by` a judge, a rule, or the model's `failure`: zero."""
+    """One metric of one turn: a share of full marks from 0 to 1, or None (unscored), with the reason.
+
+    `by` a judge, a rule, a person, or the model's `failure`: zero. `score` is what the judge said, on the judge's own scale. Several
+    verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what `settle` makes of them has them `behind`."""
 
     sample: str
     turn: int
     metric: str
     value: float | None
     reason: str = ""
-    by: Literal["judge", "rule", "failure"] = "judge"
+    by: Literal["judge", "rule", "failure", "person"] = "judge"
     keys: tuple[str, ...] = ()
     detail: Any = None  # what another arithmetic needs to come to its own number
+    variant: str = ""
+    score: float | None = None
+    spread: float | None = None  # the standard deviation of those behind it
+    behind: "tuple[Verdict, ...]" = ()
 
 
 class Cell(Struct, frozen=True):
@@ -189,13 +232,42 @@ class Cell(Struct, frozen=True):
     high: float | None = None
 
 
+class Row(Struct, frozen=True, omit_defaults=True):
+    """One row of a table, which knows what it is: of a run, from a paper, or a part of one run.
+
+    `way` says which arithmetic, where the two differ. `of` is the slice of the run that it shows, if not all. `judge` made its verdicts."""
+
+    name: str
+    cells: Mapping[str, Cell]
+    kind: Literal["run", "published", "part"] = "run"
+    way: Literal["", "strict", "official"] = ""
+    of: str = ""
+    run: str = ""
+    judge: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.name + (f" ({self.way})" if self.way else "") + (f", {self.of}" if self.of else "")
+
+
 class Table(Struct, frozen=True):
-    """Rows of cells by column; `published` names those from a paper. Only `rivals` are ranked; `parts` are of one run."""
+    """Only `rivals` are ranked; in a `mixed` table rows are not all of one thing; `parts` are of one run."""
 
     title: str
     columns: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, Cell]]
-    published: frozenset[str] = frozenset()
+    rows: tuple[Row, ...]
     note: str = ""  # what a reader must know
     digits: int = 3
     rows_are: Literal["rivals", "mixed", "parts"] = "rivals"
+
+    def cells(self, label: str) -> Mapping[str, Cell]:
+        """The cells of a row by its label."""
+        return next(row.cells for row in self.rows if row.label == label)
+
+    @property
+    def ours(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.kind != "published")
+
+    @property
+    def published(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.kind == "published")

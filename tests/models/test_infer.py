@@ -22,7 +22,7 @@ from weft.models.infer import Infer, from_spec
 from weft.models.registry import parse
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.tabletop.datasets import make
+from weft.tabletop.make import make
 from weft.types import Message, Text, Want
 
 PICTURE = drawn("made")

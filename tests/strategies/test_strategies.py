@@ -11,7 +11,7 @@ from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
 from weft.engine.call import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
-from weft.tabletop.datasets import make
+from weft.tabletop.make import make
 
 Serve = Callable[..., Provider]
 

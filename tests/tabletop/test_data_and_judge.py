@@ -8,8 +8,8 @@ import pytest
 
 import weft
 from weft.errors import UserError
-from weft.tabletop.datasets import make
-from weft.tabletop.judge import accuracy
+from weft.tabletop.exact.weave import accuracy
+from weft.tabletop.make import make
 
 
 @pytest.fixture

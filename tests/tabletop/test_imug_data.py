@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import weft
 from weft.benchmarks.imug.classes import CLASS_OF
-from weft.tabletop.chats import make_chat
-from weft.tabletop.choices import SEVERAL, parse_choice
-from weft.tabletop.datasets import make
-from weft.tabletop.domains import IMUG
-from weft.tabletop.language import OPEN, parse
+from weft.tabletop.make import make
+from weft.tabletop.make.domains import IMUG
+from weft.tabletop.make.imug_dialogues import make_chat
+from weft.tabletop.world.choices import SEVERAL, parse_choice
+from weft.tabletop.world.language import OPEN, parse
 
 
 def evaluate(data: Path, home: Path, model: str, **options: Any) -> weft.Run:

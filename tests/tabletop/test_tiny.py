@@ -14,14 +14,14 @@ from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
-from weft.tabletop.datasets import make
-from weft.tabletop.dialogues import make_dialogue, random_scene
-from weft.tabletop.domains import WEAVE
-from weft.tabletop.language import QUESTIONS
+from weft.tabletop.make import make
+from weft.tabletop.make.dialogues import make_dialogue, random_scene
+from weft.tabletop.make.domains import WEAVE
 from weft.tabletop.tiny import prompt, vocab, weights
 from weft.tabletop.tiny.corpus import BLANK, documents
 from weft.tabletop.tiny.endpoint import SHIPPED, load
-from weft.tabletop.world import draw, read
+from weft.tabletop.world.language import QUESTIONS
+from weft.tabletop.world.scenes import draw, read
 from weft.types import Message, Text, Want
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from PIL import Image as Pil
 from PIL import ImageFilter
 
-from weft.tabletop.dialogues import MAKERS, Maker, make_dialogue, random_scene
-from weft.tabletop.language import QUESTIONS, WORDINGS, described, parse, scene_described
-from weft.tabletop.operations import EFFECTS, Operation, shortest_paths
-from weft.tabletop.points import visible
-from weft.tabletop.world import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
+from weft.tabletop.exact.imug import visible
+from weft.tabletop.make.dialogues import MAKERS, Maker, make_dialogue, random_scene
+from weft.tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
+from weft.tabletop.world.operations import EFFECTS, Operation, shortest_paths
+from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
 
 scenes = st.builds(
     Scene, st.sampled_from(list(BACKGROUNDS)), st.lists(st.none() | st.sampled_from(THINGS), min_size=16, max_size=16).map(tuple)
@@ -93,7 +93,7 @@ def test_no_two_wordings_can_be_taken_for_each_other():
     for _ in range(300):
         dialogue = make_dialogue("edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2)
         for turn in dialogue.turns:
-            from weft.tabletop.language import _patterns
+            from weft.tabletop.world.language import _patterns
 
             assert {kind for kind, pattern in _patterns(False) if pattern.fullmatch(turn.text)} == {turn.kind}
     assert all(len(wordings) >= 2 for wordings in WORDINGS.values())

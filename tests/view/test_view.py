@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from browser import Watch, browser, wait_for_pictures
-from weft.tabletop.datasets import make
+from weft.tabletop.make import make
 from weft.view.server import Viewer
 
 

@@ -1,73 +1,20 @@
-"""Benchmarks. A benchmark makes no network call and opens no file outside its data.py; everything else about it is pure.
-
-The interface, and all there is to adding one:
-
-    class Mine:
-        name, version, metrics = "mine", "1", ("correct",)
-        def load(self, data, blobs): ...                          # files -> Dataset, with every problem found
-        def default_view(self): ...                               # the history policy of the paper
-        def see(self, sample, turn, dialogue, view): ...          # what the model is shown: messages
-        def needs(self, sample, turn, view): ...                  # earlier turns that it depends on
-        def questions(self, sample, turn, dialogue, view, rubrics): ...  # what to ask the judge, or verdicts that need no judge
-        def read(self, question, found): ...                      # a judge's reply -> (value, reason, detail); optional
-        def outputs(self, folder, blobs): ...                     # outputs made elsewhere, in its own layout; optional
-        def rubrics(self, prompts): ...                           # our prompts, or the official ones from a checkout
-        def tables(self, runs): ...                               # verdicts, aggregated as the paper does it
-        def check_view(self, view): ...                           # refuse a history policy that it does not have; optional
-        def headline(self, verdicts): ...                         # the main number as weighted means: [(weight, verdicts)]; optional
-        full_marks = 1.0                                          # the best value of a verdict; optional
-        published_judge = "gpt-4o"                                # who judged the published rows; optional
-
-It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name.
-"""
+"""Benchmarks. `base.py` is the interface; beside it stands what all of them share: reading records, options, prompts, rows of tables,
+outputs made elsewhere. Then one folder each."""
 
 import importlib.metadata
 import inspect
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from msgspec import Struct
-
+from weft.benchmarks.base import Answered, Benchmark, Check, Finished
+from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.models.registry import load_object, load_target
-from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Message, Question, Sample, Table, Turn, Verdict, View
 
-INTERFACE = ("name", "version", "metrics", "load", "default_view", "see", "needs", "questions", "rubrics", "tables")
+__all__ = ["Answered", "Benchmark", "Check", "Finished", "Rubrics", "names", "resolve", "where"]
+
 BUILT_IN = {"weave": "weft.benchmarks.weave:Weave", "imug": "weft.benchmarks.imug:Imug"}
-
-
-class Rubrics(Struct, frozen=True):
-    """The judge's prompts by metric; `source` is `weft` or where the official ones came from; `digest` goes into the manifest."""
-
-    texts: Mapping[str, str]
-    source: str
-    digest: str
-
-
-class Finished(Struct, frozen=True):
-    """A run's results, for tables: the groups of each sample by its id, every verdict in dataset order, and what data it was: published
-    rows belong beside the benchmark's own alone."""
-
-    name: str
-    groups: Mapping[str, Mapping[str, str]]
-    verdicts: Sequence[Verdict]
-    dataset: str = ""
-
-
-class Benchmark(Protocol):
-    name: str
-    version: str
-    metrics: tuple[str, ...]
-
-    def load(self, data: Path, blobs: Blobs) -> Dataset: ...
-    def default_view(self) -> View: ...
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View) -> tuple[Message, ...]: ...
-    def needs(self, sample: Sample, turn: Turn, view: View) -> set[int]: ...
-    def questions(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View, rubrics: Rubrics) -> tuple[Question | Verdict, ...]: ...
-    def rubrics(self, prompts: str) -> Rubrics: ...
-    def tables(self, runs: Sequence[Finished]) -> list[Table]: ...
+WRITTEN = ("name", "version", "metrics", "load", "see", "questions", "tables")
 
 
 def names() -> dict[str, str]:
@@ -87,20 +34,13 @@ def resolve(benchmark: Any) -> Benchmark:
         else:
             raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(known))}; or file.py:NAME for your own")
     made = benchmark() if isinstance(benchmark, type) else benchmark
-    missing = [name for name in INTERFACE if not hasattr(made, name)]
+    if not isinstance(made, Benchmark):
+        raise UserError(f"{made!r} is no benchmark: make its class one of weft.benchmarks.Benchmark")
+    kind = type(made)
+    missing = [name for name in WRITTEN if not hasattr(kind, name) or getattr(kind, name) is getattr(Benchmark, name, None)]
     if missing:
-        raise UserError(f"{made!r} is no benchmark: it lacks {', '.join(missing)}")
+        raise UserError(f"{kind.__name__} is no benchmark yet: it lacks {', '.join(missing)}")
     return made
-
-
-def full_marks(benchmark: Benchmark) -> float:
-    return float(getattr(benchmark, "full_marks", 1.0))
-
-
-def headline(benchmark: Benchmark, verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
-    """The main number of a benchmark: means of verdicts, with their weights. All verdicts alike, unless it says otherwise."""
-    own = getattr(benchmark, "headline", None)
-    return own(verdicts) if own is not None else [(1.0, verdicts)]
 
 
 def where(benchmark: Any) -> str:

@@ -7,7 +7,9 @@ import typer
 from weft.cli.data import app as data_app
 from weft.cli.demo import demo
 from weft.cli.doctor import doctor
+from weft.cli.judge import judge
 from weft.cli.models import models
+from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report, runs
 from weft.cli.run import run
 from weft.cli.score import score
@@ -39,8 +41,9 @@ def weft(version: Annotated[bool, typer.Option("--version", callback=_version, i
     """
 
 
-app.command()(run)
-app.command()(score)
+app.command(cls=WithOwnOptions)(run)
+app.command(cls=WithOwnOptions)(score)
+app.command()(judge)
 app.command()(report)
 app.command()(compare)
 app.command()(view)

@@ -14,8 +14,8 @@ def data() -> None:
     """Make and check datasets."""
 
 
-@app.command()
-def make(
+@app.command("make")
+def make_data(
     name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, or tabletop-imug.")],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
@@ -31,12 +31,9 @@ def make(
 
       weft data make tabletop-imug --samples 200 --seed 0 --out chats
     """
-    from weft.errors import UserError
-    from weft.tabletop import datasets
+    from weft.tabletop.make import make
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is there already and not empty; give another --out")
-    print(datasets.make(name, out, samples=samples, seed=seed))
+    print(make(name, out, samples=samples, seed=seed))
 
 
 @app.command()

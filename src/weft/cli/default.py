@@ -1,16 +1,17 @@
 """`weft run` without arguments: the whole of weft on a drawn table, in a minute, with nothing but what ships."""
 
+import itertools
 from pathlib import Path
 
 from rich.console import Console
 
 from weft import api
-from weft.api import Job
 from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
-from weft.tabletop import datasets
-from weft.types import View
+from weft.runs import named, tables_of
+from weft.session import Job
+from weft.tabletop.make import make
 
 SAMPLES, SEED = 100, 0
 MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")
@@ -22,9 +23,10 @@ def default_run(home: Path, given: list[str]) -> None:
     console = Console(stderr=True, soft_wrap=True)
     data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
     if not data.exists():
-        datasets.make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
+        make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
+    options = {"history": "dialogue", "placement": "first"}
     runs = [
-        quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, view=View("dialogue", "first")), console)
+        quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options), console)
         for model in MODELS
     ]
     path = Path("reports") / "tabletop.md"
@@ -39,7 +41,7 @@ def default_run(home: Path, given: list[str]) -> None:
         "scored every turn against the exact truth, in WEAVEBench's format and with WEAVEBench's formulas. "
         "The oracle, which does all that is asked, is the ceiling, and `copy`, which only returns what it was shown, the floor.\n"
     )
-    for table in runs[0].benchmark.tables([run.finished for run in runs])[:5]:
+    for table in itertools.islice(tables_of(named(runs)), 5):
         show_table(out, table)
     unscored = sum(verdict.value is None for run in runs for verdict in run.verdicts)
     if unscored:

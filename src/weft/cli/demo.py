@@ -28,16 +28,15 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    from weft.api import Job, Run
     from weft.cli.work import quietly
     from weft.errors import UserError
     from weft.report import plots
-    from weft.tabletop.demos import exposure_bias, memory
-    from weft.tabletop.scaling import scaling
+    from weft.runs import Run
+    from weft.session import Job
+    from weft.tabletop.demos import DEMOS
 
-    demos = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}
-    if name not in demos:
-        raise UserError(f"there is no demo {name!r}; there is {', '.join(demos)}")
+    if name not in DEMOS:
+        raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")
     console = Console(stderr=True, soft_wrap=True)
 
     own = home / "demo"  # a journal of its own: a demo's runs are not the user's
@@ -48,7 +47,7 @@ def demo(
     def shown(value: Any) -> str:
         return (f"{value:.3f}" if value <= 1 else f"{value:.1f}") if isinstance(value, float) else str(value)
 
-    show, usual = demos[name]
+    show, usual = DEMOS[name]
     made = show(own, own, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:

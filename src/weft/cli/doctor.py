@@ -42,7 +42,7 @@ def doctor(
     for variable in sorted({*KEY_BY_HOST.values(), "WEFT_API_KEY"}):
         host = next((host for host, name in KEY_BY_HOST.items() if name == variable), "any other address")
         print(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
-    named = config.read().get("models", {})
+    named = config.read_config().get("models", {})
     specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
     bad = False
     if specs:

@@ -9,6 +9,7 @@ def models() -> None:
       weft models
     """
     from weft import benchmarks, config
+    from weft.models.compose import composition, compositions
     from weft.models.registry import providers
 
     print("providers")
@@ -16,10 +17,13 @@ def models() -> None:
         print(f"  {name:<12} {what}")
     print(f"  {'truth':<12} the dataset's own answers: what a perfect model would send")
     print(f"  {'file.py:NAME':<12} a function or object of your own: (messages, want) -> str, PIL.Image, or a list of both")
+    print("compositions: NAME:role=MODEL,role=MODEL")
+    for name in sorted(compositions()):
+        print(f"  {name:<12} {', '.join(composition(name).roles)}")
     print("benchmarks")
     for name in sorted(benchmarks.names()):
         print(f"  {name}")
-    named = config.read().get("models", {})
+    named = config.read_config().get("models", {})
     if named:
         print("weft.toml")
         for name, entry in sorted(named.items()):

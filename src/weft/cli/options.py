@@ -11,6 +11,7 @@ Data = Annotated[Path | None, typer.Option(help="The dataset's folder.")]
 Judge = Annotated[str | None, typer.Option(help="Who judges: provider/model@url, a name from weft.toml, or file.py:NAME.")]
 JudgeOpt = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the judge, such as max_tokens=1400. Repeatable.")]
 Prompts = Annotated[str, typer.Option(help="'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.")]
+JudgeRepeats = Annotated[int, typer.Option(min=1, help="How often the judge is asked each question: mean, deviation and variation follow.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N samples.")]
 Where = Annotated[list[str] | None, typer.Option(help="Only samples of a group, such as domain=edit or class=Game. Repeatable.")]
 Concurrency = Annotated[

@@ -1,4 +1,5 @@
-"""A run while it goes on: a bar with rate, time left, money and outcomes on a terminal; a line now and then elsewhere."""
+"""A run while it goes on: bars with rate, time left, money and outcomes on a terminal, and a line for each endpoint; a line now and then
+elsewhere."""
 
 import contextlib
 import threading
@@ -10,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from weft.api import Session
+from weft.session import Session
 
 EVERY = 15.0  # seconds between lines where there is no terminal
 
@@ -31,22 +32,32 @@ def follow(session: Session, console: Console) -> Generator[None]:
 
 def facts(session: Session) -> str:
     """Rate, money, outcomes, in one line."""
-    progress = session.progress
-    calls = session.model.tally.calls + session.judge.tally.calls
+    progress, tallies = session.progress, [caller.tally for caller in session.callers.values()]
+    calls = sum(tally.calls for tally in tallies)
     rate = calls / max(time.monotonic() - progress.started, 0.001)
     words = [f"{calls} calls", f"{rate:.1f}/s"]
-    remembered = session.model.tally.remembered + session.judge.tally.remembered
+    remembered = sum(tally.remembered for tally in tallies)
     if remembered:
         words.append(f"{remembered} from the journal")
     words.append("cost unknown" if session.budget.unknown else f"${session.budget.spent:.4f}")
     words += [f"{count} {name}" for name, count in sorted(progress.outcomes.items())]
     if progress.unscored:
         words.append(f"{sum(progress.unscored.values())} unscored")
-    retries = session.model.tally.retries + session.judge.tally.retries
+    retries = sum(sum(tally.retries.values()) for tally in tallies)
     if retries:
-        words.append(f"{sum(retries.values())} retries")
-    words.append(f"in flight {session.model.limiter.active}+{session.judge.limiter.active}")
+        words.append(f"{retries} retries")
     return ", ".join(words)
+
+
+def by_role(session: Session) -> list[str]:
+    """A line for each endpoint that plays in the run."""
+    made: list[str] = []
+    for role, caller in session.callers.items():
+        words = [f"{caller.tally.calls} calls", f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight"]
+        words += [f"{caller.tally.remembered} from the journal"] if caller.tally.remembered else []
+        words += [f"{sum(caller.tally.retries.values())} retries"] if caller.tally.retries else []
+        made.append(f"{role} {caller.name}: {', '.join(words)}")
+    return made
 
 
 def _bars(session: Session, console: Console, done: threading.Event) -> None:
@@ -60,7 +71,7 @@ def _bars(session: Session, console: Console, done: threading.Event) -> None:
             due = progress.verdicts_due * progress.turns / max(progress.turns_done, 1)  # those of turns to come are foreseen
             bar.update(turns, completed=progress.turns_done)
             bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
-            live.update(Group(bar, Text(facts(session), style="dim")))
+            live.update(Group(bar, *(Text(line, style="dim") for line in (facts(session), *by_role(session)))))
 
 
 def _lines(session: Session, console: Console, done: threading.Event) -> None:
@@ -69,4 +80,8 @@ def _lines(session: Session, console: Console, done: threading.Event) -> None:
         share = progress.turns_done / max(progress.turns, 1)
         spent = time.monotonic() - progress.started
         left = f", about {spent / share - spent:.0f} s left" if 0 < share < 1 else ""
-        console.print(f"turns {progress.turns_done}/{progress.turns}{left}: {facts(session)}", markup=False, highlight=False)
+        console.print(
+            f"turns {progress.turns_done}/{progress.turns}{left}: {facts(session)}; {'; '.join(by_role(session))}",
+            markup=False,
+            highlight=False,
+        )

@@ -35,6 +35,7 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render
+    from weft.runs import load_run
     from weft.store.journal import Journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
@@ -46,10 +47,10 @@ def report(
     if published is not None and format == "parquet":
         raise UserError("--published has tables alone: choose md, latex, csv or json")
     if published is not None:
-        _text(render.render(benchmarks.resolve(published).tables([]), [], "md" if format == "html" else format), out)
+        _text(render.render(list(benchmarks.resolve(published).tables([])), [], "md" if format == "html" else format), out)
         return
     journal = Journal(home / "journal.sqlite", readonly=True)
-    runs = [api.load_run(journal, name) for name in run or ["last"]]
+    runs = [load_run(journal, name) for name in run or ["last"]]
     usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
@@ -101,18 +102,18 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
-    from weft import api
     from weft.errors import UserError
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
+    from weft.runs import load_run, named
     from weft.store.journal import Journal
 
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
     journal = Journal(home / "journal.sqlite", readonly=True)
-    runs = [api.load_run(journal, name) for name in (first, second)]
+    runs = [load_run(journal, name) for name in (first, second)]
     found = compared(runs[0], runs[1], most)
-    names = list(api.named(runs)) if first != second else list(found.names)
+    names = list(named(runs)) if first != second else list(found.names)
     if format == "json":
         print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
@@ -156,7 +157,7 @@ def runs(home: o.Home = o.Path(".weft")) -> None:
     """
     import time
 
-    from weft.report.summary import title_of
+    from weft.runs import title_of
     from weft.store.journal import Journal
     from weft.store.locks import alive
 

@@ -1,6 +1,6 @@
 """weft run"""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,6 +21,8 @@ Examples:
 
   weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
 
+  weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge --judge-repeats 3
+
 The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
 or something is unscored; 2 a mistake in the command, the data or an address; 130 interrupted.
 """
@@ -31,21 +33,20 @@ def run(
     benchmark: Annotated[str | None, typer.Argument(help="weave, imug, an installed one, or file.py:NAME. Default: the tabletop.")] = None,
     data: o.Data = None,
     model: Annotated[
-        str | None, typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, or file.py:NAME.")
+        str | None,
+        typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, file.py:NAME, or NAME:role=MODEL,role=MODEL."),
     ] = None,
     judge: o.Judge = None,
-    history: Annotated[str | None, typer.Option(help="none, partial, full, or dialogue. Default: the paper's.")] = None,
-    placement: Annotated[str | None, typer.Option(help="Where pictures stand in a dialogue: front, or first (mention).")] = None,
-    past: Annotated[str | None, typer.Option(help="Earlier replies in the history: own, or truth.")] = None,
-    turns: Annotated[str | None, typer.Option(help="Which turns are asked: all, image, or text.")] = None,
-    official: Annotated[bool, typer.Option("--official", help="Build inputs as the released scripts do, defects included.")] = False,
     strategy: Annotated[str, typer.Option(help="Test-time strategy: none, cot, self-verify:N, best-of:N.")] = "none",
     prompts: o.Prompts = "weft",
-    model_opt: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the model, such as temperature=0. Repeatable.")] = None,
+    model_opt: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE for the model, such as temperature=0; ROLE.NAME=VALUE for a part. Repeatable."),
+    ] = None,
     judge_opt: o.JudgeOpt = None,
+    judge_repeats: o.JudgeRepeats = 1,
     limit: o.Limit = None,
     where: o.Where = None,
-    class_: Annotated[str | None, typer.Option("--class", help="Only samples of this class, such as 'Static Spatial'.")] = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
     budget: o.Budget = None,
@@ -58,24 +59,25 @@ def run(
         given = {
             name: value
             for name, value in context.params.items()
-            if name not in ("benchmark", "home") and value not in (None, False, [], (), "weft", "none")
+            if name not in ("benchmark", "home") and value not in (None, False, [], (), "weft", "none", 1)
         }
         return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
+    from weft.cli.own_options import taken
     from weft.cli.work import work
 
-    view: dict[str, Any] = {"history": history, "placement": placement, "past": past, "turns": turns, "official": official or None}
     work(
         benchmark,
+        own=taken(context),
         data=data,
         model=model,
         judge=judge,
-        view=view,
         strategy=strategy,
         prompts=prompts,
         model_options=o.pairs(model_opt, "--model-opt"),
         judge_options=o.pairs(judge_opt, "--judge-opt"),
+        judge_repeats=judge_repeats,
         limit=limit,
-        where=(*o.pairs(where, "--where").items(), *([("class", class_)] if class_ else [])),
+        where=o.pairs(where, "--where"),
         concurrency=concurrency,
         judge_concurrency=judge_concurrency,
         budget=budget,

@@ -8,13 +8,14 @@ from weft.cli import options as o
 
 
 def score(
+    context: typer.Context,
     outputs: Annotated[o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")],
     benchmark: Annotated[str, typer.Option(help="Which benchmark they answer.")],
     data: o.Data = None,
     judge: o.Judge = None,
     prompts: o.Prompts = "weft",
-    turns: Annotated[str | None, typer.Option(help="Which turns are scored: all, image, or text.")] = None,
     judge_opt: o.JudgeOpt = None,
+    judge_repeats: o.JudgeRepeats = 1,
     limit: o.Limit = None,
     where: o.Where = None,
     concurrency: o.Concurrency = None,
@@ -33,6 +34,7 @@ def score(
     WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
     IMUG's: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
     """
+    from weft.cli.own_options import taken
     from weft.cli.work import work
 
     work(
@@ -40,11 +42,12 @@ def score(
         data=data,
         model=f"folder/{outputs}",
         judge=judge,
-        view={"turns": turns, "past": "own"},
+        own=taken(context),
         prompts=prompts,
         judge_options=o.pairs(judge_opt, "--judge-opt"),
         limit=limit,
-        where=tuple(o.pairs(where, "--where").items()),
+        judge_repeats=judge_repeats,
+        where=o.pairs(where, "--where"),
         concurrency=concurrency,
         budget=budget,
         home=home,

@@ -15,19 +15,19 @@ def show_table(console: Console, table: Table) -> None:
     title = table.title
     for columns in _fitting(table, console.width - NAME):
         made = RichTable(title=Text(title), title_justify="left")
-        longest = max((len(name) for name in table.rows), default=1)
+        longest = max((len(row.label) for row in table.rows), default=1)
         made.add_column("", width=min(longest, console.width - _width(table, columns) - 5), overflow="fold")
         for column in columns:
             made.add_column("\n".join(column.split()), justify="right")
-        for name, cells in table.rows.items():
-            made.add_row(Text(name), *(shown(cells.get(column), table.digits) for column in columns))
+        for row in table.rows:
+            made.add_row(Text(row.label), *(shown(row.cells.get(column), table.digits) for column in columns))
         console.print(made)
         title = f"{table.title}, continued"
 
 
 def _width(table: Table, columns: list[str]) -> int:
     """What columns want at the least, their frame included."""
-    values = {column: [shown(cells.get(column), table.digits) for cells in table.rows.values()] for column in columns}
+    values = {column: [shown(row.cells.get(column), table.digits) for row in table.rows] for column in columns}
     return sum(3 + max(map(len, [*column.split(), *values[column]])) for column in columns)
 
 

@@ -1,34 +1,40 @@
-"""What `run` and `score` share: from options to a finished run on the screen."""
+"""What `run`, `score` and `judge` share: from options to a finished run on the screen."""
 
 import asyncio
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
-from weft.api import Interrupted, Job, Run, Session, chosen_view
+from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.show import show_table
 from weft.engine.call import EndpointDown
-from weft.engine.plan import foresee
 from weft.errors import UserError
 from weft.models.function import FunctionEndpoint
-from weft.strategies import calls_a_picture
+from weft.runs import Run
+from weft.session import Interrupted, Job, Session
 
 
-def work(benchmark: str, *, view: dict[str, Any], dry_run: bool, **options: Any) -> None:
+def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **options: Any) -> None:
     for name in ("data", "model", "judge"):
         if options[name] is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
-    job = Job(benchmark=benchmark, view=chosen_view(benchmark, view), **options)
-    sys.exit(asyncio.run(_plan(job) if dry_run else _run(job)))
+    job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
+    finish(Session.open(job), dry_run=dry_run)
 
 
-async def _run(job: Job) -> int:
+def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:
+    """Do what a session is for, or say what it would do; ends the program."""
+    sys.exit(asyncio.run(_foresee(opened) if dry_run else _run(opened)))
+
+
+async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     console = Console(stderr=True, soft_wrap=True)
-    async with Session.open(job) as session:
+    async with opened as session:
         _introduce(console, session)
         with follow(session, console):
             run = await session.go()
@@ -69,19 +75,18 @@ def _introduce(console: Console, session: Session) -> None:
     if errors:
         out = len({problem.record for problem in errors})
         console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem", markup=False)
-    model = session.plan.model
-    if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
-        console.print(
-            f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
-            markup=False,
-        )
+    for model in session.wired.endpoints.values():
+        if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
+            console.print(
+                f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
+                markup=False,
+            )
 
 
 def _conclude(console: Console, session: Session, run: Run) -> None:
-    table = run.table()
-    ours = msgspec.structs.replace(table, rows={name: cells for name, cells in table.rows.items() if name not in table.published}, note="")
     if run.verdicts:
-        show_table(Console(), ours)
+        table = run.table()
+        show_table(Console(), msgspec.structs.replace(table, rows=table.ours, note=""))
     summary = run.summary()
     for line in msgspec.structs.replace(summary, left_out=[]).lines[3 + bool(summary.unfinished) :]:
         console.print(line, markup=False, highlight=False)
@@ -107,10 +112,9 @@ def _exit_code(session: Session, run: Run) -> int:
     return 1 if reason is not None or any(verdict.value is None for verdict in run.verdicts) else 0
 
 
-async def _plan(job: Job) -> int:
-    async with Session.open(job) as session:
-        prices = {"model": session.model_price, "judge": session.judge_price}
-        shares = foresee(session.plan, session.model, session.judge, prices, session.blobs)
+async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
+    async with opened as session:
+        shares = await session.foresee()
         print(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
         for role, share in shares.items():
             cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
@@ -118,9 +122,8 @@ async def _plan(job: Job) -> int:
                 f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
             )
-        if job.strategy != "none":
-            most = calls_a_picture(job.strategy)
-            print(f"the model's share is without the strategy: {job.strategy} makes up to {most} calls a picture")
+        if session.plan.strategy != "none":
+            print(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
         costs = [share.cost for share in shares.values()]
         if None not in costs:
             print(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")

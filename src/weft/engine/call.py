@@ -18,12 +18,13 @@ import msgspec
 from msgspec import Struct
 
 from weft.engine.limits import Limiter
+from weft.engine.pending import collected
 from weft.engine.prices import Budget, Price, added, estimate, most_of
 from weft.errors import WeftError
-from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, outcome_of
+from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint, outcome_of
 from weft.store.blobs import Blobs
 from weft.store.journal import CallRecord, Journal
-from weft.types import Message, Reply, Takes, Usage, Want
+from weft.types import Message, Part, Reply, Takes, Thought, Usage, Want
 
 
 class Patience(Struct, frozen=True):
@@ -105,6 +106,7 @@ class Caller:
         kept: bool = False,
     ) -> None:
         self._memo = endpoint.memo or kept
+        self._mark = hashlib.sha256(msgspec.json.encode(endpoint.identity, order="deterministic", enc_hook=str)).hexdigest()[:16]
         self.name: str = endpoint.name
         self.takes: Takes = endpoint.takes
         self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
@@ -117,6 +119,7 @@ class Caller:
         self._failed_in_a_row = 0
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        messages = handed_to(messages, self._mark)
         if not self._memo:
             async with self.limiter.slot():
                 self._halt.check()
@@ -143,7 +146,7 @@ class Caller:
 
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
-        return self._known(request_key(self.endpoint.identity, messages, want)[1])
+        return self._known(request_key(self.endpoint.identity, handed_to(messages, self._mark), want)[1]) if self._memo else None
 
     def _known(self, key: str) -> Reply | None:
         """An answer whose pictures are gone from the store is no answer."""
@@ -159,16 +162,19 @@ class Caller:
 
     async def _send_local(self, messages: tuple[Message, ...], want: Want) -> Sent:
         try:
-            return await self._send(messages, want)
+            return await self._send("", messages, want)
         except CallError as error:
             if error.retry.kind == "fatal":
                 raise EndpointDown(str(error), user=True) from None
             return Sent((), "failed", str(error))
 
-    async def _send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+    async def _send(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try. Whatever a foreign endpoint does wrong is a failed call: it neither ends the run nor gets into the journal."""
         try:
-            sent: Any = await self.endpoint.send(messages, want)
+            if isinstance(self.endpoint, TaskEndpoint) and key:
+                sent: Any = await collected(self.endpoint, self._journal, key, messages, want)
+            else:
+                sent = await self.endpoint.send(messages, want)
         except CallError:
             raise
         except Exception as error:
@@ -180,6 +186,7 @@ class Caller:
             msgspec.json.encode(sent)
         except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
             raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
+        sent = msgspec.structs.replace(sent, parts=tuple(_stamped(part, self._mark) for part in sent.parts))
         if sent.outcome == "answered":
             outcome, reason = outcome_of(sent.parts, want.kind)
             return msgspec.structs.replace(sent, outcome=outcome, reason=reason or sent.reason)
@@ -195,7 +202,7 @@ class Caller:
         await self._budget.reserve(planned)
         began, spent, tries = time.time(), None, 0
         try:
-            sent, tries, seconds = await self._try(messages, want)
+            sent, tries, seconds = await self._try(key, messages, want)
             usage = sent.usage
             if usage.cost is None and self._price is not None and sent.outcome != "failed":
                 told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
@@ -224,7 +231,8 @@ class Caller:
                     latency=seconds,
                     attempts=tries,
                     at=began,
-                )
+                ),
+                was_pending=isinstance(self.endpoint, TaskEndpoint),
             )
         )
         await asyncio.shield(recorded)  # an answer that has come is kept, whatever happens to whoever asked for it
@@ -232,7 +240,7 @@ class Caller:
         self._watch(sent)
         return reply
 
-    async def _try(self, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:
+    async def _try(self, key: str, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:
         """Tries until an answer, a final error, or the end of patience: what came, after how many tries, and how long the last one took."""
         tried, pushed, empty = 0, 0, 0
         asked = time.perf_counter()
@@ -243,7 +251,7 @@ class Caller:
                     self._halt.check()
                     asked = time.perf_counter()
                     try:
-                        sent = await self._send(messages, want)
+                        sent = await self._send(key, messages, want)
                     except CallError as error:
                         if error.retry.kind == "rate_limit":
                             if (error.retry.delay or 0) > self._patience.longest_wait:
@@ -284,6 +292,27 @@ class Caller:
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
         if self._failed_in_a_row >= 25 and self.endpoint.address.startswith("http"):
             raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
+
+
+def handed_to(messages: tuple[Message, ...], mark: str) -> tuple[Message, ...]:
+    """The messages as an endpoint may have them: another's state is not for it, and thoughts go back only to who wants them back."""
+    if not any(isinstance(part, Thought) or part.state for message in messages for part in message.parts):
+        return messages
+    kept = [
+        msgspec.structs.replace(message, parts=tuple(one for part in message.parts if (one := _own(part, mark)) is not None))
+        for message in messages
+    ]
+    return tuple(message for message in kept if message.parts)
+
+
+def _own(part: Part, mark: str) -> Part | None:
+    if part.state is not None and part.state.of == mark:
+        return part
+    return None if isinstance(part, Thought) else msgspec.structs.replace(part, state=None)
+
+
+def _stamped(part: Part, mark: str) -> Part:
+    return part if part.state is None else msgspec.structs.replace(part, state=msgspec.structs.replace(part.state, of=mark))
 
 
 def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want: Want) -> tuple[bytes, str]:

@@ -1,61 +1,64 @@
-"""What a run would cost, without making a call. Turns whose answers are in the journal are walked with those; others with the dataset's
-own replies in their place, so that histories and pictures have about the right size."""
+"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the same command is the
+same run."""
 
+import hashlib
+import re
 from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from weft.engine.call import Caller
-from weft.engine.prices import Price, estimate
-from weft.engine.run import Plan
-from weft.fit import fit
-from weft.store.blobs import Blobs
-from weft.types import Message, Place, Question, Reply, Usage, Want
+from weft import __version__
+from weft.benchmarks.base import Benchmark
+from weft.benchmarks.prompts import Rubrics
+from weft.types import Dataset, Turn
 
 
-class Share(Struct, frozen=True):
-    """One side of a plan: calls to be made, calls already answered, tokens and price of those to be made."""
+class Plan(Struct, frozen=True):
+    """`model` and `judge` are told as the manifest tells them: a stored run can be planned again without its model."""
 
-    calls: int
-    remembered: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
+    benchmark: Benchmark
+    dataset: Dataset
+    options: Any
+    rubrics: Rubrics
+    model: Mapping[str, Any]
+    judge: Mapping[str, Any]
+    strategy: str
+    repeats: int  # how often a judge is asked each question
+    chosen: Mapping[str, Any]  # which samples
+    against: str = ""  # the run that the replies are compared with, if the questions are about two
+
+    def manifest(self) -> dict[str, Any]:
+        dataset = self.dataset
+        return {
+            "weft": __version__,
+            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
+            "dataset": {"name": dataset.name, "digest": dataset.digest, "samples": len(dataset.samples), "turns": self.turns()},
+            "model": self.model,
+            "judge": self.judge,
+            "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
+            "options": msgspec.to_builtins(self.options),
+            "told": self.benchmark.told(self.options),
+            "strategy": self.strategy,
+            "judge_repeats": self.repeats,
+            **self.chosen,
+            **({"against": self.against} if self.against else {}),
+        }
+
+    def run_id(self) -> str:
+        digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
+        slug = re.sub(r"[^a-z0-9.]+", "-", str(self.model["name"]).lower().rsplit("/", 1)[-1]).strip("-.") or "model"
+        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
+
+    def turns(self) -> int:
+        return sum(self.asks(turn) for sample in self.dataset.samples for turn in sample.turns)
+
+    def asks(self, turn: Turn) -> bool:
+        return self.benchmark.asks(turn, self.options)
 
 
-def foresee(plan: Plan, model: Caller, judge: Caller, prices: Mapping[str, Price | None], blobs: Blobs) -> dict[str, Share]:
-    counted = {"model": _Count(), "judge": _Count()}
-    for sample in plan.dataset.samples:
-        dialogue: dict[int, Reply] = {}
-        for turn in sample.turns:
-            if not plan.asked(turn):
-                continue
-            want = Want(turn.want, place=Place(sample.id, turn.number, turn.file))
-            seen = fit(plan.benchmark.see(sample, turn, dialogue, plan.view), model.takes, blobs)
-            known = model.remembers(seen, want) if model.endpoint.memo else None
-            counted["model"].add(seen, want, known)
-            dialogue[turn.number] = known or Reply("answered", turn.truth)
-            for item in plan.benchmark.questions(sample, turn, dialogue, plan.view, plan.rubrics):
-                if isinstance(item, Question):
-                    wanted = Want("text", item.schema, place=item.place)
-                    asked = fit(item.messages, judge.takes, blobs)
-                    counted["judge"].add(asked, wanted, judge.remembers(asked, wanted) if judge.endpoint.memo else None)
-    return {role: count.share(prices[role]) for role, count in counted.items()}
-
-
-class _Count:
-    def __init__(self) -> None:
-        self.calls = self.remembered = 0
-        self.usage = Usage()
-
-    def add(self, messages: tuple[Message, ...], want: Want, known: Reply | None) -> None:
-        if known is not None:
-            self.remembered += 1
-            return
-        self.calls += 1
-        more = estimate(messages, want)
-        self.usage = Usage(self.usage.tokens_in + more.tokens_in, self.usage.tokens_out + more.tokens_out)
-
-    def share(self, price: Price | None) -> Share:
-        cost = None if price is None else price.of(self.usage)
-        return Share(self.calls, self.remembered, self.usage.tokens_in, self.usage.tokens_out, cost)
+def narrowed(dataset: Dataset, limit: int | None, where: Mapping[str, str]) -> Dataset:
+    """The first `limit` samples of the groups asked for."""
+    kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
+    return msgspec.structs.replace(dataset, samples=tuple(kept[:limit] if limit is not None else kept))

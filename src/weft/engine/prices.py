@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from weft.errors import BudgetReached
 from weft.models.endpoint import Endpoint
-from weft.types import Image, Message, Text, Usage, Want
+from weft.types import Image, Message, Usage, Want
 
 LOCAL = ("http://127.", "http://localhost", "http://[::1]", "local:", "python:")
 MOST_OUT = 8192  # tokens a reply may have where nothing limits it, for budgets
@@ -54,7 +54,7 @@ def estimate(messages: Iterable[Message], want: Want) -> Usage:
     tokens = 0
     for message in messages:
         for part in message.parts:
-            tokens += len(part.text) // 4 + 1 if isinstance(part, Text) else image_tokens(part)
+            tokens += image_tokens(part) if isinstance(part, Image) else len(part.text) // 4 + 1
     return Usage(tokens_in=tokens, tokens_out=TEXT_OUT if want.kind == "text" else IMAGE_OUT)
 
 

@@ -1,5 +1,6 @@
 """From a judge's reply to a validated object: thinking tags, code fences and prose around the JSON are tolerated; a value outside the
-schema is not. Nothing is guessed, clamped or defaulted: `Unusable` says what is wrong, in words that can be shown to the judge."""
+schema is not. Nothing is guessed, clamped or defaulted: `Unusable` says what is wrong and where (`$.scores.c2.Score`), in words that can be
+shown to the judge."""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +14,14 @@ THINKING = re.compile(r"<(think|thinking|reasoning|thought)>.*?</\1>", re.DOTALL
 UNCLOSED = re.compile(r"<(?:think|thinking|reasoning|thought)>.*$", re.DOTALL | re.IGNORECASE)  # cut off while thinking: no verdict yet
 UNOPENED = re.compile(r"^.*</(?:think|thinking|reasoning|thought)>", re.DOTALL | re.IGNORECASE)
 
-KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "description"}
-TYPES = ("object", "array", "string", "number", "integer", "boolean")
-LONGEST, MOST_DEAD_ENDS = 50_000, 50
+LONGEST, MOST_DEAD_ENDS, LONGEST_PROBLEM = 50_000, 50, 200
 
 
 class Unusable(WeftError):
     """Why a reply cannot be used."""
 
 
-def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+def read_reply(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The last object in the reply that fits the schema (a judge that corrects itself means its last word)."""
     said = UNCLOSED.sub("", UNOPENED.sub("", THINKING.sub("", text))).strip()
     if not said:
@@ -79,56 +78,36 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def fit_schema(value: Any, schema: dict[str, Any], where: str = "the reply") -> Any:
-    """The value if it fits, with numbers in strings made numbers. The part of JSON schema that our rubrics use."""
-    unknown = schema.keys() - KEYWORDS
-    kind = schema.get("type")
-    if unknown or kind not in TYPES:
-        raise ValueError(f"weft does not check {', '.join(sorted(unknown)) or f'type {kind!r}'} in a rubric's schema")
-    if kind == "object":
-        return _fit_object(value, schema, where)
-    if kind == "array":
-        if not isinstance(value, list):
-            raise Unusable(f"{where} must be a list")
-        return [fit_schema(one, schema["items"], f"{where}[{at}]") for at, one in enumerate(cast(list[Any], value))]
-    if kind == "string":
-        if not isinstance(value, str):
-            raise Unusable(f"{where} must be a string")
-    elif kind in ("number", "integer"):
-        value = _number(value, where)
-        if kind == "integer" and value != int(value):
-            raise Unusable(f"{where} is {value:g}; it must be a whole number")
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if (low is not None and value < low) or (high is not None and value > high):
-            bounds = " and ".join(
-                words for words in (low is not None and f"at least {low}", high is not None and f"at most {high}") if words
-            )
-            raise Unusable(f"{where} is {value:g}; it must be {bounds}")
-    if "enum" in schema and value not in schema["enum"]:
-        allowed = ", ".join(map(str, schema["enum"]))
-        raise Unusable(f"{where} is {value}; it must be one of {allowed}")
+def fit_schema(value: Any, schema: dict[str, Any]) -> Any:
+    """The value if it fits, with numbers in strings made numbers. Keys that were not asked for do no harm."""
+    from jsonschema import Draft202012Validator
+
+    value = _with_numbers(value, schema)
+    every: Iterator[Any] = cast(Any, Draft202012Validator(schema)).iter_errors(value)
+    found = [error for error in every if error.validator != "additionalProperties"]
+    if found:
+        error = min(found, key=lambda one: len(one.absolute_path))
+        said = error.message if len(error.message) <= LONGEST_PROBLEM else f"{error.message[:LONGEST_PROBLEM]}…"
+        raise Unusable(f"{error.json_path}: {said}")
     return value
 
 
-def _fit_object(value: Any, schema: dict[str, Any], where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Unusable(f"{where} must be an object")
-    fields = cast(dict[str, Any], value)
-    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in fields:
-            raise Unusable(f'{where} lacks the key "{name}"')
-    return {name: fit_schema(one, properties[name], f'"{name}"') if name in properties else one for name, one in fields.items()}
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool):
-        raise Unusable(f"{where} must be a number")
+def _with_numbers(value: Any, schema: dict[str, Any]) -> Any:
+    """The same value, with a number where a string holds the number that is due; what is no sensible number is left for the schema."""
+    kind = schema.get("type")
+    if kind == "object" and isinstance(value, dict):
+        known: dict[str, dict[str, Any]] = schema.get("properties", {})
+        return {name: _with_numbers(one, known.get(name, {})) for name, one in cast(dict[str, Any], value).items()}
+    if kind == "array" and isinstance(value, list):
+        return [_with_numbers(one, schema.get("items", {})) for one in cast(list[Any], value)]
+    if kind not in ("number", "integer"):
+        return value
+    number = value
     if isinstance(value, str):
         try:
-            value = float(value.strip()[:40])
+            number = float(value.strip()[:40])
         except ValueError:
-            raise Unusable(f"{where} is {value!r}; it must be a number") from None
-    if not isinstance(value, (int, float)) or value != value or abs(value) > 1e9:
-        raise Unusable(f"{where} must be a number of a sensible size")
-    return value
+            return value
+    if isinstance(number, float) and abs(number) <= 1e9 and number.is_integer():
+        return int(number)
+    return number if isinstance(number, (int, float)) and abs(number) <= 1e9 else str(value)

@@ -1,15 +1,17 @@
 """A vision-language model as a judge. A reply that does not fit its schema is shown to the judge once, with what is wrong; if the
-second one does not fit either, or the judge refuses or cannot be reached, the verdict is unscored with the reason, and the calls
-behind it are void, so that the next command asks again. No path leads from an error to a number."""
+second one does not fit either, or the judge refuses or cannot be reached, the verdicts are unscored with the reason, and the calls
+behind them are void, so that the next command asks again. No path leads from an error to a number."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from weft.errors import PictureError, WeftError
-from weft.fit import fitted
-from weft.judges.parse import Unusable, read
+from weft.judges.parse import Unusable, read_reply
+from weft.models.fit import fitted
 from weft.store.blobs import Blobs
-from weft.types import Message, Model, Question, Reply, Text, Verdict, Want
+from weft.types import Mark, Message, Model, Question, Reply, Text, Verdict, Want
 
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
@@ -20,65 +22,77 @@ class Remembering(Model, Protocol):
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
-Reader = Callable[[Question, dict[str, Any]], tuple[float, str, Any]]
-
-
-def plain(question: Question, found: dict[str, Any]) -> tuple[float, str, Any]:
-    """Value, reason and detail of a verdict, where the reply holds the first two under the question's keys."""
-    return float(found[question.value]), str(found.get(question.reason, "")), None
+Reader = Callable[[Question, dict[str, Any]], Sequence[Mark]]  # it may raise `Unusable` too, for what a schema cannot say
 
 
 class VlmJudge:
-    """`reader` makes a number of a reply that fits its schema; it may raise `Unusable` too, for what a schema cannot say."""
+    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader) -> None:
+        self._model, self._blobs, self._reader = model, blobs, reader
 
-    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader = plain) -> None:
-        self._model, self._blobs, self._read = model, blobs, reader
-        self.name = model.name
-
-    async def judge(self, question: Question) -> Verdict:
+    async def judge(self, question: Question, draw: int = 0) -> list[Verdict]:
+        """A verdict for each metric of the question."""
         keys: tuple[str, ...] = ()
         messages, problem = question.messages, ""
         for _ in range(2):
-            reply = await self._ask(messages, question)
+            reply = await self._ask(messages, question, draw)
             keys += reply.keys
             if reply.outcome in ("failed", "refused"):
-                return self._unscored(
-                    question, f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}", keys
-                )
+                what = "refused" if reply.outcome == "refused" else "call failed"
+                return self._unscored(question, f"the judge {what}: {reply.reason}", keys)
             try:
-                value, reason, detail = self._read(question, read(reply.text, question.schema))
+                marks = self._reader(question, read_reply(reply.text, question.schema))
+                return [_verdict(question, mark, keys) for mark in _complete(question, marks)]
             except (KeyError, TypeError, ValueError) as error:
-                raise WeftError(f"the question {question.metric!r} is wrong in itself: {type(error).__name__}: {error}") from error
+                asked = ", ".join(question.metrics)
+                raise WeftError(f"the question {asked!r} is wrong in itself: {type(error).__name__}: {error}") from error
             except Unusable as error:
                 problem = str(error)
                 messages = (*messages, *_objection(reply, problem, question))
-                continue
-            return Verdict(
-                question.place.sample,
-                question.place.turn,
-                question.metric,
-                value,
-                reason,
-                keys=keys,
-                detail=detail,
-            )
         return self._unscored(question, f"the judge's reply could not be used, twice: {problem}", keys)
 
-    async def _ask(self, messages: tuple[Message, ...], question: Question) -> Reply:
+    async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
             messages = await fitted(messages, self._model.takes, self._blobs)
         except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
-        return await self._model.reply(messages, Want("text", question.schema, place=question.place))
+        return await self._model.reply(messages, want_of(question, draw))
 
-    def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> Verdict:
+    def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> list[Verdict]:
         self._model.void(keys, reason)
-        return Verdict(question.place.sample, question.place.turn, question.metric, None, reason, keys=keys, detail=question.detail)
+        place = question.place
+        return [
+            Verdict(place.sample, place.turn, metric, None, reason, keys=keys, detail=question.detail, variant=question.variant)
+            for metric in question.metrics
+        ]
+
+
+def want_of(question: Question, draw: int = 0) -> Want:
+    return Want("text", question.schema, draw, question.place, question)
+
+
+def _verdict(question: Question, mark: Mark, keys: tuple[str, ...]) -> Verdict:
+    if not 0 <= mark.value <= 1:
+        raise ValueError(f"a mark of {mark.value:g} for {mark.metric}: marks are shares of full marks, from 0 to 1")
+    return Verdict(
+        question.place.sample,
+        question.place.turn,
+        mark.metric,
+        mark.value,
+        mark.reason,
+        keys=keys,
+        detail=mark.detail,
+        variant=question.variant,
+        score=mark.score,
+    )
+
+
+def _complete(question: Question, marks: Sequence[Mark]) -> Sequence[Mark]:
+    if sorted(mark.metric for mark in marks) != sorted(question.metrics):
+        raise ValueError(f"it asks for {', '.join(question.metrics)} and was read as {', '.join(mark.metric for mark in marks)}")
+    return marks
 
 
 def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:
-    import msgspec
-
     schema = msgspec.json.encode(question.schema).decode()
     said = Message("assistant", (Text(reply.text or "(nothing)"),))
     return said, Message("user", (Text(RE_ASK.format(problem=problem, schema=schema)),))

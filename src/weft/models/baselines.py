@@ -1,17 +1,17 @@
 """Models that need no weights: a floor for tables (`copy`), and the ground truth itself, which checks the whole path."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from weft.errors import UserError
-from weft.models.endpoint import EndpointBase, Sent, outcome_of
+from weft.models.endpoint import Endpoint, Sent, outcome_of
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Message, Part, Text, Want
+from weft.types import Dataset, Image, Kind, Message, Part, Text, Want
 
 
-class Local(EndpointBase):
+class Local(Endpoint):
     """Nothing to wait for, so nothing to remember."""
 
     memo = False
@@ -38,20 +38,32 @@ class Constant(Local):
         self._score = score
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        properties: dict[str, Any] = (want.schema or {}).get("properties", {"score": {}})
-        made = {name: self._value(schema) for name, schema in properties.items()}
-        said = msgspec.json.encode(made).decode()
+        said = msgspec.json.encode(self._filled(want.schema or {"properties": {"score": {"type": "number"}}})).decode()
         return Sent((Text(said),), "answered", raw=said, served=self.name)
 
-    def _value(self, schema: dict[str, Any]) -> Any:
-        if schema.get("type") == "string":
+    def _filled(self, schema: dict[str, Any]) -> Any:
+        """A value that fits, whatever the shape."""
+        kinds: Any = schema.get("type", "object")
+        kind = next(one for one in (cast(list[str], kinds) if isinstance(kinds, list) else [str(kinds)]) if one != "null")
+        if kind == "object":
+            return {name: self._filled(one) for name, one in schema.get("properties", {}).items()}
+        if kind == "array":
+            return self._entries(schema)
+        if kind == "string":
             return schema.get("enum", ["the same score for all"])[0]
-        if schema.get("type") == "array":  # an entry for each number that its entries may have
-            entry: dict[str, Any] = schema["items"]["properties"]
-            name, numbers = next((name, one["enum"]) for name, one in entry.items() if "enum" in one)
-            return [{**{key: self._value(one) for key, one in entry.items()}, name: number} for number in numbers]
+        if kind == "boolean":
+            return self._score is None or self._score > 0
         score = self._score if self._score is not None else schema.get("maximum", max(schema.get("enum", [0])))
         return int(score) if score == int(score) else score
+
+    def _entries(self, schema: dict[str, Any]) -> list[Any]:
+        """As many as are due: one for each number that an entry may carry, or the least that the list may have."""
+        entry = schema.get("items", {})
+        for name, one in entry.get("properties", {}).items():
+            numbers = one.get("enum", ())
+            if numbers and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers))):
+                return [{**self._filled(entry), name: number} for number in numbers]
+        return [self._filled(entry) for _ in range(schema.get("minItems", 1))]
 
 
 STAND_IN = "the dataset has no true reply here: a stand-in"
@@ -70,14 +82,16 @@ class Truth(Local):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         parts = self._parts[want.place.sample, want.place.turn]
         if not parts:
-            return Sent((self._stand_in(want),), "answered", STAND_IN, served=self.name)
+            return Sent((stand_in(want.kind, self._blobs),), "answered", STAND_IN, served=self.name)
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
-    def _stand_in(self, want: Want) -> Part:
-        from PIL import Image as Pil
 
-        return Text("A") if want.kind == "text" else self._blobs.put_picture(Pil.new("RGB", (64, 64), "grey"), durable=False)
+def stand_in(kind: Kind, blobs: Blobs) -> Part:
+    """Something of the kind that is due."""
+    from PIL import Image as Pil
+
+    return Text("A") if kind == "text" else blobs.put_picture(Pil.new("RGB", (64, 64), "grey"), durable=False)
 
 
 def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:

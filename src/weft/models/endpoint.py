@@ -6,12 +6,12 @@ picture): those are outcomes of `Sent`. Anything secret stays inside it: not in 
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from weft.errors import WeftError
-from weft.types import Kind, Message, Outcome, Part, Takes, Text, Usage, Want
+from weft.types import Image, Kind, Message, Outcome, Part, Takes, Text, Usage, Want
 
 
 class Retry(Struct, frozen=True):
@@ -45,60 +45,54 @@ class Sent(Struct, frozen=True):
     again: bool = False
 
 
-class Endpoint(Protocol):
-    @property
-    def name(self) -> str:
-        """What the user called it."""
-        ...
+class Endpoint:
+    """The base class: give it a name, and write `send`. Weights are loaded when the first call comes, not when it is made: a dry run, or a
+    run whose answers are all in the journal, makes an endpoint and never calls it."""
 
-    @property
-    def address(self) -> str:
-        """Where it is. Model and judge have a limiter each, even at one address."""
-        ...
+    memo: bool = True  # whether answers may be taken from the journal; False for what is read afresh each time
+    sees: bool = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
+    concurrency: int | None = None  # the most calls it can take at once, if it knows
+    takes: Takes = Takes()
+    words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
 
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """Everything about it that can change an answer. Part of every call's key and of the run's manifest."""
-        ...
-
-    @property
-    def takes(self) -> Takes: ...
-
-    @property
-    def memo(self) -> bool:
-        """Whether answers may be taken from the journal; False for what is read afresh each time."""
-        ...
-
-    @property
-    def concurrency(self) -> int | None:
-        """The most calls it can take at once, if it knows."""
-        ...
-
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent: ...
-
-    async def close(self) -> None: ...
-
-
-class EndpointBase:
-    """Defaults for an endpoint of your own: give it a name, and write `send`."""
-
-    memo = True
-    sees = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
-    concurrency: int | None = None
-    takes = Takes()
-
-    def __init__(self, name: str, **identity: Any) -> None:
-        self.name, self.address = name, f"local:{name}"
+    def __init__(self, name: str, *, address: str = "", **identity: Any) -> None:
+        """`name` is what the user calls it, `address` where it is. `identity` is everything about it that can change an answer: part of
+        every call's key and of the run's manifest."""
+        self.name, self.address = name, address or f"local:{name}"
         self.identity: Mapping[str, Any] = {"provider": "local", "model": name, **identity}
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        """One try."""
+        raise CallError(f"{self.name} has no send", FATAL)
 
     async def close(self) -> None:
         return
 
 
+class TaskEndpoint(Endpoint):
+    """An endpoint that takes a request now and has the answer later: a task API, or a batch. What `submit` gives is in the journal before
+    anyone waits for it; a command that was killed in between is followed by one that collects."""
+
+    poll: float = 2.0  # seconds between two looks
+
+    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+        """Hand a request in; gives the ticket to collect its answer with."""
+        raise CallError(f"{self.name} has no submit", FATAL)
+
+    async def collect(self, ticket: str, want: Want) -> Sent | None:
+        """The answer, or None while there is none. A ticket that leads nowhere any more raises `Expired`: it is handed in again."""
+        raise CallError(f"{self.name} has no collect", FATAL)
+
+
+class Expired(CallError):
+    def __init__(self, message: str) -> None:
+        super().__init__(message, TRANSIENT)
+
+
 def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
     """The outcome of a reply from what it holds and what was due."""
     has_text = any(isinstance(part, Text) and part.text.strip() for part in parts)
-    has_image = any(not isinstance(part, Text) for part in parts)
+    has_image = any(isinstance(part, Image) for part in parts)
     if kind == "text":
         return ("answered", "") if has_text else ("empty", "a picture where text was due" if has_image else "an empty reply")
     if has_image or (kind == "interleaved" and has_text):

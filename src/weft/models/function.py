@@ -25,37 +25,48 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import NO, CallError, Endpoint, Sent, outcome_of
+from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent, outcome_of
 from weft.store.blobs import Blobs
-from weft.types import Message, Part, Reply, Takes, Text, Want
+from weft.types import Image, Message, Part, Reply, Takes, Text, Want
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
 OwnFunction = Callable[[list[tuple[str, list[Any]]], str], Any]
 OPTIONS = ("name", "version", "concurrency", "images", "own_images", "max_side")
-ENDPOINT = ("name", "address", "identity", "takes", "memo", "close")
 
 
-class FunctionEndpoint:
-    memo = True
+class FunctionEndpoint(Endpoint):
+    """`make` gives the function, or the object that is called: at once where it is there already, a class when the first call comes."""
 
     def __init__(
-        self, function: OwnFunction, blobs: Blobs, *, name: str, where: str, version: str, takes: Takes, concurrency: int, guessed: bool
+        self,
+        make: Callable[[], OwnFunction],
+        blobs: Blobs,
+        *,
+        name: str,
+        where: str,
+        version: str,
+        takes: Takes,
+        concurrency: int,
+        guessed: bool,
     ) -> None:
-        self._function, self._blobs = function, blobs
-        self.name, self.takes, self.concurrency = name, takes, concurrency
+        super().__init__(name, address=f"python:{name}")
+        self.identity = {"provider": "python", "model": name, "version": version, "where": where}
+        self._make, self._blobs = make, blobs
+        self._made: OwnFunction | None = None
+        self._making = threading.Lock()
+        self.takes, self.concurrency = takes, concurrency
         self.version, self.version_is_guessed = version, guessed
-        self.address = f"python:{name}"
-        self.identity: Mapping[str, Any] = {"provider": "python", "model": name, "version": version, "where": where}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
+        function = self._made or await in_thread(self._function)
         try:
-            if _is_async(self._function):
-                made = await cast(Awaitable[Any], self._function(shown, want.kind))
+            if _is_async(function):
+                made = await cast(Awaitable[Any], function(shown, want.kind))
             else:
-                made = await in_thread(self._function, shown, want.kind)
+                made = await in_thread(function, shown, want.kind)
                 if inspect.isawaitable(made):
                     made = await made
         except Exception as error:
@@ -66,8 +77,27 @@ class FunctionEndpoint:
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
+    def _function(self) -> OwnFunction:
+        """Made once, however many calls come first. What it says of itself then must be what answers are kept under."""
+        with self._making:
+            if self._made is None:
+                try:
+                    made = self._make()
+                except Exception as error:
+                    raise CallError(f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL) from error
+                for name, due in (("name", self.name), ("version", self.version)):
+                    told = getattr(made, name, None)
+                    if told is not None and str(told) != due and not (name == "version" and not self.version_is_guessed):
+                        raise CallError(
+                            f"{self.name} calls its {name} {told} once it is made; answers are kept under {due}: "
+                            f"set {name} on the class, or with --model-opt {name}={told}",
+                            FATAL,
+                        )
+                self._made = made
+            return self._made
+
     async def close(self) -> None:
-        close = getattr(self._function, "close", None)
+        close = getattr(self._made, "close", None)
         if callable(close):
             made = close()
             if inspect.isawaitable(made):
@@ -77,7 +107,7 @@ class FunctionEndpoint:
         return [(message.role, [self._show(part) for part in message.parts]) for message in messages]
 
     def _show(self, part: Part) -> "str | Pil.Image":
-        return part.text if isinstance(part, Text) else self._blobs.open(part)
+        return self._blobs.open(part) if isinstance(part, Image) else part.text
 
     def _convert(self, made: Any) -> tuple[Part, ...]:
         if isinstance(made, dict):
@@ -99,31 +129,36 @@ class FunctionEndpoint:
 
 
 def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], source: str = "") -> Endpoint:
-    """Wrap a function, an object with `__call__`, or a class of such. An `Endpoint` is taken as it is; a class of one is made with
-    the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
+    """Wrap a function, an object with `__call__`, or a class of such, which is made when it is first called. An `Endpoint` is taken as it
+    is; a class of one is made with the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
     called = source or getattr(thing, "__name__", type(thing).__name__)
-    endpoint_class = inspect.isclass(thing) and hasattr(thing, "send")
-    if inspect.isclass(thing):
-        arguments = dict(options) if endpoint_class else {}
-        if "blobs" in inspect.signature(thing).parameters:
-            arguments["blobs"] = blobs
-        try:
-            thing = thing(**arguments)
-        except Exception as error:
-            raise UserError(f"{called} could not be made: {type(error).__name__}: {error}") from error
-    if hasattr(thing, "send"):
-        missing = [name for name in ENDPOINT if getattr(thing, name, None) is None]
-        if missing:
-            raise UserError(f"{called} has `send` but lacks {', '.join(missing)}; weft.models.endpoint.EndpointBase has defaults")
-        if options and not endpoint_class:
+    if isinstance(thing, Endpoint):
+        if options:
             raise UserError(f"{called} is made already: it takes no options")
         return thing
+    if inspect.isclass(thing) and issubclass(thing, Endpoint):
+        try:
+            made: Endpoint = cast(Any, thing)(**options, **_store(thing, blobs))
+        except Exception as error:
+            raise UserError(f"{called} could not be made: {type(error).__name__}: {error}") from error
+        missing = [name for name in ("name", "address", "identity") if not hasattr(made, name)]
+        if missing:
+            raise UserError(f"{called} lacks {', '.join(missing)}: its __init__ must call super().__init__(name)")
+        return made
+    if hasattr(thing, "send"):
+        raise UserError(f"{called} has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint")
+    if inspect.isclass(thing) and "__call__" not in vars(thing) and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
+        raise UserError(f"{called} is no model: its objects must be callable with (messages, want)")
     if not callable(thing):
         raise UserError(f"{called} is no model: it must be callable with (messages, want)")
-    return _wrapped(cast(OwnFunction, thing), blobs, options, called)
+    return _wrapped(thing, blobs, options, called)
 
 
-def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
+def _store(kind: type, blobs: Blobs) -> dict[str, Blobs]:
+    return {"blobs": blobs} if "blobs" in inspect.signature(kind).parameters else {}
+
+
+def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
     for name in options:
         if name not in OPTIONS:
             raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
@@ -139,7 +174,7 @@ def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], calle
     except (ValueError, TypeError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
     return FunctionEndpoint(
-        thing,
+        (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs))) if inspect.isclass(thing) else (lambda: thing),
         blobs,
         name=name,
         where=where,
@@ -152,7 +187,7 @@ def _wrapped(thing: OwnFunction, blobs: Blobs, options: Mapping[str, Any], calle
 
 def _home(thing: Any) -> tuple[str, str]:
     """The file that defines a model, and its name there."""
-    target = cast(Any, thing if inspect.isroutine(thing) else type(thing))
+    target = cast(Any, thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
     try:
         file = str(Path(inspect.getfile(target)).absolute())
     except (OSError, TypeError):
@@ -165,7 +200,7 @@ def _is_async(function: OwnFunction) -> bool:
 
 
 def _source_digest(thing: Any) -> str:
-    target = cast(Any, thing if inspect.isroutine(thing) else type(thing))
+    target = cast(Any, thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
     try:
         module = inspect.getmodule(target)
         source = inspect.getsource(module) if module and getattr(module, "__file__", None) else inspect.getsource(target)

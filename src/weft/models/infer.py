@@ -7,34 +7,28 @@ reply. Pictures travel as bare base64 with their own bytes.
 import base64
 import binascii
 import itertools
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import TRANSIENT, CallError, Sent, outcome_of
+from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent, outcome_of
 from weft.models.http import Http
 from weft.models.registry import Spec
 from weft.models.wire import Body, decide, error_facts, fields
 from weft.store.blobs import Blobs
-from weft.types import Message, Part, Takes, Text, Want
+from weft.types import Image, Message, Part, Text, Want
 
 
-class Infer:
-    memo = True
-    takes = Takes()
-
+class Infer(Endpoint):
     def __init__(self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None) -> None:
+        super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=urls[0])
         self._blobs = blobs
         self._turn = itertools.cycle(urls)
         self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
         self._http = Http(timeout)
-        self.concurrency = None
-        self.address = urls[0]
-        self.name = f"infer/{urlsplit(urls[0]).netloc}"
-        self.identity: Mapping[str, Any] = {"provider": "infer", "model": self.name, "urls": urls, "parameters": self._settings}
+        self.identity = {"provider": "infer", "model": self.name, "urls": urls, "parameters": self._settings}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         settings = dict(self._settings)
@@ -91,7 +85,7 @@ class Infer:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return {"type": "text", "text": part.text} if isinstance(part, Text) else {"type": "image", "image": part}
+    return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
 def from_spec(spec: Spec, blobs: Blobs) -> Infer:

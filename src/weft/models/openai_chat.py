@@ -12,25 +12,23 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import NO, TRANSIENT, CallError, Sent, outcome_of
+from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent, outcome_of
 from weft.models.http import Answer, Http
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec
 from weft.models.wire import Body, decide, error_facts, fields, is_refusal
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Takes, Text, Usage, Want
+from weft.types import Image, Message, Takes, Text, Thought, Usage, Want
 
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 SHORTEST_KEY = 12
 
 
-class OpenAIChat:
-    memo = True
-    concurrency: int | None = None
-
+class OpenAIChat(Endpoint):
     def __init__(
         self,
         model: str,
@@ -53,10 +51,10 @@ class OpenAIChat:
         self._parameters = dict(parameters or {})
         self._unsupported: set[str] = set()
         self._http = Http(timeout)
-        self.name = name or f"openai-chat/{model}"
-        self.address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
+        address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
+        super().__init__(name or f"openai-chat/{model}", address=address)
         self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
-        self.identity: Mapping[str, Any] = {
+        self.identity = {
             "provider": "openai-chat",
             "model": model,
             "url": self.address,
@@ -104,12 +102,16 @@ class OpenAIChat:
         return payload
 
     def _message(self, message: Message) -> dict[str, Any]:
-        if all(isinstance(part, Text) for part in message.parts):
-            return {"role": message.role, "content": "\n".join(part.text for part in message.parts if isinstance(part, Text))}
-        content = [{"type": "text", "text": part.text} if isinstance(part, Text) else _image_part(part) for part in message.parts]
+        texts = [part.text for part in message.parts if isinstance(part, Text)]
+        if not any(isinstance(part, Image) for part in message.parts):
+            return {"role": message.role, "content": "\n".join(texts)}
+        content = [
+            _image_part(part) if isinstance(part, Image) else {"type": "text", "text": part.text}
+            for part in message.parts
+            if not isinstance(part, Thought)
+        ]
         if message.role == "assistant" and self._own_images == "images":
-            text = "".join(part.text for part in message.parts if isinstance(part, Text))
-            return {"role": "assistant", "content": text, "images": [part for part in content if part["type"] == "image_url"]}
+            return {"role": "assistant", "content": "".join(texts), "images": [part for part in content if part["type"] == "image_url"]}
         return {"role": message.role, "content": content}
 
     async def _post(self, body: Body) -> Answer:
@@ -134,7 +136,9 @@ class OpenAIChat:
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         if got.links:
             got = await self._follow(got)
-        got = msgspec.structs.replace(got, parts=tuple(Text(self._scrub(p.text)) if isinstance(p, Text) else p for p in got.parts))
+        got = msgspec.structs.replace(
+            got, parts=tuple(p if isinstance(p, Image) else replace(p, text=self._scrub(p.text)) for p in got.parts)
+        )
         raw = self._scrub(msgspec.json.encode(body).decode())
         usage = _usage(body)
         served = str(fields(body).get("model") or self._model)
@@ -145,7 +149,8 @@ class OpenAIChat:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
         if got.cut and not reason:
             reason = "the reply was cut at the token limit"
-        return Sent(got.parts, outcome, reason, raw, served, usage, again=outcome == "empty" and not got.parts)
+        silent = all(isinstance(part, Thought) for part in got.parts)
+        return Sent(got.parts, outcome, reason, raw, served, usage, again=outcome == "empty" and silent)
 
     async def _follow(self, got: Unpacked) -> Unpacked:
         """Pictures that came as links: fetched from the endpoint's own host, from others only where the user allowed it."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from weft.errors import PictureError
 from weft.models.wire import fields
 from weft.store.blobs import Blobs
-from weft.types import Image, Part, Text
+from weft.types import Image, Part, Text, Thought
 
 INLINE = re.compile(r"!\[[^\]]*\]\(\s*(data:image/[^)\s]+)\s*\)|(data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=]+)")
 PICTURE_KEYS = ("image_url", "image", "b64_json", "image_base64", "data", "source", "inline_data", "inlineData")
@@ -32,6 +32,7 @@ def unpack(choice: dict[str, Any], blobs: Blobs) -> Unpacked:
     message = fields(choice.get("message"))
     finish = choice.get("finish_reason")
     reader = _Reader(blobs)
+    reader.thought(message.get("reasoning_content") or message.get("reasoning"))
     message["content"] = reader.content(message.get("content"))
     if isinstance(message.get("images"), list):
         message["images"] = [reader.picture(one) for one in cast(list[Any], message["images"])]
@@ -55,6 +56,11 @@ class _Reader:
             return [self._part(one) for one in cast(list[Any], content)]
         return content
 
+    def thought(self, text: Any) -> None:
+        """What a model shows of its thinking, whole in the raw reply or apart from it."""
+        if isinstance(text, str) and text.strip():
+            self.parts.append(Thought(text.strip()))
+
     def picture(self, thing: Any) -> Any:
         """A picture in any shape: returns the same shape with the data replaced."""
         if isinstance(thing, str):
@@ -69,7 +75,8 @@ class _Reader:
         if isinstance(part, str):
             return self._text(part)
         shape = fields(part)
-        if shape.get("thought") is True:  # drafts of thinking models are not output
+        if shape.get("thought") is True or shape.get("type") in ("thinking", "reasoning"):  # drafts of thinking models are not output
+            self.thought(shape.get("text") or shape.get("thinking") or shape.get("reasoning"))
             return {"type": "thought"}
         if isinstance(shape.get("text"), str) and not any(shape.get(key) for key in PICTURE_KEYS):
             return {**shape, "text": self._text(shape["text"])} if shape.get("type", "text") in ("text", "output_text") else shape

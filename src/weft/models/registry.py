@@ -25,7 +25,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "folder": ("weft.models.folder:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
     "tabletop": (
-        "weft.tabletop.specs:from_spec",
+        "weft.tabletop.endpoints:from_spec",
         "tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network",
     ),
     "constant": ("weft.models.baselines:constant_from_spec", "as a judge, gives the same score to all: constant/10"),

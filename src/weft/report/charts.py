@@ -1,20 +1,17 @@
-"""The plots of a report, from verdicts alone, for every benchmark: by turn, by class, by domain, how dialogues come out, what calls buy.
+"""The plots of a report, from verdicts alone, for every benchmark: by turn, by its axes, how dialogues come out, what calls buy.
 Values are points of a hundred; intervals are 95%, by dialogue."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.report import plots
-from weft.report.scale import full_of, share
-from weft.report.summary import title_of
+from weft.report.scale import share
+from weft.runs import Run, title_of
 from weft.stats.intervals import mean
 from weft.types import Verdict
-
-if TYPE_CHECKING:
-    from weft.api import Run
 
 SERIES = 6  # as many as can be told apart
 FAMILIES = {"none": "the model alone", "cot": "chain of thought", "self-verify": "self-verification, N =", "best-of": "best of N ="}
@@ -28,12 +25,11 @@ class Plot(Struct, frozen=True):
     words: str  # what it shows, for those who do not see it
 
 
-def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
+def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
     if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
-    best = full_of(runs.values())
-    made = [*_by_turn(runs, best), *_by_class(runs, best), _by_domain(runs, best), _spread(runs, best), _against_calls(runs, best)]
+    made = [*_by_turn(runs), *_by_axis(runs), *_by_finer_axis(runs), _spread(runs), _against_calls(runs)]
     found = [plot for plot in made if plot is not None]
     if len(runs) <= SERIES:
         return found
@@ -41,12 +37,12 @@ def plots_of(runs: "Mapping[str, Run]") -> list[Plot]:
     return [plot if plot.name == "against-calls" else replace(plot, title=f"{plot.title} ({note})") for plot in found]
 
 
-def _values(run: "Run", best: float, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
-    """Points of a hundred by dialogue; `best` are full marks, the same for all runs of a report."""
+def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
+    """Points of a hundred by dialogue."""
     made: dict[str, list[float]] = {}
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
-            made.setdefault(verdict.sample, []).append(100 * verdict.value / best)
+            made.setdefault(verdict.sample, []).append(100 * verdict.value)
     return made
 
 
@@ -55,15 +51,15 @@ def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     return {"score": found.value, "low": found.low, "high": found.high}
 
 
-def _by_turn(runs: "Mapping[str, Run]", best: float) -> list[Plot]:
+def _by_turn(runs: Mapping[str, Run]) -> list[Plot]:
     first = next(iter(runs.values()))
     made: list[Plot] = []
     if len(runs) == 1:
-        rows = [row for metric in first.benchmark.metrics for row in _turns(first, best, metric, metric)]
+        rows = [row for metric in first.benchmark.metrics for row in _turns(first, metric, metric)]
         sets = {"": rows}
     else:
         sets = {
-            metric: [row for name, run in list(runs.items())[:SERIES] for row in _turns(run, best, metric, name)]
+            metric: [row for name, run in list(runs.items())[:SERIES] for row in _turns(run, metric, name)]
             for metric in first.benchmark.metrics
         }
     for metric, rows in sets.items():
@@ -75,59 +71,65 @@ def _by_turn(runs: "Mapping[str, Run]", best: float) -> list[Plot]:
     return made
 
 
-def _turns(run: "Run", best: float, metric: str, series: str) -> list[dict[str, Any]]:
+def _turns(run: Run, metric: str, series: str) -> list[dict[str, Any]]:
     numbers = sorted({verdict.turn for verdict in run.verdicts})
-    found = {number: _values(run, best, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
+    found = {number: _values(run, lambda v, n=number: v.metric == metric and v.turn == n) for number in numbers}
     return [{"series": series, "turn": number + 1, **_estimate(values)} for number, values in found.items() if values]
 
 
-def _by_class(runs: "Mapping[str, Run]", best: float) -> list[Plot]:
+def _by_axis(runs: Mapping[str, Run]) -> list[Plot]:
+    """Each metric in each group of the benchmark's coarsest axis."""
     first = next(iter(runs.values()))
-    groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
-    classes = list(dict.fromkeys(group["class"] for group in groups.values() if "class" in group))
-    if not classes:
+    if not first.benchmark.axes:
         return []
-    several = len(runs) > 1
+    axis, several = first.benchmark.axes[0], len(runs) > 1
+    groups = {sample: found for run in runs.values() for sample, found in run.groups.items()}
+    values_of_axis = list(dict.fromkeys(found[axis] for found in groups.values() if axis in found))
     made: list[Plot] = []
     for metric in first.benchmark.metrics if several else [""]:
         rows: list[dict[str, Any]] = []
         for name, run in list(runs.items())[:SERIES]:
             for one in [metric] if several else first.benchmark.metrics:
-                for group in classes:
-                    values = _values(run, best, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get("class") == g)
+                for group in values_of_axis:
+                    values = _values(run, lambda v, m=one, g=group: v.metric == m and groups[v.sample].get(axis) == g)
                     if values:
-                        rows.append({"class": group, "series": name if several else one, **_estimate(values)})
+                        rows.append({axis: group, "series": name if several else one, **_estimate(values)})
         if rows:
-            title = f"By class: {metric}" if several else "By class and metric"
-            chart = plots.grouped(rows, x="class", y="score", series="series", title=title)
-            told = f"{title}. " + "; ".join(f"{row['class']}, {row['series']}: {row['score']:.1f}" for row in rows)
-            made.append(Plot(f"by-class{'-' + metric if metric else ''}", title, chart, told))
+            title = f"By {axis}: {metric}" if several else f"By {axis} and metric"
+            chart = plots.grouped(rows, x=axis, y="score", series="series", title=title)
+            told = f"{title}. " + "; ".join(f"{row[axis]}, {row['series']}: {row['score']:.1f}" for row in rows)
+            made.append(Plot(f"by-{axis}{'-' + metric if metric else ''}", title, chart, told))
     return made
 
 
-def _by_domain(runs: "Mapping[str, Run]", best: float) -> Plot | None:
-    groups = {turn.sample: turn.groups for run in runs.values() for turn in run.turns}
-    domains = list(dict.fromkeys(group["domain"] for group in groups.values() if group.get("domain")))
-    if len(domains) < 3:
-        return None
+def _by_finer_axis(runs: Mapping[str, Run]) -> list[Plot]:
+    """The main number in each group of the second axis, where there are enough of them for a shape."""
+    first = next(iter(runs.values()))
+    if len(first.benchmark.axes) < 2:
+        return []
+    axis = first.benchmark.axes[1]
+    groups = {sample: found for run in runs.values() for sample, found in run.groups.items()}
+    values = list(dict.fromkeys(found[axis] for found in groups.values() if found.get(axis)))
+    if len(values) < 3:
+        return []
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
-        for domain in domains:
-            found = share(run.benchmark, [v for v in run.verdicts if groups[v.sample].get("domain") == domain], best)
+        for value in values:
+            found = share(run.benchmark, [v for v in run.verdicts if groups[v.sample].get(axis) == value], groups)
             if found is not None:
-                rows.append({"domain": domain, "run": name, "score": 100 * found})
-    title = "Main number by domain"
-    told = f"{title}. " + "; ".join(f"{row['domain']}, {row['run']}: {row['score']:.1f}" for row in rows)
-    return Plot("by-domain", title, plots.radar(rows, axis="domain", y="score", series="run", title=title), told)
+                rows.append({axis: value, "run": name, "score": 100 * found})
+    title = f"Main number by {axis}"
+    told = f"{title}. " + "; ".join(f"{row[axis]}, {row['run']}: {row['score']:.1f}" for row in rows)
+    return [Plot(f"by-{axis}", title, plots.radar(rows, axis=axis, y="score", series="run", title=title), told)]
 
 
-def _spread(runs: "Mapping[str, Run]", best: float) -> Plot | None:
+def _spread(runs: Mapping[str, Run]) -> Plot | None:
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[:SERIES]:
         verdicts: dict[str, list[Verdict]] = {}
         for verdict in run.verdicts:
             verdicts.setdefault(verdict.sample, []).append(verdict)
-        found = [share(run.benchmark, some, best) for some in verdicts.values()]
+        found = [share(run.benchmark, some, run.groups) for some in verdicts.values()]
         scores = [100 * one for one in found if one is not None]
         for low, high in BINS:
             count = sum(low <= score < high or (high == 100 and score == 100) for score in scores)
@@ -143,18 +145,18 @@ def strategy_label(strategy: str) -> dict[str, str]:
     return {"family": FAMILIES.get(kind, kind), "label": number}
 
 
-def title_without_strategy(run: "Run") -> str:
+def title_without_strategy(run: Run) -> str:
     return title_of({**run.record.manifest, "strategy": "none"})
 
 
-def _against_calls(runs: "Mapping[str, Run]", best: float) -> Plot | None:
+def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
     if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
         return None
     rows: list[dict[str, Any]] = []
     models = {title_without_strategy(run) for run in runs.values()}
     for run in runs.values():
-        values = _values(run, best, lambda _: True)
+        values = _values(run, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
             told = strategy_label(run.record.manifest["strategy"])

@@ -1,21 +1,17 @@
-"""Two runs on the same dialogues: the main number, each metric, and each metric in each class, as differences of paired verdicts.
+"""Two runs on the same dialogues: the main number, each metric, and each metric in each group of the benchmark's first axis, as differences
+of paired verdicts.
 
 Only items that both runs have scored are paired; what one of them lacks is counted and told. Values are in points of a hundred.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from weft.benchmarks import headline
 from weft.errors import UserError
-from weft.report.scale import full_of
+from weft.runs import Run, options_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
-
-if TYPE_CHECKING:
-    from weft.api import Run
 
 Terms = Sequence[tuple[float, Sequence[Verdict]]]
 Item = tuple[str, int, str]  # sample, turn, metric
@@ -45,25 +41,25 @@ class Comparison(Struct, frozen=True):
     notes: list[str]
 
 
-def compare(first: "Run", second: "Run", most: int = 10, names: tuple[str, str] | None = None) -> Comparison:
+def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | None = None) -> Comparison:
     if first.benchmark.name != second.benchmark.name:
         raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
     if first.id == second.id:
         raise UserError(f"{first.id} is given twice")
-    best = full_of([first, second])
     ours, theirs = ({_item(v): v for v in run.verdicts if v.value is not None} for run in (first, second))
     common = [item for item in ours if item in theirs]
     if not common:
         raise UserError(f"{first.id} and {second.id} have no scored turn in common")
-    values = {item: (100 * (ours[item].value or 0.0) / best, 100 * (theirs[item].value or 0.0) / best) for item in common}
+    values = {item: (100 * (ours[item].value or 0.0), 100 * (theirs[item].value or 0.0)) for item in common}
     verdicts = [ours[item] for item in common]
-    groups = {turn.sample: turn.groups for turn in first.turns}
-    wanted: list[tuple[str, Terms]] = [("main number", headline(first.benchmark, verdicts))]
+    groups = first.groups
+    axis = first.benchmark.axes[0] if first.benchmark.axes else ""
+    wanted: list[tuple[str, Terms]] = [("main number", first.benchmark.headline(verdicts, groups))]
     for metric in first.benchmark.metrics:
         mine = [verdict for verdict in verdicts if verdict.metric == metric]
         wanted.append((metric, [(1.0, mine)]))
-        classes = sorted({groups[verdict.sample].get("class", "") for verdict in mine} - {""})
-        wanted += [(f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get("class") == name])]) for name in classes]
+        parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
+        wanted += [(f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get(axis) == name])]) for name in parts]
     found = [(what, terms, _difference(terms, values)) for what, terms in wanted]
     kept = [(what, terms, one) for what, terms, one in found if one is not None]
     corrected = holm([one.p for _, _, one in kept])
@@ -102,8 +98,11 @@ def _gaps(values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
     return sorted((gap for gap in gaps if gap.first != gap.second), key=lambda gap: -abs(gap.first - gap.second))
 
 
-def _notes(first: "Run", second: "Run") -> list[str]:
+def _notes(first: Run, second: Run) -> list[str]:
     """What differs besides the model, and so may be what makes the difference."""
     a, b = first.record.manifest, second.record.manifest
-    told = {"judge": "judges", "rubric": "prompts", "dataset": "datasets", "view": "histories", "weft": "versions of weft"}
-    return [f"the runs have different {name}" for key, name in told.items() if a[key] != b[key]]
+    told = {"judge": "judges", "rubric": "prompts", "dataset": "datasets", "weft": "versions of weft"}
+    differing = [name for key, name in told.items() if a[key] != b[key]]
+    ours, theirs = options_of(a), options_of(b)
+    differing += [f"{name} ({ours[name]}, {theirs[name]})" for name in ours if name in theirs and ours[name] != theirs[name]]
+    return [f"the runs have different {name}" for name in differing]

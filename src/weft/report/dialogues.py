@@ -1,7 +1,7 @@
 """One dialogue as a page: what was asked, what each run's model saw and answered, every verdict with its reason and the judge's own words.
 
 Runs stand side by side, the dataset's true reply in a column of its own. Plans, reviews and candidates of a strategy are calls behind
-a reply, and are shown with it.
+a reply, and are shown with it; thoughts are folded, for they are no part of the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from weft.benchmarks.base import Benchmark
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
 from weft.store.journal import CallRecord, TurnRecord
-from weft.types import Image, Message, Part, Reply, Verdict
+from weft.types import Image, Message, Part, Reply, Thought, Verdict
 
 TINY = 128  # pictures up to this side are enlarged without blur
 
@@ -60,9 +61,9 @@ def messages(seen: str) -> tuple[Message, ...]:
 
 
 class Writer:
-    def __init__(self, gallery: Gallery, full: float, metrics: Sequence[str]) -> None:
-        self._gallery, self._full = gallery, full
-        self._order = {metric: at for at, metric in enumerate(metrics)}
+    def __init__(self, gallery: Gallery, benchmark: Benchmark) -> None:
+        self._gallery, self._benchmark = gallery, benchmark
+        self._order = {metric: at for at, metric in enumerate(benchmark.metrics)}
 
     def body(self, sample: str, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
         first = next(iter(sides[0].turns.values()), None) if sides else None
@@ -90,11 +91,11 @@ class Writer:
     def _due(self, gold: Any) -> Html | None:
         if not gold:
             return None
-        listed = points(gold)
+        listed = self._benchmark.shown(gold)
         if listed:
             lines = tag("ol", [tag("li", name(one)) for one in listed])
             return tag("div", tag("span", "what is due", class_="soft small"), lines, class_="due small")
-        return tag("details", tag("summary", "what is due"), _plain(gold), class_="due small")
+        return tag("details", tag("summary", "what is due"), _nested(gold), class_="due small")
 
     def _side(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         turn = side.turns.get(number)
@@ -113,19 +114,22 @@ class Writer:
         return join(reason, self.parts(reply.parts), noted)
 
     def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> Html:
-        share = None if verdict.value is None else verdict.value / self._full
-        chip = tag("span", "unscored" if share is None else f"{100 * share:.0f}", class_=f"chip {shade(share)}")
-        by = {"rule": " by rule", "failure": " the model's failure"}.get(verdict.by, "")
+        chip = tag("span", "unscored" if verdict.value is None else f"{100 * verdict.value:.0f}", class_=f"chip {shade(verdict.value)}")
+        by = {"rule": " by rule", "failure": " the model's failure", "person": " by a person"}.get(verdict.by, "")
+        said = [f"scored {verdict.score:g}"] if verdict.score is not None else []
+        said += [f"deviation {100 * verdict.spread:.1f}"] if verdict.spread is not None else []
+        told = tag("span", f" {verdict.variant}{by}", f" ({', '.join(said)})" if said else "", class_="soft")
+        if verdict.behind:
+            behind = [self._verdict(one, calls) for one in verdict.behind]
+            shown = tag("details", tag("summary", f"{len(behind)} judgements"), behind, class_="seen")
+            return tag("div", chip, f" {verdict.metric}", told, shown, class_="verdict")
         raw = [
             tag("details", tag("summary", "the judge's own words"), words(record.raw or _text(record), "words small"))
             for key in verdict.keys
             if (record := calls.get(key)) is not None
         ]
         shown = [self._asked(calls[key]) for key in verdict.keys[:1] if key in calls]
-        return tag(
-            "div", chip, f" {verdict.metric}", tag("span", by, class_="soft"), words(verdict.reason, "words small"), raw, shown,
-            class_="verdict",
-        )  # fmt: skip
+        return tag("div", chip, f" {verdict.metric}", told, words(verdict.reason, "words small"), raw, shown, class_="verdict")
 
     def _asked(self, record: CallRecord) -> Html:
         asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
@@ -147,7 +151,8 @@ class Writer:
             record = calls.get(key)
             if record is not None:
                 said = msgspec.json.decode(record.reply, type=Reply)
-                what = "picture" if msgspec.json.decode(record.request)["want"] != "text" else "words"
+                what = {"text": "words", "image": "picture"}.get(msgspec.json.decode(record.request)["want"], "words and pictures")
+                what = what if record.role == "model" else f"{record.role}, {what}"
                 kept = ", the one that counts" if said.images and set(said.images) == set(reply.images) else ""
                 made.append(join(tag("p", f"call {number}: {what}{kept}", class_="role"), self._reply(said), self._asked_model(record)))
         return tag("details", tag("summary", f"{len(reply.keys)} calls behind this reply"), made, class_="seen calls")
@@ -170,7 +175,13 @@ class Writer:
             if row:
                 made.append(tag("div", row, class_="pictures"))
                 row = []
-            if part.text.strip():
+            if isinstance(part, Thought):
+                made += (
+                    [tag("details", tag("summary", "its thoughts"), words(part.text.strip(), "words small"), class_="thought")]
+                    if part.text
+                    else []
+                )
+            elif part.text.strip():
                 made.append(words(part.text.strip()))
         return [*made, tag("div", row, class_="pictures")] if row else made
 
@@ -216,25 +227,12 @@ def _text(record: CallRecord) -> str:
     return msgspec.json.decode(record.reply, type=Reply).text
 
 
-def points(gold: Any) -> list[str]:
-    """What a reply is judged by, where the gold data has it as sentences or as a key."""
-    if isinstance(gold, dict):
-        facts = cast(dict[str, Any], gold)
-        listed = facts.get("points")
-        if isinstance(listed, list):
-            return [str(one) for one in cast(list[Any], listed)]
-        return [f"the key: {facts['raw']}"] if isinstance(facts.get("raw"), str) else []
-    items = cast(list[Any], gold) if isinstance(gold, list) else []
-    texts = [cast(dict[str, Any], one).get("text") if isinstance(one, dict) else None for one in items]
-    return [text for text in texts if isinstance(text, str)] if all(isinstance(text, str) for text in texts) else []
-
-
-def _plain(value: Any) -> Html:
+def _nested(value: Any) -> Html:
     """Gold data of any benchmark as nested lists."""
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
         shown = [(key, one) for key, one in items if one is not None and one is not False and one != "" and one != [] and key != "type"]
-        return tag("ul", [tag("li", tag("b", name(str(key))), " ", _plain(one)) for key, one in shown])
+        return tag("ul", [tag("li", tag("b", name(str(key))), " ", _nested(one)) for key, one in shown])
     if isinstance(value, list):
-        return tag("ol", [tag("li", _plain(one)) for one in cast(list[Any], value)])
+        return tag("ol", [tag("li", _nested(one)) for one in cast(list[Any], value)])
     return tag("span", str(value), class_="words", dir="auto")

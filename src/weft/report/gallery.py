@@ -9,13 +9,13 @@ import functools
 import hashlib
 import io
 import os
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs
+from weft.store.files import write_file
 from weft.store.pictures import encode_png
 from weft.types import Image
 
@@ -47,9 +47,7 @@ class Shown:
             if not kept.is_file():
                 made = self._smaller(image)
                 self._folder.mkdir(parents=True, exist_ok=True)
-                part = kept.with_name(f".{kept.name}.{uuid.uuid4().hex}")
-                part.write_bytes(made)
-                part.replace(kept)
+                write_file(kept, made)
             return kept.read_bytes()
         except (PictureError, OSError):
             return None

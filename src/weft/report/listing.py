@@ -2,26 +2,24 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from weft.benchmarks import Benchmark
+from weft.benchmarks.base import Benchmark, Groups
 from weft.report.dialogues import Side, about, fitted
 from weft.report.html import Html, island, join, page, tag
-from weft.report.scale import full_of, share
+from weft.report.scale import share
+from weft.runs import Run
 from weft.types import Text, Verdict
 
-if TYPE_CHECKING:
-    from weft.api import Run
 
-
-def order(runs: "Mapping[str, Run]") -> list[str]:
+def order(runs: Mapping[str, Run]) -> list[str]:
     """Samples in the dataset's order; those that only a later run has come last."""
     return list(dict.fromkeys(turn.sample for run in runs.values() for turn in run.turns))
 
 
-def sides(runs: "Mapping[str, Run]") -> dict[str, list[Side]]:
+def sides(runs: Mapping[str, Run]) -> dict[str, list[Side]]:
     """By sample, what each run made of it."""
     made: dict[str, list[Side]] = {sample: [] for sample in order(runs)}
     for title, run in runs.items():
@@ -47,32 +45,30 @@ def by_name(number: int, sample: str) -> str:
 
 
 def listing(
-    runs: "Mapping[str, Run]", found: Mapping[str, Sequence[Side]], key: Callable[[int, str], str] = by_number, **more: Any
+    runs: Mapping[str, Run], found: Mapping[str, Sequence[Side]], key: Callable[[int, str], str] = by_number, **more: Any
 ) -> dict[str, Any]:
     """`key` is what a sample's page is called."""
-    benchmark, best = next(iter(runs.values())).benchmark, full_of(runs.values())
+    benchmark = next(iter(runs.values())).benchmark
+    groups = {name: found for run in runs.values() for name, found in run.groups.items()}
     samples: list[dict[str, Any]] = []
     for number, (sample, both) in enumerate(found.items()):
         any_turn = next(turn for side in both for turn in side.turns.values())
         asked = next((part.text for part in about(any_turn).ask if isinstance(part, Text)), "")
-        turns = [_turns(side, benchmark, best) for side in both]
-        whole = [share(benchmark, [v for some in side.verdicts.values() for v in some], best) for side in both]
+        turns = [_turns(side, benchmark, groups) for side in both]
+        whole = [share(benchmark, [v for some in side.verdicts.values() for v in some], groups) for side in both]
         samples.append(
             {"i": number, "k": key(number, sample), "id": sample, "g": any_turn.groups, "x": asked[:160], "s": whole, "r": turns}
         )
     return {"runs": list(runs), "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
 
 
-def _turns(side: Side, benchmark: Benchmark, best: float) -> list[dict[str, Any]]:
+def _turns(side: Side, benchmark: Benchmark, groups: Groups) -> list[dict[str, Any]]:
     return [
         {
             "t": number + 1,
             "o": turn.reply.outcome,
-            "s": share(benchmark, side.verdicts.get(number, ()), best),
-            "m": {
-                verdict.metric: None if verdict.value is None else round(verdict.value / best, 4)
-                for verdict in side.verdicts.get(number, ())
-            },
+            "s": share(benchmark, side.verdicts.get(number, ()), groups),
+            "m": {verdict.metric: None if verdict.value is None else round(verdict.value, 4) for verdict in side.verdicts.get(number, ())},
         }
         for number, turn in sorted(side.turns.items())
     ]

@@ -11,10 +11,10 @@ def marks(table: Table) -> dict[tuple[str, str], str]:
         return made
     for column in table.columns:
         values = {
-            name: round(cell.value, table.digits)
-            for name, cells in table.rows.items()
-            if not name.endswith("(official)")
-            if (cell := cells.get(column)) is not None and cell.value is not None
+            row.label: round(cell.value, table.digits)
+            for row in table.rows
+            if row.way != "official"
+            if (cell := row.cells.get(column)) is not None and cell.value is not None
         }
         ranked = sorted(set(values.values()), reverse=True)
         if len(values) < 2:

@@ -10,7 +10,7 @@ from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.render import shown
-from weft.report.summary import Summary
+from weft.runs import Summary, told_options
 from weft.types import Cell, Table
 
 OFFICIAL = (
@@ -65,8 +65,8 @@ def told_live(stamp: str | None = None) -> list[Html]:
     return [lost, tag("p", "The run has gone on: ", link, class_="warning", id="fresh", hidden=True, data_stamp=stamp)]
 
 
-def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str, over: float | None) -> list[str]:
-    """What a reader must know before the numbers. `over` is the highest value, where it is above the benchmark's full marks."""
+def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], published_judge: str) -> list[str]:
+    """What a reader must know before the numbers."""
     made = [f"{label}: {summary.unfinished}" for label, summary in summaries.items() if summary.unfinished]
     for label, summary in summaries.items():
         missing = summary.verdicts - summary.scored
@@ -80,15 +80,11 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
     others = [judge for judge in judges if published_judge and published_judge not in judge.lower()]
     if others and any(table.published for table in tables):
         made.append(f"Published rows were judged by {published_judge}, these runs by {', '.join(others)}: compare with care.")
-    if over is not None:
-        made.append(
-            f"Values go up to {over:g}, more than the benchmark's full marks (`full_marks`): plots and comparisons take {over:g} for 100."
-        )
     return made
 
 
 def _card(label: str, summary: Summary) -> Html:
-    view = summary.manifest["view"]
+    told = [*told_options(summary.manifest)]
     facts: list[tuple[str, str]] = [
         ("run", summary.run),
         ("model", str(summary.manifest["model"]["name"])),
@@ -97,8 +93,9 @@ def _card(label: str, summary: Summary) -> Html:
         ("turns", f"{summary.turns} in {summary.samples} dialogues"),
         ("replies", ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items())),
         ("verdicts", f"{summary.scored} of {summary.verdicts} scored, {sum(summary.zero_by_rule.values())} of them zero: the model failed"),
-        ("history", f"{view['history']}, {view['past']} past" + (", official inputs" if view["official"] else "")),
     ]
+    if told:
+        facts.append(("options", ", ".join(told)))
     if summary.manifest.get("strategy", "none") != "none":
         facts.append(("strategy", f"{summary.manifest['strategy']}: {summary.calls} model calls behind {summary.turns} replies"))
     if summary.seconds is not None:
@@ -129,18 +126,18 @@ def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> H
     best = marks(table)
     rows: list[Html] = []
     ours = True
-    for label, cells in table.rows.items():
-        theirs = label in table.published
+    for row in table.rows:
+        theirs = row.kind == "published"
         kind = ("theirs first-theirs" if ours else "theirs") if theirs else "ours"
         ours = ours and not theirs
-        target = links.get(label.partition(" (")[0])
-        title = tag("a", name(label), href=target) if target and not theirs else name(label)
-        shown_cells = [_cell(cells.get(column), table.digits, best.get((label, column))) for column in table.columns]
+        target = links.get(row.name.partition(" (")[0]) if row.kind == "part" else None
+        title = tag("a", name(row.label), href=target) if target else name(row.label)
+        shown_cells = [_cell(row.cells.get(column), table.digits, best.get((row.label, column))) for column in table.columns]
         rows.append(tag("tr", tag("td", title), shown_cells, class_=kind))
     head = tag("tr", tag("th", ""), [tag("th", column, scope="col") for column in table.columns])
     told = [table.note] if table.note else []
     told += ["Best in bold, second underlined."] if best else []
-    told += [OFFICIAL] if any(label.endswith("(official)") or "(official)," in label for label in table.rows) else []
+    told += [OFFICIAL] if any(row.way == "official" for row in table.rows) else []
     note = tag("p", " ".join(told), class_="soft small") if told else None
     return join(
         tag("h2", name(table.title)) if heading else None,

@@ -3,15 +3,13 @@
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.errors import UserError
-
-if TYPE_CHECKING:
-    from weft.api import Run
+from weft.runs import Run
 
 
-def write(runs: "Sequence[Run]", path: Path) -> None:
+def write(runs: Sequence[Run], path: Path) -> None:
     try:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
@@ -21,7 +19,7 @@ def write(runs: "Sequence[Run]", path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist(rows(runs)), path)
 
 
-def rows(runs: "Sequence[Run]") -> list[dict[str, Any]]:
+def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for run in runs:
         turns = {(turn.sample, turn.turn): turn for turn in run.turns}
@@ -40,6 +38,8 @@ def rows(runs: "Sequence[Run]") -> list[dict[str, Any]]:
                     "want": turn.want,
                     "metric": verdict.metric,
                     "value": verdict.value,
+                    "score": verdict.score,
+                    "spread": verdict.spread,
                     "by": verdict.by,
                     "reason": verdict.reason,
                     "outcome": turn.reply.outcome,

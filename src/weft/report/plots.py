@@ -25,7 +25,7 @@ def lines(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1
     band = base.mark_area(opacity=0.16).encode(across, up, alt.Y2("high:Q"), colour)
     drawn = base.mark_line(strokeWidth=2.5).encode(across, alt.Y(f"{y}:Q"), colour, dash)
     points = base.mark_point(size=80, filled=True, opacity=1).encode(across, alt.Y(f"{y}:Q"), colour, shape=shape)
-    return _plain(alt.layer(band, drawn, points))
+    return _styled(alt.layer(band, drawn, points))
 
 
 def bars(rows: Rows, *, x: str, y: str, title: str) -> Any:
@@ -45,7 +45,7 @@ def bars(rows: Rows, *, x: str, y: str, title: str) -> Any:
     drawn = base.mark_bar(width=56).encode(across, up, alt.Color(f"{x}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=None))
     whiskers = base.mark_rule(strokeWidth=2).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"))
     labels = base.mark_text(dy=-8, fontSize=12).encode(across, alt.Y("high:Q"), alt.Text(f"{y}:Q", format=".2f"))
-    return _plain(alt.layer(drawn, whiskers, labels))
+    return _styled(alt.layer(drawn, whiskers, labels))
 
 
 def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: str) -> Any:
@@ -68,7 +68,7 @@ def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: 
     joined = base.mark_line(strokeWidth=2, opacity=0.7).encode(across, up, colour)
     points = base.mark_point(size=90, filled=True, opacity=1).encode(across, up, colour, shape=shape)
     names = base.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(across, up, alt.Text(f"{label}:N"), colour)
-    return _plain(alt.layer(whiskers, joined, points, names))
+    return _styled(alt.layer(whiskers, joined, points, names))
 
 
 def grouped(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 100.0) -> Any:
@@ -85,7 +85,7 @@ def grouped(rows: Rows, *, x: str, y: str, series: str, title: str, top: float =
     base = alt.Chart(alt.Data(values=list(rows)), title=title, width=width, height=260)
     drawn = base.mark_bar(stroke="#222", strokeWidth=0.5).encode(across, up, beside, colour)
     whiskers = base.mark_rule(strokeWidth=1.5).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"), beside)
-    return _plain(alt.layer(drawn, whiskers))
+    return _styled(alt.layer(drawn, whiskers))
 
 
 def radar(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float = 100.0) -> Any:
@@ -134,7 +134,7 @@ def radar(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float 
             if any(one["align"] == side for one in rim)
         ),
     ]
-    return _plain(alt.layer(*layers).properties(width=560, height=430, title=title))
+    return _styled(alt.layer(*layers).properties(width=560, height=430, title=title))
 
 
 def _side(angle: float) -> str:
@@ -151,7 +151,7 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
     order, bins = (list(dict.fromkeys(row[key] for row in rows)) for key in (series, x))
     base = alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=240)
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=360)
-    return _plain(
+    return _styled(
         base.mark_bar(stroke="#222", strokeWidth=0.4).encode(
             alt.X(f"{x}:N", sort=bins, axis=alt.Axis(labelAngle=0), title=x),
             alt.Y(f"{y}:Q", title=y),
@@ -175,6 +175,6 @@ def save(chart: Any, stem: Path) -> list[Path]:
     return [png, svg, pdf]
 
 
-def _plain(chart: Any) -> Any:
+def _styled(chart: Any) -> Any:
     shown = chart.configure_view(stroke=None).configure_axis(gridColor="#ddd", labelFontSize=12, titleFontSize=12)
     return shown.configure_legend(labelFontSize=12).configure_title(fontSize=13)

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.errors import UserError
 from weft.report.marks import marks
-from weft.report.summary import Summary
+from weft.runs import Summary
 from weft.types import Cell, Table
 
 LATEX = {
@@ -44,9 +44,9 @@ def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
         out += [f"- {_md(line)}" for line in summary.lines] + [""]
     for table in tables:
         out += [f"## {_md(table.title)}", "", f"| | {' | '.join(table.columns)} |", "| --- |" + " ---: |" * len(table.columns)]
-        for name, cells in table.rows.items():
-            values = [with_range(cells.get(column), table.digits) for column in table.columns]
-            label = _md(name) if name in table.published else f"**{_md(name)}**"
+        for row in table.rows:
+            values = [with_range(row.cells.get(column), table.digits) for column in table.columns]
+            label = _md(row.label) if row.kind == "published" else f"**{_md(row.label)}**"
             out.append(f"| {label} | {' | '.join(values)} |")
         out += ["", *([table.note, ""] if table.note else [])]
     return "\n".join(out)
@@ -73,12 +73,13 @@ def _latex(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
         ]
         out += [" & ".join(["", *map(_tex, table.columns)]) + r" \\", r"\midrule"]
         ours, best = True, marks(table)
-        for name, cells in table.rows.items():
-            if ours and name in table.published:
+        for row in table.rows:
+            if ours and row.kind == "published":
                 ours = False
                 out.append(r"\midrule")
-            values = [_marked(_tex(shown(cells.get(column), table.digits)), best.get((name, column))) for column in table.columns]
-            out.append(" & ".join([_tex(name), *values]) + r" \\")
+            cells = {column: shown(row.cells.get(column), table.digits) for column in table.columns}
+            values = [_marked(_tex(cell), best.get((row.label, column))) for column, cell in cells.items()]
+            out.append(" & ".join([_tex(row.label), *values]) + r" \\")
         caption = _tex(table.title) + (". Best in bold, second underlined." if best else "")
         out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
     return "\n".join(out)
@@ -97,12 +98,12 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["table", "row", "published", "column", "value", "low", "high", "scored", "due"])
     for table in tables:
-        for name, cells in table.rows.items():
+        for row in table.rows:
             for column in table.columns:
-                cell = cells.get(column)
+                cell = row.cells.get(column)
                 if cell is not None and (cell.value is not None or cell.due):
                     values = ["" if one is None else f"{one:.{table.digits}f}" for one in (cell.value, cell.low, cell.high)]
-                    place = [_safe(table.title), _safe(name), int(name in table.published), column]
+                    place = [_safe(table.title), _safe(row.label), int(row.kind == "published"), column]
                     writer.writerow([*place, *values, cell.scored, cell.due])
     return out.getvalue()
 

@@ -7,17 +7,15 @@ The folder is written beside its place and moved there when it is whole.
 import base64
 import itertools
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
-from weft.benchmarks import full_marks
+from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report import plots
 from weft.report.charts import Plot, plots_of
@@ -27,13 +25,10 @@ from weft.report.gallery import SIDE, Inline, Named, Shown
 from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
 from weft.report.numbers import numbers_body, numbers_page, top, warnings_of
-from weft.report.scale import full_of
-from weft.report.summary import Summary
+from weft.runs import Run, Summary
+from weft.store.files import write_file, write_folder
+from weft.store.journal import CallRecord, Journal
 from weft.types import Table
-
-if TYPE_CHECKING:
-    from weft.api import Run
-    from weft.store.journal import CallRecord, Journal
 
 LARGEST = 50_000_000  # bytes of pictures, as they are written, that a single file may hold
 MARKER = ".weft-report"  # lists the files that are ours
@@ -49,12 +44,10 @@ class Contents(Struct, frozen=True):
     summaries: Mapping[str, Summary]
     comparisons: Sequence[Comparison]
     found: Mapping[str, Sequence[Side]]
-    full: float
-    metrics: tuple[str, ...]
-    published_judge: str
+    benchmark: Benchmark
 
 
-def contents(runs: "Mapping[str, Run]", tables: Sequence[Table]) -> Contents:
+def contents(runs: Mapping[str, Run], tables: Sequence[Table]) -> Contents:
     named = list(runs.items())
     benchmark = named[0][1].benchmark
     pairs = itertools.combinations(named, 2) if len(named) <= 3 else ((named[0], other) for other in named[1:])
@@ -67,47 +60,41 @@ def contents(runs: "Mapping[str, Run]", tables: Sequence[Table]) -> Contents:
         {label: run.summary() for label, run in named},
         comparisons,
         sides(runs),
-        full_of(runs.values()),
-        tuple(benchmark.metrics),
-        str(getattr(benchmark, "published_judge", "")),
+        benchmark,
     )
 
 
-def _comparable(first: "Run", second: "Run") -> bool:
+def _comparable(first: Run, second: Run) -> bool:
     scored = {(v.sample, v.turn, v.metric) for v in first.verdicts if v.value is not None}
     return first.id != second.id and any((v.sample, v.turn, v.metric) in scored for v in second.verdicts if v.value is not None)
 
 
-def write(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
+def write(made: Contents, journal: Journal, home: Path, out: Path, *, side: int = SIDE) -> Path:
     """The folder; gives its `index.html`."""
     out = replaceable(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
-        part.chmod(0o755)
-        gallery = Named(Shown(home, side))
-        (part / "d").mkdir()
-        for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.full, made.metrics))):
-            before = f"{number - 1}.html" if number else None
-            after = f"{number + 1}.html" if number + 1 < len(made.found) else None
-            (part / "d" / f"{number}.html").write_text(
-                dialogue_page(f"{made.title.partition(':')[0]}: {sample}", body, home="../dialogues.html", before=before, after=after),
-                encoding="utf-8",
-            )
-        gallery.write(part / "img")
-        data = listing(made.runs, made.found)
-        (part / "dialogues.html").write_text(
-            list_page(made.title, data, made.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
-        )
-        body = numbers(made, _saved(plots_of(made.runs), part), "dialogues.html")
-        (part / "index.html").write_text(numbers_page(made.title, top(made.title, "Numbers", LINKS), body), encoding="utf-8")
-        files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
-        (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
-        _put_in_place(part, out)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    write_folder(out, lambda part: _write(made, journal, Shown(home, side), part))
     return out / "index.html"
+
+
+def _write(made: Contents, journal: Journal, shown: Shown, part: Path) -> None:
+    gallery = Named(shown)
+    (part / "d").mkdir()
+    for number, (sample, body) in enumerate(bodies(made, journal, Writer(gallery, made.benchmark))):
+        before = f"{number - 1}.html" if number else None
+        after = f"{number + 1}.html" if number + 1 < len(made.found) else None
+        (part / "d" / f"{number}.html").write_text(
+            dialogue_page(f"{made.title.partition(':')[0]}: {sample}", body, home="../dialogues.html", before=before, after=after),
+            encoding="utf-8",
+        )
+    gallery.write(part / "img")
+    data = listing(made.runs, made.found)
+    (part / "dialogues.html").write_text(
+        list_page(made.title, data, made.benchmark.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
+    )
+    body = numbers(made, _saved(plots_of(made.runs), part), "dialogues.html")
+    (part / "index.html").write_text(numbers_page(made.title, top(made.title, "Numbers", LINKS), body), encoding="utf-8")
+    files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
+    (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
 
 
 def replaceable(out: Path) -> Path:
@@ -125,22 +112,13 @@ def replaceable(out: Path) -> Path:
     return out
 
 
-def _put_in_place(part: Path, out: Path) -> None:
-    """At every moment there is the old report or the new one, under a name that tells."""
-    old = out.with_name(f".{out.name}.old-{part.name}")
-    if out.exists():
-        out.rename(old)
-    part.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def bodies(made: Contents, journal: "Journal", writer: Writer) -> Iterator[tuple[str, Html]]:
+def bodies(made: Contents, journal: Journal, writer: Writer) -> Iterator[tuple[str, Html]]:
     """Each dialogue and its markup in turn, with the calls behind it from the journal."""
     for sample, both in made.found.items():
         yield sample, writer.body(sample, both, calls_of(both, journal))
 
 
-def calls_of(both: Sequence[Side], journal: "Journal") -> "dict[str, CallRecord]":
+def calls_of(both: Sequence[Side], journal: Journal) -> dict[str, CallRecord]:
     keys = [key for side in both for some in side.verdicts.values() for verdict in some for key in verdict.keys]
     keys += [key for side in both for turn in side.turns.values() if len(turn.reply.keys) > 1 for key in turn.reply.keys]
     return journal.calls(keys) if keys else {}
@@ -149,10 +127,8 @@ def calls_of(both: Sequence[Side], journal: "Journal") -> "dict[str, CallRecord]
 def numbers(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]], place: str, stamp: str | None = None) -> Html:
     """`place` is the page of the list, for the rows that lead to their dialogues."""
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
-    links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in ("domain", "task")}
-    benchmark = next(iter(made.runs.values())).benchmark
-    over = made.full if made.full > full_marks(benchmark) else None
-    warnings = warnings_of(made.summaries, made.tables, made.published_judge, over)
+    links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in made.benchmark.axes}
+    warnings = warnings_of(made.summaries, made.tables, made.benchmark.published_judge)
     return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp)
 
 
@@ -165,12 +141,12 @@ def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping
     return made
 
 
-def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, side: int = SIDE) -> Path:
+def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, side: int = SIDE) -> Path:
     """Everything in one page: numbers, plots as data, dialogues as templates."""
     if out.is_dir():
         raise UserError(f"{out} is a folder; --single-file writes a file, such as {out / 'report.html'}")
     gallery = Inline(Shown(home, side))
-    writer = Writer(gallery, made.full, made.metrics)
+    writer = Writer(gallery, made.benchmark)
     templates = [tag("template", body, id=f"d{number}") for number, (_, body) in enumerate(bodies(made, journal, writer))]
     size = sum(map(len, gallery.pictures.values()))
     if size > LARGEST:
@@ -184,15 +160,13 @@ def write_single(made: Contents, journal: "Journal", home: Path, out: Path, *, s
     page = list_page(
         made.title,
         data,
-        made.metrics,
+        made.benchmark.metrics,
         join(top(made.title, "", {}), inside),
         templates=join(templates),
         kind="list single",
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name}.part")
-    part.write_text(page, encoding="utf-8")
-    part.replace(out)
+    write_file(out, page.encode())
     return out
 
 

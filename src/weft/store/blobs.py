@@ -5,12 +5,11 @@ bytes twice stores them once. A picture is decoded fully the first time it is pu
 """
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.errors import PictureError
+from weft.store.files import write_file
 from weft.store.pictures import decode, encode_png, measure
 from weft.types import Image
 
@@ -34,7 +33,8 @@ class Blobs:
         path = self.path(digest)
         if not path.exists() or path.stat().st_size != len(data):  # a power cut may have left it short
             decode(data)
-            self._write(path, data, durable)
+            path.parent.mkdir(exist_ok=True)
+            write_file(path, data, durable=durable)
         return Image(digest, media_type, width, height, len(data))
 
     def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
@@ -52,17 +52,3 @@ class Blobs:
 
     def open(self, image: Image) -> "Pil.Image":
         return decode(self.read(image))
-
-    def _write(self, path: Path, data: bytes, durable: bool) -> None:
-        path.parent.mkdir(exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise

@@ -21,7 +21,7 @@ from msgspec import Struct
 from weft.errors import UserError, WeftError
 from weft.types import Reply, Verdict
 
-VERSION = 1
+VERSION = 2
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -34,17 +34,33 @@ CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, roun
 CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
-  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0);
+  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0,
+  data TEXT NOT NULL DEFAULT '', version INTEGER NOT NULL DEFAULT 1);
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
   want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
 CREATE TABLE IF NOT EXISTS verdicts (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, verdict TEXT NOT NULL,
-  PRIMARY KEY (run, sample, turn, metric));
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
+  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
+CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
 
-ADDED = (("replies", "about", "TEXT NOT NULL DEFAULT '{}'"), ("runs", "begun", "REAL NOT NULL DEFAULT 0"))  # since the first journals
+ADDED = (  # since the first journals
+    ("replies", "about", "TEXT NOT NULL DEFAULT '{}'"),
+    ("runs", "begun", "REAL NOT NULL DEFAULT 0"),
+    ("runs", "data", "TEXT NOT NULL DEFAULT ''"),
+    ("runs", "version", "INTEGER NOT NULL DEFAULT 1"),
+)
+BEFORE = (("begun", "started"), ("data", "''"), ("version", "1"))  # what stands for a column in a journal that is only read
+WITH_VARIANTS = """
+ALTER TABLE verdicts RENAME TO verdicts_before;
+CREATE TABLE verdicts (
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
+  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
+INSERT INTO verdicts SELECT run, sample, turn, metric, '', verdict FROM verdicts_before;
+DROP TABLE verdicts_before;
+"""
 
 
 class CallRecord(Struct, frozen=True):
@@ -77,7 +93,9 @@ class RunRecord(Struct, frozen=True):
     started: float
     ended: float | None
     left_out: list[str]
-    benchmark: str
+    benchmark: str  # where its code can be found again
+    data: str = ""  # where its dataset was
+    version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
 
 
 class TurnRecord(Struct, frozen=True):
@@ -132,12 +150,14 @@ class Journal:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
                 raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
-            if found not in (0, VERSION):
+            if found > VERSION:
                 raise UserError(f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})")
             if not readonly:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 db.executescript(SCHEMA)
+                if not _has(db, "verdicts", "variant"):
+                    db.executescript(f"BEGIN IMMEDIATE;{WITH_VARIANTS}COMMIT;")
                 for table, column, kind in ADDED:
                     if not _has(db, table, column):
                         db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
@@ -194,11 +214,26 @@ class Journal:
 
     # calls
 
-    def record(self, call: CallRecord) -> Future[int]:
-        """Done when the row is on disk."""
+    def record(self, call: CallRecord, *, was_pending: bool = False) -> Future[int]:
+        """Done when the row is on disk; the ticket of a call that `was_pending` goes with it."""
         columns = CallRecord.__struct_fields__
         marks = ", ".join("?" * len(columns))
-        return self._put(f"INSERT INTO calls ({', '.join(columns)}) VALUES ({marks})", msgspec.structs.astuple(call))
+        done = self._put(f"INSERT INTO calls ({', '.join(columns)}) VALUES ({marks})", msgspec.structs.astuple(call))
+        if was_pending and call.outcome != "failed":
+            self.drop_ticket(call.key)
+        return done
+
+    def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[int]:
+        """A request was handed in; done when that is on disk."""
+        return self._put("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
+
+    def ticket(self, key: str) -> str | None:
+        """What to collect the answer to a request with, if it was handed in and is not back yet."""
+        row = self._reader.execute("SELECT ticket FROM pending WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def drop_ticket(self, key: str) -> Future[int]:
+        return self._put("DELETE FROM pending WHERE key = ?", (key,))
 
     def find(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
         """The latest usable answer under this key. Failed calls do not count; void ones only in the round that voided them."""
@@ -219,19 +254,19 @@ class Journal:
 
     # runs
 
-    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str], benchmark: str = "") -> int:
+    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str], benchmark: str = "", data: str = "") -> int:
         """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run made of its
-        calls so far is made anew from them. `benchmark` is where its code can be found again."""
+        calls so far is made anew from them. `benchmark` and `data` are where its code and its dataset can be found again."""
         found = self.run(run)
         round = 1 if found is None else found.round + (found.state == "finished")
         for table in ("replies", "verdicts"):
             self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         self._put(
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun) "
-            "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?4) "
-            "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, "
-            "left_out = excluded.left_out, benchmark = excluded.benchmark, begun = excluded.begun",
-            (run, _json(manifest), round, time.time(), _json(left_out), benchmark),
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version) "
+            "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?4, ?7, ?8) "
+            "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, left_out = excluded.left_out, "
+            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version",
+            (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION),
         ).result()
         return round
 
@@ -250,13 +285,14 @@ class Journal:
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
-        begun = "begun" if _has(self._reader, "runs", "begun") else "started"
+        there = {column: column if _has(self._reader, "runs", column) else usual for column, usual in BEFORE}
         rows = self._reader.execute(
-            f"SELECT id, manifest, round, state, started, ended, left_out, benchmark FROM runs ORDER BY MAX({begun}, started), id"
+            "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
+            f"{there['data']}, {there['version']} FROM runs ORDER BY MAX({there['begun']}, started), id"
         ).fetchall()
         return [
-            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left), where)
-            for i, m, r, state, started, ended, left, where in rows
+            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left), where, data, version)
+            for i, m, r, state, started, ended, left, where, data, version in rows
         ]
 
     @contextlib.contextmanager
@@ -279,8 +315,8 @@ class Journal:
 
     def put_verdict(self, run: str, verdict: Verdict) -> Future[int]:
         return self._put(
-            "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?)",
-            (run, verdict.sample, verdict.turn, verdict.metric, _json(verdict)),
+            "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)",
+            (run, verdict.sample, verdict.turn, verdict.metric, verdict.variant, _json(verdict)),
         )
 
     def turns(self, run: str) -> list[TurnRecord]:
@@ -308,8 +344,9 @@ class Journal:
         return counted[0], counted[1]
 
     def verdicts(self, run: str) -> list[Verdict]:
+        variant = ", variant" if _has(self._reader, "verdicts", "variant") else ""
         rows = self._reader.execute(
-            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric",
+            f"SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric{variant}",
             (run,),
         ).fetchall()
         return [msgspec.json.decode(row[0], type=Verdict) for row in rows]

@@ -11,14 +11,13 @@ import msgspec
 from weft.models.baselines import Local
 from weft.models.endpoint import Sent, outcome_of
 from weft.store.blobs import Blobs
-from weft.tabletop import answers
-from weft.tabletop.choices import parse_choice
-from weft.tabletop.dialogues import OBJECTS
-from weft.tabletop.heard import understand
-from weft.tabletop.language import QUESTIONS, Asked, parse
-from weft.tabletop.operations import Operation
-from weft.tabletop.words import TableWords
-from weft.tabletop.world import CELLS, Scene, draw, read
+from weft.tabletop.strategy_words import TableWords
+from weft.tabletop.world import answers
+from weft.tabletop.world.choices import parse_choice
+from weft.tabletop.world.language import QUESTIONS, Asked, parse
+from weft.tabletop.world.listening import understand
+from weft.tabletop.world.operations import Operation
+from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, draw, read
 from weft.types import Image, Message, Part, Text, Want
 
 

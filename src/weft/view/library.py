@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import msgspec
 
-from weft import api
 from weft.report import site
 from weft.report.charts import Plot, plots_of
 from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
+from weft.runs import load_run, named, tables_of
 from weft.store.journal import Journal, RunRecord
 from weft.store.locks import alive
 
@@ -62,8 +62,8 @@ class Library:
         stamp = self._stamp(ids)
         known = self._made.get(ids)
         if known is None or known[0] != stamp:
-            runs = api.named([api.load_run(self._journal, one) for one in ids])
-            known = (stamp, site.contents(runs, api.tables_of(runs)))
+            runs = named([load_run(self._journal, one) for one in ids])
+            known = (stamp, site.contents(runs, list(tables_of(runs))))
             self._made[ids] = known
         self._made.move_to_end(ids)
         while len(self._made) > KEPT:
@@ -86,7 +86,7 @@ class Library:
             at = keys.index(key)
             sample = list(made.found)[at]
             both = made.found[sample]
-            body = Writer(self.gallery, made.full, made.metrics).body(sample, both, site.calls_of(both, self._journal))
+            body = Writer(self.gallery, made.benchmark).body(sample, both, site.calls_of(both, self._journal))
             return sample, body, keys[at - 1] if at else None, keys[at + 1] if at + 1 < len(keys) else None
 
     def plots(self, ids: tuple[str, ...]) -> dict[str, Plot]:

@@ -19,7 +19,7 @@ from weft.report.html import name, page, tag
 from weft.report.listing import by_name, list_page
 from weft.report.numbers import numbers_page, told_live, top
 from weft.report.site import numbers
-from weft.report.summary import title_of
+from weft.runs import title_of
 from weft.store.journal import RunRecord
 from weft.view.library import FOUND, Library
 
@@ -160,7 +160,7 @@ class Viewer:
         ids = self._ids(request)
         made = await asyncio.to_thread(self.library.contents, ids)
         data = await asyncio.to_thread(self.library.listing, ids)
-        return html(list_page(made.title, data, made.metrics, top(made.title, "Dialogues", links(ids)), live=True))
+        return html(list_page(made.title, data, made.benchmark.metrics, top(made.title, "Dialogues", links(ids)), live=True))
 
     async def _list_data(self, request: web.Request) -> web.Response:
         ids = self._ids(request)

@@ -5,22 +5,21 @@ field. Without reference files the benchmark still runs: a picture is judged bes
 beside all earlier replies.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn, cast
+from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.benchmarks.imug.mcq import LETTERS, key_letters, options
-from weft.errors import PictureError, UserError
+from weft.benchmarks.records import Records
+from weft.errors import UserError
 from weft.models.wire import fields
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Part, Problem, Sample, Text, Turn
+from weft.types import Dataset, Part, Sample, Text, Turn
 
 DYNAMIC = "<DYNAMIC>"
 Key = tuple[str, str, str]
@@ -63,21 +62,9 @@ class Links(Struct, frozen=True):
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     folder = find(data)
-    reader = _Reader(folder, blobs, read_links(folder))
-    lines = [line for line in (folder / "benchmark.jsonl").read_bytes().splitlines() if line.strip()]
-    with ThreadPoolExecutor(4) as pool:
-        read = list(pool.map(reader.read, enumerate(lines, start=1)))
-    seen: dict[str, str] = {}
-    for name, sample in read:
-        if sample is not None and seen.setdefault(sample.id, name) != name:
-            reader.say("error", name, "sample_id", f"repeats {sample.id} of {seen[sample.id]}")
-    bad = {problem.record for problem in reader.problems if problem.severity == "error"}
-    kept = tuple(sample for name, sample in read if sample is not None and name not in bad)
-    order = {name: at for at, (name, _) in enumerate(read)}
-    problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
-    digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
-    name = "tabletop" if (folder / "tabletop.json").exists() else "imug"
-    return Dataset(name, digest, kept, tuple(problems), len(lines))
+    file = folder / "benchmark.jsonl"
+    lines = [line for line in file.read_bytes().splitlines() if line.strip()]
+    return ImugRecords(file, folder / "images", blobs, read_links(folder)).dataset("imug", lines)
 
 
 def find(data: Path) -> Path:
@@ -145,45 +132,29 @@ def _key(line: Mapping[str, Any]) -> Key:
     return str(line["domain"]), str(line["subdomain"]), str(line["sample_id"])
 
 
-class _Bad(Exception):
-    """A record cannot be used any further."""
+class ImugRecords(Records):
+    id_field = "sample_id"
 
-
-class _Reader:
-    def __init__(self, folder: Path, blobs: Blobs, links: Links) -> None:
-        self._folder, self._blobs, self._links = folder, blobs, links
-        self._images = (folder / "images").resolve()
-        self.problems: list[Problem] = []
+    def __init__(self, file: Path, pictures: Path, blobs: Blobs, links: Links) -> None:
+        super().__init__(file, pictures, blobs)
+        self._links = links
         if links.images is None:
             self.say("warning", "", "", "there is no image_references.jsonl: pictures are judged beside the most recent one")
         if links.dynamic is None:
             self.say("warning", "", "", "there is no dynamic_references.jsonl: dynamic questions are judged beside all earlier replies")
 
-    def read(self, numbered: tuple[int, bytes]) -> tuple[str, Sample | None]:
-        number, line = numbered
-        name = f"line {number}"
-        try:
-            record = fields(msgspec.json.decode(line))
-        except msgspec.DecodeError as error:
-            self.say("error", name, "", f"broken JSON: {error}")
-            return name, None
-        try:
-            return name, self._sample(name, record)
-        except _Bad:
-            return name, None
-        except Exception as error:  # whatever a record holds, it costs only itself
-            self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
-            return name, None
+    def called(self, at: int, record: Any) -> str:
+        return f"line {at + 1}"
 
-    def _sample(self, name: str, record: dict[str, Any]) -> Sample:
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
         task = record.get("subdomain", record.get("category"))
         key = (str(record.get("domain") or ""), str(task or ""), str(record.get("sample_id") or ""))
         for field, value in zip(("domain", "subdomain", "sample_id"), key, strict=True):
             if not value or any(char in value for char in "/\\") or value.startswith("."):
-                self._fail(name, field, f"{value!r} must be a plain name")
+                self.fail(name, field, f"{value!r} must be a plain name")
         tasks: Any = record.get("tasks")
         if not isinstance(tasks, list) or not tasks:
-            self._fail(name, "tasks", "must be a list of turns")
+            self.fail(name, "tasks", "must be a list of turns")
         turns = tuple(self._turn(name, key, at, fields(one)) for at, one in enumerate(cast(list[Any], tasks)))
         system: Any = record.get("system_prompt")
         groups = {"domain": key[0], "task": key[1], "class": CLASS_OF.get(key[0], "Unassigned")}
@@ -194,7 +165,7 @@ class _Reader:
     def _turn(self, name: str, key: Key, at: int, task: dict[str, Any]) -> Turn:
         field = f"tasks[{at}]"
         if task.get("turn") != at + 1:
-            self._fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
+            self.fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
         ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
         folder = f"{key[0]}/{key[1]}/question_{key[2]}"
         output = fields(task.get("output"))
@@ -203,10 +174,10 @@ class _Reader:
             truth = () if gold.dynamic else (Text(gold.key),)
             return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
         if task.get("modality") != "image":
-            self._fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
+            self.fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
         points: Any = output.get("evaluation_points")
         if not isinstance(points, list) or not points or not all(isinstance(point, str) for point in cast(list[Any], points)):
-            self._fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
+            self.fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
         references = self._references(name, field, key, at + 1)
         grid = self._links.grids.get((key, at + 1))
         if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
@@ -217,40 +188,28 @@ class _Reader:
 
     def _ask(self, name: str, field: str, items: Any) -> Iterator[Part]:
         if not isinstance(items, list) or not items:
-            self._fail(name, field, "must be a list of texts and pictures")
+            self.fail(name, field, "must be a list of texts and pictures")
         for at, item in enumerate(cast(list[Any], items)):
             for kind, value in fields(item).items():
                 if kind == "text" and isinstance(value, str):
                     yield Text(value)
                 elif kind == "image" and isinstance(value, str):
-                    yield self._picture(name, f"{field}[{at}].image", value)
+                    yield self.picture(name, f"{field}[{at}].image", value)
                 else:
-                    self._fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
-
-    def _picture(self, name: str, field: str, path: str) -> Image:
-        full = self._images / path
-        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._images):
-            self._fail(name, field, f"{path!r} leads out of the dataset")
-        try:
-            return self._blobs.put(full.read_bytes(), durable=False)
-        except PictureError as error:
-            self._fail(name, field, f"{path} {error}")
-        except OSError as error:
-            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-            self._fail(name, field, f"{path} {why}")
+                    self.fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
 
     def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...]) -> Choice:
         if not isinstance(answer, str) or not answer.strip():
-            self._fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
+            self.fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
         if not re.fullmatch(r"[A-G\s,;.+&/]*(?:<DYNAMIC>[A-G\s,;.+&/]*)?", answer):
-            self._fail(name, field, f"{answer!r} is no key: option letters, or <DYNAMIC>, are due")
+            self.fail(name, field, f"{answer!r} is no key: option letters, or <DYNAMIC>, are due")
         question = next((part.text for part in ask if isinstance(part, Text)), "")
         sure = "".join(sorted(key_letters(answer)))
         dynamic = DYNAMIC in answer
         offered = options(question)
         strange = [letter for letter in sure if letter not in offered] if offered else []
         if (not sure and not dynamic) or strange:
-            self._fail(name, field, f"{answer!r} names no option of its question (it has {', '.join(offered) or LETTERS})")
+            self.fail(name, field, f"{answer!r} names no option of its question (it has {', '.join(offered) or LETTERS})")
         looks_at: tuple[int, ...] = ()
         if dynamic:
             found = self._links.dynamic.get((key, turn)) if self._links.dynamic is not None else None
@@ -258,7 +217,7 @@ class _Reader:
             if found is None and self._links.dynamic is not None:
                 self.say("warning", name, field, "dynamic_references.jsonl does not have it: it is judged beside all earlier replies")
             if any(not 1 <= other < turn for other in looks_at) or not looks_at:
-                self._fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
+                self.fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
         return Choice(question, sure, answer, dynamic, looks_at, single=key[:2] != ("Botany", "natural_growth") and not (dynamic and sure))
 
     def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
@@ -268,12 +227,5 @@ class _Reader:
         for reference in found:
             latest = turn if reference.kind == "input" else turn - 1
             if reference.kind not in ("input", "output") or not 1 <= reference.turn <= latest:
-                self._fail(name, field, f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}")
+                self.fail(name, field, f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}")
         return found
-
-    def _fail(self, name: str, field: str, message: str) -> NoReturn:
-        self.say("error", name, field, message)
-        raise _Bad
-
-    def say(self, severity: Any, name: str, field: str, message: str) -> None:
-        self.problems.append(Problem(severity, "benchmark.jsonl", name, field, message))

@@ -32,7 +32,7 @@ def key_letters(answer: str) -> set[str]:
     return set(re.sub(r"[^A-G]", "", answer.replace("<DYNAMIC>", "")))
 
 
-def read(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
+def choice_of(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
     """The letters a reply chooses, and the weight of its form."""
     text = _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response)).strip()
     if not text:
@@ -58,7 +58,7 @@ def score(response: str, answer: str, offered: Mapping[str, str] | None = None) 
     due = key_letters(answer)
     if not due:
         raise ValueError(f"the answer key {answer!r} has no letter")
-    chosen, weight = read(response, offered)
+    chosen, weight = choice_of(response, offered)
     return _share(chosen, due) * weight
 
 
@@ -93,7 +93,7 @@ def _by_lines(text: str, offered: Mapping[str, str]) -> set[str]:
     chosen: set[str] = set()
     for line in filter(str.strip, text.splitlines()):
         match = _LINE.fullmatch(line.strip())
-        if match is None or _plain(match.group(2)) not in ("", _plain(offered.get(match.group(1), ""))):
+        if match is None or _bare(match.group(2)) not in ("", _bare(offered.get(match.group(1), ""))):
             return set()
         chosen.add(match.group(1))
     return chosen
@@ -101,9 +101,9 @@ def _by_lines(text: str, offered: Mapping[str, str]) -> set[str]:
 
 def _by_text(text: str, offered: Mapping[str, str]) -> set[str]:
     """A reply that is an option's own text and nothing else chooses it."""
-    chosen = {letter for letter, option in offered.items() if _plain(option) and _plain(option) == _plain(text)}
+    chosen = {letter for letter, option in offered.items() if _bare(option) and _bare(option) == _bare(text)}
     return chosen if len(chosen) == 1 else set()
 
 
-def _plain(text: str) -> str:
+def _bare(text: str) -> str:
     return _NOT_WORD.sub("", text).lower()

@@ -10,39 +10,26 @@ from typing import Any, cast
 
 import msgspec
 
-from weft.errors import PictureError
-from weft.models.baselines import Local
-from weft.models.endpoint import NO, CallError, Sent, outcome_of
+from weft.benchmarks.outputs import Folder
+from weft.models.endpoint import NO, CallError, Sent
 from weft.models.wire import fields
-from weft.store.blobs import Blobs
 from weft.types import Message, Part, Text, Want
 
 
-class Outputs(Local):
-    sees = False
-
-    def __init__(self, root: Path, blobs: Blobs) -> None:
-        super().__init__(f"folder/{root.name}", folder=str(root.absolute()))
-        self._root, self._blobs = root.resolve(), blobs
-
+class Outputs(Folder):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         path = self._root / want.place.file
-        result = self._inside(path.parent / "result.json")
+        result = self.inside(path.parent / "result.json")
         said = self._response(result, want.place.turn + 1)
         if said.startswith("ERROR:"):
             raise CallError(f"{result}: turn {want.place.turn + 1} failed when it was made: {said[:200]}", NO)
         if want.kind == "text":
             parts: tuple[Part, ...] = (Text(said),) if said.strip() else ()
-        else:
-            picture = self._inside(path if path.is_file() or not said else path.parent / Path(said).name)
-            if not picture.is_file():
-                return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
-            try:
-                parts = (self._blobs.put(picture.read_bytes(), durable=False),)
-            except PictureError as error:
-                raise CallError(f"{picture} {error}", NO) from None
-        outcome, reason = outcome_of(parts, want.kind)
-        return Sent(parts, outcome, reason, served=self.name)
+            return self.sent(parts, "text")
+        picture = self.inside(path if path.is_file() or not said else path.parent / Path(said).name)
+        if not picture.is_file():
+            return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
+        return self.sent(self.read(picture, "image"), "image")
 
     def _response(self, result: Path, turn: int) -> str:
         try:
@@ -53,8 +40,3 @@ class Outputs(Local):
             raise CallError(f"{result} cannot be read: {error}", NO) from None
         found = [fields(task) for task in cast(list[Any], tasks)] if isinstance(tasks, list) else []
         return next((str(task.get("model_response") or "") for task in found if task.get("turn") == turn), "")
-
-    def _inside(self, path: Path) -> Path:
-        if not path.resolve().is_relative_to(self._root):
-            raise CallError(f"{path} leads out of {self._root}", NO)
-        return path

@@ -4,47 +4,43 @@ A turn that failed puts no words in the model's mouth: its request stays in the 
 A static question is scored by its key, without a judge; a dynamic one by the key that the judge works out from the model's own replies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.benchmarks import Finished, Rubrics
+from weft.benchmarks.base import Answered, Benchmark, Item
 from weft.benchmarks.imug import data, grid, mcq, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
-from weft.errors import UserError
+from weft.benchmarks.imug.options import ImugOptions
+from weft.benchmarks.imug.outputs import Outputs
 from weft.models.endpoint import Endpoint
-from weft.numbering import own_picture
+from weft.models.wire import fields
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Image, Message, Place, Question, Reply, Sample, Table, Text, Turn, Verdict, View
+from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Text, Turn, Verdict
 
 
-class Imug:
+class Imug(Benchmark):
     name = "imug"
     version = "1"
+    title = "IMUG-Bench"
     metrics = ("choice", "points")
-    published_judge = "qwen3-vl-235b-a22b-thinking"
+    Options = ImugOptions
+    axes = ("class", "domain", "task")
+    published_judge = tables.JUDGE
 
-    def load(self, data_folder: Path, blobs: Blobs) -> Dataset:
-        self._blobs = blobs
-        return data.load(data_folder, blobs)
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def default_view(self) -> View:
-        return View("dialogue", "front")
+    def told(self, options: ImugOptions) -> list[str]:
+        return [options.history]
 
-    def check_view(self, view: View) -> None:
-        """The protocol has one history, the dialogue with the model's own replies; `none` shows what it is worth."""
-        if view.history not in ("dialogue", "none") or view.placement != "front":
-            raise UserError("imug shows the whole dialogue in its own order: --history dialogue, or none; there is no --placement")
-        if view.past != "own" or view.official:
-            raise UserError("imug has no true pictures: the past is the model's own, and there are no official inputs beside ours")
+    def asks(self, turn: Turn, options: ImugOptions) -> bool:
+        return options.turns == "all" or options.turns == turn.want
 
-    def needs(self, sample: Sample, turn: Turn, view: View) -> set[int]:
-        return set()
-
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View) -> tuple[Message, ...]:
-        system = sample.system.strip() or rubric.rubrics("weft").texts["system"].strip()
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ImugOptions) -> tuple[Message, ...]:
+        system = sample.system.strip() or self.rubrics("weft").texts["system"].strip()
         messages = [Message("system", (Text(system),))]
-        for earlier in sample.turns[: turn.number] if view.history != "none" else ():
+        for earlier in sample.turns[: turn.number] if options.history != "none" else ():
             messages.append(Message("user", earlier.ask))
             said = self._said(earlier, dialogue.get(earlier.number))
             if said:
@@ -53,105 +49,94 @@ class Imug:
 
     def _said(self, turn: Turn, reply: Reply | None) -> tuple[Text | Image, ...]:
         """What stands in the history for a reply: the answer, or the picture that counts."""
-        made = own_picture(reply)
+        if reply is None:
+            return ()
         if turn.want == "image":
-            return (made,) if made else ()
-        return (Text(reply.text),) if reply is not None and reply.text else ()
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        return rubric.rubrics(prompts)
-
-    def read(self, question: Question, found: dict[str, Any]) -> tuple[float, str, Any]:
-        return rubric.read(question, found)
-
-    def tables(self, runs: Sequence[Finished]) -> list[Table]:
-        return tables.tables(runs)
+            return (reply.picture,) if reply.picture else ()
+        return (Text(reply.text),) if reply.text else ()
 
     def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        from weft.benchmarks.imug.outputs import Outputs
-
         return Outputs(folder, blobs)
 
-    def questions(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View, rubrics: Rubrics) -> tuple[Question | Verdict, ...]:
-        reply = dialogue[turn.number]
-        metric = "choice" if turn.want == "text" else "points"
-        detail = self._detail(turn, reply)
-        if reply.outcome == "failed":
-            return (Verdict(sample.id, turn.number, metric, None, reply.reason, "rule", detail=detail),)
-        if reply.outcome != "answered":
-            why = f"{reply.outcome}: {reply.reason}" if reply.reason else reply.outcome
-            return (Verdict(sample.id, turn.number, metric, 0.0, why, "failure", detail=detail),)
-        place = Place(sample.id, turn.number, turn.file)
-        if turn.want == "text":
-            return (self._choice(sample, turn, dialogue, rubrics, place, reply.text),)
-        made = own_picture(reply)
-        assert made is not None, "an answered image turn has a picture"
-        gold: Points = turn.gold
-        if gold.grid is not None:
-            return (self._grid(sample, turn, gold, made),)
-        lost = [ref.turn for ref in gold.references if ref.kind == "output" and self._is_lost(dialogue.get(ref.turn - 1))]
-        if lost:
-            why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
-            return (Verdict(sample.id, turn.number, metric, None, why, "rule", detail=detail),)
-        return (self._points(sample, turn, dialogue, rubrics, place, made),)
+    def due(self, turn: Turn) -> tuple[str, ...]:
+        return ("choice",) if turn.want == "text" else ("points",)
 
-    def _is_lost(self, reply: Reply | None) -> bool:
-        return reply is None or reply.outcome == "failed"
-
-    def _grid(self, sample: Sample, turn: Turn, gold: Points, made: Image) -> Verdict:
-        """The cubes tasks are read from pixels, without a judge."""
-        assert gold.grid is not None
-        found = grid.read_grid(self._blobs.open(made))
-        scores = grid.points(found, gold.grid, len(gold.points))
-        seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
-        why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
-        value = sum(scores) / (5 * len(scores))
-        return Verdict(sample.id, turn.number, "points", value, why, "rule", detail={"points": scores})
-
-    def _detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
-        """What tables need to know of a turn whatever became of it."""
+    def detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
         gold: Choice | Points = turn.gold
         if isinstance(gold, Choice):
             return {"response": reply.text, "key": gold.raw, "dynamic": gold.dynamic}
         return {"points": [0] * len(gold.points)}
 
-    def _choice(self, sample: Sample, turn: Turn, dialogue: Dialogue, rubrics: Rubrics, place: Place, answer: str) -> Question | Verdict:
-        gold: Choice = turn.gold
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        if answered.turn.want == "text":
+            return [self._choice(answered)]
+        gold: Points = answered.turn.gold
+        detail = self.detail(answered.turn, answered.reply)
+        if gold.grid is not None:
+            return [answered.check("points", lambda blobs: [self._grid(answered, blobs)], detail)]
+        lost = [ref.turn for ref in gold.references if ref.kind == "output" and answered.is_lost(ref.turn - 1)]
+        if lost:
+            why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
+            return [answered.verdict("points", None, why, detail=detail)]
+        return [rubric.about_points(answered, self._references(answered))]
+
+    def _grid(self, answered: Answered, blobs: Blobs) -> Verdict:
+        """The cubes tasks are read from pixels, without a judge."""
+        gold: Points = answered.turn.gold
+        assert gold.grid is not None
+        found = grid.read_grid(blobs.open(answered.made))
+        scores = grid.points(found, gold.grid, len(gold.points))
+        seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
+        why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
+        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, detail={"points": scores}, score=sum(scores))
+
+    def _choice(self, answered: Answered) -> Item:
+        gold: Choice = answered.turn.gold
+        answer, detail = answered.reply.text, self.detail(answered.turn, answered.reply)
         if not gold.dynamic:
             value = mcq.score(answer, gold.key, mcq.options(gold.question))
-            why = f"said {answer.strip()[:80]!r}; {gold.key} is right"
-            return Verdict(sample.id, turn.number, "choice", value, why, "rule", detail=self._detail(turn, dialogue[turn.number]))
-        earlier = [(sample.turns[number - 1], dialogue[number - 1]) for number in gold.looks_at if number - 1 in dialogue]
-        failed = [other.number + 1 for other, reply in earlier if reply.outcome == "failed"]
-        if failed or len(earlier) < len(gold.looks_at):
-            turn_missing = failed[0] if failed else gold.looks_at[0]
-            why = f"its right answer depends on turn {turn_missing}, which has no reply through no fault of the model"
-            return Verdict(sample.id, turn.number, "choice", None, why, "rule", detail=self._detail(turn, dialogue[turn.number]))
-        return rubric.about_key(rubrics, turn, earlier, answer, place)
+            return answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)
+        lost = [number for number in gold.looks_at if answered.is_lost(number - 1)]
+        if lost:
+            why = f"its right answer depends on turn {lost[0]}, which has no reply through no fault of the model"
+            return answered.verdict("choice", None, why, detail=detail)
+        return rubric.about_key(answered)
 
-    def _points(self, sample: Sample, turn: Turn, dialogue: Dialogue, rubrics: Rubrics, place: Place, made: Image) -> Question:
-        gold: Points = turn.gold
-        shown: list[tuple[str, Image]] = []
+    def _references(self, answered: Answered) -> list[tuple[int, str, Image]]:
+        """What the picture is judged beside: turn (1-based), whether given or made there, and the picture."""
+        gold: Points = answered.turn.gold
+        shown: list[tuple[int, str, Image]] = []
         for reference in gold.references:
             if reference.kind == "recent":
-                shown += self._recent(sample, turn, dialogue)
+                shown += self._recent(answered)
             elif reference.kind == "output":
-                own = own_picture(dialogue.get(reference.turn - 1))
-                shown += [(f"made by the model in turn {reference.turn}", own)] if own else []
+                own = answered.picture_of(reference.turn - 1)
+                shown += [(reference.turn, "made", own)] if own else []
             else:
-                given = [part for part in sample.turns[reference.turn - 1].ask if isinstance(part, Image)]
-                shown += [(f"given in turn {reference.turn}", image) for image in given]
-        return rubric.about_points(rubrics, turn, shown, made, gold.points, place)
+                shown += [(reference.turn, "given", image) for image in _given(answered.sample.turns[reference.turn - 1])]
+        return shown
 
-    def _recent(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> list[tuple[str, Image]]:
-        given = [part for part in turn.ask if isinstance(part, Image)]
+    def _recent(self, answered: Answered) -> list[tuple[int, str, Image]]:
+        turn = answered.turn
+        given = _given(turn)
         if given:
-            return [(f"given in turn {turn.number + 1}", given[-1])]
-        for earlier in reversed(sample.turns[: turn.number]):
-            own = own_picture(dialogue.get(earlier.number))
+            return [(turn.number + 1, "given", given[-1])]
+        for earlier in reversed(answered.sample.turns[: turn.number]):
+            own = answered.picture_of(earlier.number)
             if own:
-                return [(f"made by the model in turn {earlier.number + 1}", own)]
-            given = [part for part in earlier.ask if isinstance(part, Image)]
+                return [(earlier.number + 1, "made", own)]
+            given = _given(earlier)
             if given:
-                return [(f"given in turn {earlier.number + 1}", given[-1])]
+                return [(earlier.number + 1, "given", given[-1])]
         return []
+
+    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+        return [rubric.key_mark(question, found) if "choice" in question.metrics else rubric.points_mark(question, found)]
+
+    def shown(self, gold: Any) -> list[str]:
+        facts = fields(gold)
+        return [str(point) for point in facts["points"]] if "points" in facts else [f"the key: {facts['raw']}"] if "raw" in facts else []
+
+
+def _given(turn: Turn) -> list[Image]:
+    return [part for part in turn.ask if isinstance(part, Image)]

@@ -5,19 +5,19 @@ by task.
 one by one, points averaged as they came, a missing picture left out.
 """
 
-import importlib.resources
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from weft.benchmarks import Finished
+from weft.benchmarks.base import Finished
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.classes import CLASSES
+from weft.benchmarks.rows import parts_of, published, published_rows, rows_of
 from weft.stats.intervals import slope, spread
-from weft.types import Cell, Table, Verdict
+from weft.types import Cell, Row, Table, Verdict
 
+JUDGE = "qwen3-vl-235b-a22b-thinking"  # of the published rows
 SHORT = {"Static Spatial": "StaticSpatial", "Temporal Causal": "TemporalCausal", "Hybrid": "Hybrid"}
 NOTE = (
     "Percent. Published rows were judged by Qwen3-VL-235B-A22B-Thinking with the authors' prompts, and scored by a script that gives 0 to "
@@ -33,7 +33,10 @@ MODALITIES = {"text": "choice", "image": "points"}
 
 
 def official(verdict: Verdict) -> float | None:
-    """The released scorers' number for the same reply; None where they have none."""
+    """The released scorers' number for the same reply; None where they have none. Of a repeated verdict, the mean of each."""
+    if verdict.behind:
+        found = [one for one in map(official, verdict.behind) if one is not None]
+        return statistics.fmean(found) if found else None
     detail: Mapping[str, Any] = verdict.detail or {}
     if verdict.metric == "choice":
         if verdict.value is None:
@@ -63,20 +66,21 @@ def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     return Cell(round(sum(found) / len(found), 2) if found else None, len(found), len(kept), low, high)
 
 
-def tables(runs: Sequence[Finished]) -> list[Table]:
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     """Tables 2, 3, 4 and 6 with our rows before the published ones, then our domains and tasks."""
-    own = all(run.dataset != "tabletop" for run in runs)
-    text = importlib.resources.files("weft.benchmarks.imug").joinpath("published.json").read_bytes()
-    published: Mapping[str, Any] = msgspec.json.decode(text) if own else {}
-    made = [make(runs, published) for make in (_main, _by_turn, _kinds, _scaling)]
+    paper: Mapping[str, Any] = published("weft.benchmarks.imug") if all(run.dataset != "tabletop" for run in runs) else {}
+    data = "IMUG-Bench" if paper else "Tabletop in IMUG-Bench's format"
+    yield _main(runs, paper, f"{data}: by class and modality (paper, Table 2)")
+    yield _by_turn(runs, paper, f"{data}: by turn (paper, Table 3)")
+    yield _kinds(runs, paper, f"{data}: static against dynamic questions (paper, Table 6)")
+    yield _scaling(runs, paper, f"{data}: pictures, under a strategy or none (paper, Table 4)")
     for run in runs:
-        made.append(_groups(run, "domain", f"{run.name}: by domain"))
-        made.append(_groups(run, "task", f"{run.name}: by task"))
-    return made
+        for group in ("domain", "task"):
+            yield Table(f"{run.name}: by {group}", ("Und.", "Gen.", "Avg"), tuple(_groups(run, group)), digits=1, rows_are="parts")
 
 
-def _main(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
-    columns = (*(f"{name} {way}" for name in CLASSES for way in ("Und.", "Gen.")), "Avg")
+def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    keys = {f"{name} {way}": f"{SHORT[name]}_{way.rstrip('.')}" for name in CLASSES for way in WAYS}
 
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
         made: dict[str, Cell] = {}
@@ -86,19 +90,12 @@ def _main(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
                 made[f"{name} {way}"] = cell(mine, by_script=by_script)
         return {**made, "Avg": cell(run.verdicts, by_script=by_script)}
 
-    theirs = {
-        str(row["model"]): {
-            **{f"{name} {way}": Cell(row[f"{SHORT[name]}_{way.rstrip('.')}"]) for name in CLASSES for way in WAYS},
-            "Avg": Cell(row["Avg"]),
-        }
-        for row in _rows_of(published, "table2")
-    }
-    title = f"{_data(published)}: by class and modality (paper, Table 2)"
-    return Table(title, columns, {**_ours(runs, cells), **theirs}, frozenset(theirs), NOTE if theirs else "", 1)
+    theirs = _theirs(paper, "table2", "{model}", {**keys, "Avg": "Avg"})
+    return Table(title, (*keys, "Avg"), (*rows_of(runs, cells), *theirs), NOTE if theirs else "", 1)
 
 
-def _by_turn(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
-    made: dict[str, Mapping[str, Cell]] = {}
+def _by_turn(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    rows: list[Row] = []
     for modality, metric in MODALITIES.items():
 
         def cells(run: Finished, by_script: bool, metric: str = metric) -> dict[str, Cell]:
@@ -106,13 +103,10 @@ def _by_turn(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
             turns = {f"T{turn + 1}": cell((v for v in mine if v.turn == turn), by_script=by_script) for turn in range(6)}
             return {**turns, PER_TURN: _slope(mine, by_script=by_script)}
 
-        made.update({f"{name}, {modality}": row for name, row in _ours(runs, cells).items()})
-    theirs = {
-        f"{row['model']}, {row['modality']}": {f"T{turn}": Cell(row[f"T{turn}"]) for turn in range(1, 7)}
-        for row in _rows_of(published, "table3")
-    }
-    columns = (*(f"T{turn}" for turn in range(1, 7)), PER_TURN)
-    return Table(f"{_data(published)}: by turn (paper, Table 3)", columns, {**made, **theirs}, frozenset(theirs), SLOPE, 1, "mixed")
+        rows += rows_of(runs, cells, of=modality)
+    turns = {f"T{turn}": f"T{turn}" for turn in range(1, 7)}
+    theirs = _theirs(paper, "table3", "{model}, {modality}", turns)
+    return Table(title, (*turns, PER_TURN), (*rows, *theirs), SLOPE, 1, "mixed")
 
 
 def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
@@ -130,23 +124,20 @@ def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     return Cell(round(found.value, 2), count, count, *bounds)
 
 
-def _kinds(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
+def _kinds(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    keys = {"Static MCQ": "StaticMCQ", "Dynamic MCQ": "DynamicMCQ"}
+
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
         asked = [verdict for verdict in run.verdicts if verdict.metric == "choice"]
         return {
             name: cell((verdict for verdict in asked if _is_dynamic(verdict) == dynamic), by_script=by_script)
-            for name, dynamic in (("Static MCQ", False), ("Dynamic MCQ", True))
+            for name, dynamic in zip(keys, (False, True), strict=True)
         }
 
-    theirs = {
-        str(row["model"]): {"Static MCQ": Cell(row["StaticMCQ"]), "Dynamic MCQ": Cell(row["DynamicMCQ"])}
-        for row in _rows_of(published, "table6")
-    }
-    title = f"{_data(published)}: static against dynamic questions (paper, Table 6)"
-    return Table(title, ("Static MCQ", "Dynamic MCQ"), {**_ours(runs, cells), **theirs}, frozenset(theirs), "", 1)
+    return Table(title, tuple(keys), (*rows_of(runs, cells), *_theirs(paper, "table6", "{model}", keys)), "", 1)
 
 
-def _scaling(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
+def _scaling(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
     """Pictures alone, as the paper reports its strategies."""
 
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
@@ -154,23 +145,12 @@ def _scaling(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
         made = {name: cell((v for v in drawn if run.groups[v.sample]["class"] == name), by_script=by_script) for name in CLASSES}
         return {**made, "Average": cell(drawn, by_script=by_script)}
 
-    theirs = {
-        f"{row['base_model']}, {row['method']}": {
-            **{name: Cell(row[SHORT[name]]) for name in CLASSES},
-            "Average": Cell(row["Average"]),
-        }
-        for row in _rows_of(published, "table4")
-    }
-    title = f"{_data(published)}: pictures, under a strategy or none (paper, Table 4)"
-    return Table(title, (*CLASSES, "Average"), {**_ours(runs, cells), **theirs}, frozenset(theirs), "", 1)
+    keys = {**{name: SHORT[name] for name in CLASSES}, "Average": "Average"}
+    return Table(title, tuple(keys), (*rows_of(runs, cells), *_theirs(paper, "table4", "{base_model}, {method}", keys)), "", 1)
 
 
-def _rows_of(published: Mapping[str, Any], table: str) -> Sequence[Mapping[str, Any]]:
-    return published[table]["rows"] if published else ()
-
-
-def _data(published: Mapping[str, Any]) -> str:
-    return "IMUG-Bench" if published else "Tabletop in IMUG-Bench's format"
+def _theirs(paper: Mapping[str, Any], table: str, name: str, keys: Mapping[str, str]) -> list[Row]:
+    return published_rows(paper.get(table, {}), lambda row: name.format(**row), keys, JUDGE)
 
 
 def _is_dynamic(verdict: Verdict) -> bool:
@@ -178,26 +158,10 @@ def _is_dynamic(verdict: Verdict) -> bool:
     return bool(detail.get("dynamic"))
 
 
-def _groups(run: Finished, group: str, title: str) -> Table:
-    names = list(dict.fromkeys(groups[group] for groups in run.groups.values()))
-    rows: dict[str, Mapping[str, Cell]] = {}
-    for name in names:
+def _groups(run: Finished, group: str) -> list[Row]:
+    parts: dict[str, Mapping[str, Cell]] = {}
+    for name in dict.fromkeys(groups[group] for groups in run.groups.values()):
         mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]
-        rows[name] = {
-            "Und.": cell((v for v in mine if v.metric == "choice"), by_script=False),
-            "Gen.": cell((v for v in mine if v.metric == "points"), by_script=False),
-            "Avg": cell(mine, by_script=False),
-        }
-    return Table(title, ("Und.", "Gen.", "Avg"), rows, digits=1, rows_are="parts")
-
-
-def _ours(runs: Sequence[Finished], cells: Callable[[Finished, bool], Mapping[str, Cell]]) -> dict[str, Mapping[str, Cell]]:
-    """A row for each run; two where strict and official differ."""
-    rows: dict[str, Mapping[str, Cell]] = {}
-    for run in runs:
-        strict, by_script = cells(run, False), cells(run, True)
-        if {name: one.value for name, one in strict.items()} == {name: one.value for name, one in by_script.items()}:
-            rows[run.name] = strict
-        else:
-            rows[f"{run.name} (strict)"], rows[f"{run.name} (official)"] = strict, by_script
-    return rows
+        by_way = {way: cell((v for v in mine if v.metric == metric), by_script=False) for way, metric in WAYS.items()}
+        parts[name] = {**by_way, "Avg": cell(mine, by_script=False)}
+    return parts_of(run, parts)

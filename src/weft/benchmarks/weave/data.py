@@ -1,24 +1,22 @@
-"""WEAVEBench's files: `test.json` (one JSON array) and `imgs/`, read into Samples and written from them.
+"""WEAVEBench's files: `test.json` (one JSON array) and `imgs/`, read into Samples.
 
-A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are loaded.
-Pictures are found through the record's list, never through file names. Paths must stay inside the dataset.
+A text answer has no file of its own in the dataset; the released scripts name it after the first picture and the turn.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
 
 import msgspec
 from msgspec import Struct
 
+from weft.benchmarks.records import Records, Unusable
 from weft.benchmarks.weave.domains import CLASS_OF
-from weft.errors import PictureError, UserError
+from weft.errors import UserError
 from weft.numbering import mentions
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Problem, Sample, Text, Turn
+from weft.types import Dataset, Image, Sample, Text, Turn
 
 KEY = re.compile(r"(?:(GT|Image) #(\d{1,6})|Text)")
 MARKER = "<image>"
@@ -40,17 +38,7 @@ def load(data: Path, blobs: Blobs) -> Dataset:
         raise UserError(f"{file}: broken JSON: {error}") from None
     if not isinstance(records, list):
         raise UserError(f"{file}: must be one JSON array of records, not {type(records).__name__}")
-    reader = _Reader(file, blobs)
-    with ThreadPoolExecutor(4) as pool:
-        samples = list(pool.map(reader.read, enumerate(cast(list[Any], records))))
-    reader.find_repeats(cast(list[Any], records))
-    bad = {problem.record for problem in reader.problems if problem.severity == "error"}
-    kept = tuple(sample for name, sample in samples if sample is not None and name not in bad)
-    digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
-    order = {name: at for at, (name, _) in enumerate(samples)}
-    problems = sorted(reader.problems, key=lambda problem: (order.get(problem.record, 0), problem.field))
-    name = "tabletop" if (file.parent / "tabletop.json").exists() else "weave"
-    return Dataset(name, digest, kept, tuple(problems), len(samples))
+    return WeaveRecords(file, file.parent, blobs).dataset("weave", cast(list[Any], records))
 
 
 def find(data: Path) -> Path:
@@ -68,95 +56,62 @@ def output_file(images: Sequence[str], turn: int, makes: int | None) -> str:
     return f"{PurePosixPath(images[0]).stem}_{turn}.txt"
 
 
-class _Bad(Exception):
-    """A record cannot be used any further."""
+class WeaveRecords(Records):
+    id_field = "idx"
 
+    def called(self, at: int, record: Any) -> str:
+        return f"record {at}" + (f" (idx {record['idx']})" if isinstance(record, dict) and "idx" in record else "")
 
-class _Reader:
-    def __init__(self, file: Path, blobs: Blobs) -> None:
-        self._file, self._blobs = file, blobs
-        self._root = file.parent.resolve()
-        self.problems: list[Problem] = []
-
-    def read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
-        at, record = numbered
-        fields = cast(dict[str, Any], record) if isinstance(record, dict) else {}
-        name = f"record {at}" + (f" (idx {fields['idx']})" if "idx" in fields else "")
-        try:
-            if not fields:
-                self._fail(name, "", "must be an object")
-            return name, self._sample(name, fields)
-        except _Bad:
-            return name, None
-        except Exception as error:  # whatever a record holds, it costs only itself
-            self._say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
-            return name, None
-
-    def find_repeats(self, records: list[Any]) -> None:
-        seen: dict[str, int] = {}
-        for at, record in enumerate(records):
-            if isinstance(record, dict) and "idx" in record:
-                idx = str(cast(dict[str, Any], record)["idx"])
-                if idx in seen:
-                    self._say("error", f"record {at} (idx {idx})", "idx", f"repeats the idx of record {seen[idx]}")
-                seen.setdefault(idx, at)
-
-    def _sample(self, name: str, fields: dict[str, Any]) -> Sample:
-        if not isinstance(fields.get("idx"), (int, str)):
-            self._fail(name, "idx", "is missing; every record needs its own")
-        domain = str(fields.get("domain"))
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        if not isinstance(record.get("idx"), (int, str)):
+            self.fail(name, "idx", "is missing; every record needs its own")
+        domain = str(record.get("domain"))
         if domain not in CLASS_OF:
             known = ", ".join(sorted(CLASS_OF))
-            self._say("error", name, "domain", f"{domain!r} is none of the 16 domains ({known})")
-        paths = fields.get("images")
+            self.say("error", name, "domain", f"{domain!r} is none of the 16 domains ({known})")
+        paths = record.get("images")
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in cast(list[Any], paths)):
-            self._fail(name, "images", "must be a list of relative paths")
-        images = [self._picture(name, at, path) for at, path in enumerate(cast(list[str], paths))]
-        turns = tuple(self._turns(name, fields.get("chats"), cast(list[str], paths), images))
+            self.fail(name, "images", "must be a list of relative paths")
+        images = [self._image(name, at, path) for at, path in enumerate(cast(list[str], paths))]
+        turns = tuple(self._turns(name, record.get("chats"), cast(list[str], paths), images))
         if domain not in CLASS_OF or any(image is None for image in images):
-            raise _Bad
+            raise Unusable
         pictures = tuple(image for image in images if image is not None)
-        return Sample(str(fields["idx"]), turns, pictures, {"domain": domain, "class": CLASS_OF[domain]})
+        return Sample(str(record["idx"]), turns, pictures, {"domain": domain, "class": CLASS_OF[domain]})
 
-    def _picture(self, name: str, at: int, path: str) -> Image | None:
-        field = f"images[{at}]"
-        full = self._root / path
-        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._root):
-            return self._say("error", name, field, f"{path!r} leads out of the dataset")
+    def _image(self, name: str, at: int, path: str) -> Image | None:
+        """One bad picture does not hide the others' problems."""
         try:
-            return self._blobs.put(full.read_bytes(), durable=False)
-        except PictureError as error:
-            return self._say("error", name, field, f"{path} {error}")
-        except OSError as error:
-            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-            return self._say("error", name, field, f"{path} {why}")
+            return self.picture(name, f"images[{at}]", path)
+        except Unusable:
+            return None
 
     def _turns(self, name: str, chats: Any, paths: list[str], images: list[Image | None]) -> Iterator[Turn]:
         if not isinstance(chats, list) or not chats:
-            self._fail(name, "chats", "must be a list of messages")
+            self.fail(name, "chats", "must be a list of messages")
         messages = cast(list[Any], chats)
         if len(messages) % 2:
-            self._fail(name, "chats", f"has {len(messages)} messages; they must come in pairs of user and assistant")
+            self.fail(name, "chats", f"has {len(messages)} messages; they must come in pairs of user and assistant")
         if not paths:
-            self._fail(name, "images", "is empty; text answers are named after the first picture")
+            self.fail(name, "images", "is empty; text answers are named after the first picture")
         made: dict[int, int] = {}
         for number in range(len(messages) // 2):
             user, assistant = (self._message(name, messages, 2 * number + half, half) for half in (0, 1))
-            asked = user["content"]
-            for mention in mentions(asked):
+            words = user["content"]
+            for mention in mentions(words):
                 if not 1 <= mention <= len(paths):
                     self._missing(name, f"chats[{2 * number}].content", f"Image #{mention}", len(paths))
             if assistant.get("type") == "text":
-                yield Turn(number, (Text(asked),), "text", (Text(assistant["content"]),), None, output_file(paths, number, None))
+                yield Turn(number, (Text(words),), "text", (Text(assistant["content"]),), None, output_file(paths, number, None))
                 continue
             makes = self._makes(name, 2 * number + 1, assistant["content"], len(paths))
             if makes in made:
-                self._fail(name, f"chats[{2 * number + 1}].content", f"Image #{makes} is already made by turn {made[makes]}")
+                self.fail(name, f"chats[{2 * number + 1}].content", f"Image #{makes} is already made by turn {made[makes]}")
             made[makes] = number
             points = tuple(self._key_points(name, 2 * number + 1, assistant, len(paths)))
             image = images[makes - 1]
             truth = (image,) if image is not None else ()
-            yield Turn(number, (Text(asked),), "image", truth, makes, output_file(paths, number, makes), points)
+            yield Turn(number, (Text(words),), "image", truth, makes, output_file(paths, number, makes), points)
         self._check_order(name, messages, made)
 
     def _message(self, name: str, messages: list[Any], at: int, half: int) -> dict[str, Any]:
@@ -164,20 +119,20 @@ class _Reader:
         message = messages[at]
         field = f"chats[{at}]"
         if not isinstance(message, dict):
-            self._fail(name, field, "must be an object")
+            self.fail(name, field, "must be an object")
         fields = cast(dict[str, Any], message)
         if fields.get("role") != role:
-            self._fail(name, f"{field}.role", f"is {fields.get('role')!r}; user and assistant must take turns, so {role!r} is due")
+            self.fail(name, f"{field}.role", f"is {fields.get('role')!r}; user and assistant must take turns, so {role!r} is due")
         if not isinstance(fields.get("content"), str):
-            self._fail(name, f"{field}.content", "must be a string")
+            self.fail(name, f"{field}.content", "must be a string")
         if half and fields.get("type") not in ("text", "image"):
-            self._fail(name, f"{field}.type", f"is {fields.get('type')!r}; it must be 'text' or 'image'")
+            self.fail(name, f"{field}.type", f"is {fields.get('type')!r}; it must be 'text' or 'image'")
         return fields
 
     def _makes(self, name: str, at: int, content: str, pictures: int) -> int:
         found = mentions(content)
         if len(found) != 1:
-            self._fail(name, f"chats[{at}].content", f"{content!r} must name the picture to make, as in 'Image #2'")
+            self.fail(name, f"chats[{at}].content", f"{content!r} must name the picture to make, as in 'Image #2'")
         if not 1 <= found[0] <= pictures:
             self._missing(name, f"chats[{at}].content", f"Image #{found[0]}", pictures)
         return found[0]
@@ -186,18 +141,18 @@ class _Reader:
         points = assistant.get("key_point")
         field = f"chats[{at}].key_point"
         if not isinstance(points, dict) or not points:
-            self._fail(name, field, "an image turn needs at least one key point")
+            self.fail(name, field, "an image turn needs at least one key point")
         for key, text in cast(dict[str, Any], points).items():
             match = KEY.fullmatch(key)
             if match is None or not isinstance(text, str):
-                self._fail(name, field, f"{key!r} must be 'GT #k', 'Image #k' or 'Text', with a sentence")
+                self.fail(name, field, f"{key!r} must be 'GT #k', 'Image #k' or 'Text', with a sentence")
             number = int(match.group(2)) if match.group(2) else None
             if number is not None and not 1 <= number <= pictures:
                 self._missing(name, field, key, pictures)
             markers = text.count(MARKER)
             if markers != (number is not None):
                 due = "exactly one" if number is not None else "no"
-                self._fail(name, field, f'"{key}" must hold {due} {MARKER} marker; it holds {markers}')
+                self.fail(name, field, f'"{key}" must hold {due} {MARKER} marker; it holds {markers}')
             yield KeyPoint(match.group(1) or "Text", number, text)
 
     def _check_order(self, name: str, messages: list[Any], made: dict[int, int]) -> None:
@@ -206,23 +161,16 @@ class _Reader:
             for number in mentions(messages[2 * turn]["content"]):
                 if made.get(number, -1) >= turn:
                     what = "its own answer" if made[number] == turn else f"a picture that only turn {made[number]} makes"
-                    self._say("warning", name, f"chats[{2 * turn}].content", f"Image #{number} is {what}; it is not shown")
+                    self.say("warning", name, f"chats[{2 * turn}].content", f"Image #{number} is {what}; it is not shown")
             points = messages[2 * turn + 1].get("key_point")
             for key in cast(dict[str, Any], points) if isinstance(points, dict) else ():
                 match = KEY.fullmatch(key)
                 if match and match.group(1) == "Image":
                     number = int(match.group(2))
                     if made.get(number, -1) >= turn:
-                        self._fail(name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is made by turn {made[number]}, not before this one')
+                        self.fail(name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is made by turn {made[number]}, not before this one')
                     if number not in made:
-                        self._say("warning", name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is no output; its dataset picture is used')
+                        self.say("warning", name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is no output; its dataset picture is used')
 
     def _missing(self, name: str, field: str, what: str, pictures: int) -> NoReturn:
-        self._fail(name, field, f'"{what}" names an image that the record does not have (it has {pictures})')
-
-    def _fail(self, name: str, field: str, message: str) -> NoReturn:
-        self._say("error", name, field, message)
-        raise _Bad
-
-    def _say(self, severity: Any, name: str, field: str, message: str) -> None:
-        self.problems.append(Problem(severity, self._file.name, name, field, message))
+        self.fail(name, field, f'"{what}" names an image that the record does not have (it has {pictures})')

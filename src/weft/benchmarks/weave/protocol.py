@@ -1,94 +1,85 @@
-"""WEAVEBench's protocol: what a model is shown (`weft.history`), and what its replies are judged on.
+"""WEAVEBench's protocol: what a model is shown (`history.py`), and what its replies are judged on.
 
 A refusal or a missing output scores zero on every metric of its turn, without a judge call. So do key points and consistency of a
 picture whose reference is an own earlier picture that the model did not make. Where something of ours is missing, nothing is scored.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from weft import history
-from weft.benchmarks import Finished, Rubrics
-from weft.benchmarks.weave import data, rubric, tables
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.weave import data, history, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
-from weft.numbering import maker_of, own_picture
-from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Image, Message, Place, Question, Sample, Table, Turn, Verdict, View
+from weft.benchmarks.weave.options import WeaveOptions
+from weft.errors import UserError
+from weft.numbering import maker_of
+from weft.types import Image, Text, Turn, Verdict
 
 
-class Weave:
+class Weave(Benchmark):
     name = "weave"
     version = "1"
+    title = "WEAVEBench"
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
-    full_marks = 10.0
+    Options = WeaveOptions
+    axes = ("class", "domain")
+    official_file, official_prompts = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS
     published_judge = "gpt-4o"
 
-    def load(self, data_folder: Path, blobs: Blobs) -> Dataset:
-        return data.load(data_folder, blobs)
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    see = staticmethod(history.see)  # pyright: ignore[reportAssignmentType]
+    needs = staticmethod(history.needs)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def default_view(self) -> View:
-        return View("partial")
+    def choose(self, given: Mapping[str, Any]) -> WeaveOptions:
+        """A text-only run gets a true past unless told otherwise."""
+        true_past = {"past": "truth"} if given.get("turns") == "text" and given.get("past") is None else {}
+        options: WeaveOptions = super().choose({**given, **true_past})
+        if options.official and options.past == "truth" and options.turns != "text":
+            raise UserError(
+                "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
+            )
+        if options.official and options.history == "dialogue":
+            raise UserError("history dialogue is weft's own; with official choose none, partial or full")
+        return options
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View) -> tuple[Message, ...]:
-        return history.see(sample, turn, dialogue, view)
+    def told(self, options: WeaveOptions) -> list[str]:
+        return [
+            options.history, *(["official inputs"] if options.official else []), *(["true past"] if options.past == "truth" else [])
+        ]  # fmt: skip
 
-    def needs(self, sample: Sample, turn: Turn, view: View) -> set[int]:
-        return history.needs(sample, turn, view)
+    def asks(self, turn: Turn, options: WeaveOptions) -> bool:
+        return options.asks(turn)
 
-    def rubrics(self, prompts: str) -> Rubrics:
-        return rubric.rubrics(prompts)
+    def due(self, turn: Turn) -> tuple[str, ...]:
+        return rubric.TEXT_METRICS if turn.want == "text" else rubric.IMAGE_METRICS
 
-    def tables(self, runs: Sequence[Finished]) -> list[Table]:
-        return tables.tables(runs)
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        if answered.turn.want == "text":
+            reference = "".join(part.text for part in answered.turn.truth if isinstance(part, Text))
+            return [rubric.about_answer(answered, reference)]
+        return [self._about_picture(metric, answered) for metric in rubric.IMAGE_METRICS]
 
-    def headline(self, verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
-        return tables.headline(verdicts)
-
-    def questions(self, sample: Sample, turn: Turn, dialogue: Dialogue, view: View, rubrics: Rubrics) -> tuple[Question | Verdict, ...]:
-        reply = dialogue[turn.number]
-        metrics = rubric.TEXT_METRICS if turn.want == "text" else rubric.IMAGE_METRICS
-        if reply.outcome == "failed":
-            return tuple(_unscored(sample, turn, metric, reply.reason) for metric in metrics)
-        if reply.outcome != "answered":
-            why = f"{reply.outcome}: {reply.reason}" if reply.reason else reply.outcome
-            return tuple(_zero(sample, turn, metric, why) for metric in metrics)
-        place = Place(sample.id, turn.number, turn.file)
-        if turn.want == "text":
-            return (rubric.about_answer(rubrics, _reference(turn), reply.text, place),)
-        made = own_picture(reply)
-        assert made is not None, "an answered image turn has a picture"
-        return tuple(self._about_picture(metric, sample, turn, dialogue, rubrics, made, place) for metric in metrics)
-
-    def _about_picture(
-        self, metric: str, sample: Sample, turn: Turn, dialogue: Dialogue, rubrics: Rubrics, made: Image, place: Place
-    ) -> Question | Verdict:
-        points: tuple[KeyPoint, ...] = turn.gold
+    def _about_picture(self, metric: str, answered: Answered) -> Item:
+        points: tuple[KeyPoint, ...] = answered.turn.gold
         references: list[Image] = []
-        if metric != "image_quality":
-            for point in points:
-                if point.number is None:
-                    continue
-                maker = maker_of(sample, point.number) if point.source == "Image" else None
-                if maker is None:
-                    references.append(sample.pictures[point.number - 1])
-                    continue
-                own = own_picture(dialogue.get(maker.number))
-                if own is None:
-                    what = f'its reference "Image #{point.number}" is the picture of turn {maker.number}'
-                    if maker.number not in dialogue or dialogue[maker.number].outcome == "failed":
-                        return _unscored(sample, turn, metric, f"{what}, which is missing through no fault of the model")
-                    return _zero(sample, turn, metric, f"{what}, which the model did not make")
-                references.append(own)
-        return rubric.about_picture(metric, rubrics, made, points, references, place, points)
+        for point in points if metric != "image_quality" else ():
+            if point.number is None:
+                continue
+            maker = maker_of(answered.sample, point.number) if point.source == "Image" else None
+            found = answered.sample.pictures[point.number - 1] if maker is None else answered.picture_of(maker.number)
+            if found is None and maker is not None:
+                what = f'its reference "Image #{point.number}" is the picture of turn {maker.number}'
+                if answered.is_lost(maker.number):
+                    return answered.verdict(metric, None, f"{what}, which is missing through no fault of the model")
+                return answered.verdict(metric, 0.0, f"{what}, which the model did not make", by="failure")
+            references += [found] if found is not None else []
+        return rubric.about_picture(metric, answered, points, references)
 
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        """The paper's Avg as weighted means."""
+        parts = {short: [verdict for verdict in verdicts if verdict.metric == metric] for metric, short in tables.SHORT.items()}
+        return [(weight, parts[name]) for name, weight in tables.weights([name for name, some in parts.items() if some]).items()]
 
-def _reference(turn: Turn) -> str:
-    return "".join(part.text for part in turn.truth if not isinstance(part, Image))
-
-
-def _zero(sample: Sample, turn: Turn, metric: str, reason: str) -> Verdict:
-    return Verdict(sample.id, turn.number, metric, 0.0, reason, by="failure")
-
-
-def _unscored(sample: Sample, turn: Turn, metric: str, reason: str) -> Verdict:
-    return Verdict(sample.id, turn.number, metric, None, reason, by="rule")
+    def shown(self, gold: Any) -> list[str]:
+        return [str(point["text"]) for point in gold or ()]

@@ -6,16 +6,14 @@ A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals
 neither.
 """
 
-import importlib.resources
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from weft.benchmarks import Finished
+from weft.benchmarks.base import Finished
+from weft.benchmarks.rows import parts_of, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.stats.intervals import spread
-from weft.types import Cell, Table, Verdict
+from weft.types import Cell, Row, Table, Verdict
 
 SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
@@ -50,11 +48,11 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
         due = [verdict for verdict in verdicts if verdict.metric == metric]
         if official:
             due = [verdict for verdict in due if verdict.by != "failure" or verdict.value is None]
-        values = [verdict.value for verdict in due if verdict.value is not None]
+        points = [found for verdict in due if (found := points_of(verdict)) is not None]
         if due:
             scores[short] = by_dialogue(due)
-            value = round(sum(values) / len(values) / 10, 3) if values else None
-            cells[short] = Cell(value, len(values), len(due), *interval([(1.0, scores[short])]))
+            value = round(sum(points) / len(points) / 10, 3) if points else None
+            cells[short] = Cell(value, len(points), len(due), *interval([(1.0, scores[short])]))
     scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
     complete = all(cell.value is not None for cell in cells.values())
     value = average({name: cell.value for name, cell in cells.items()}) if complete else None
@@ -63,17 +61,16 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
     return cells
 
 
-def headline(verdicts: Sequence[Verdict]) -> list[tuple[float, Sequence[Verdict]]]:
-    """Avg as weighted means."""
-    parts = {short: [verdict for verdict in verdicts if verdict.metric == metric] for metric, short in SHORT.items()}
-    return [(weight, parts[name]) for name, weight in weights([name for name, some in parts.items() if some]).items()]
+def points_of(verdict: Verdict) -> float | None:
+    """Out of ten, as the judge gave them: a mean of tens of shares is not rounded as a mean of points is."""
+    return verdict.score if verdict.score is not None or verdict.value is None else 10 * verdict.value
 
 
 def by_dialogue(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
     made: dict[str, list[float]] = {}
     for verdict in verdicts:
         if verdict.value is not None:
-            made.setdefault(verdict.sample, []).append(verdict.value / 10)
+            made.setdefault(verdict.sample, []).append(verdict.value)
     return made
 
 
@@ -82,82 +79,50 @@ def interval(terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> tu
     return (round(found[0], 3), round(found[1], 3)) if found else (None, None)
 
 
-def tables(runs: Sequence[Finished]) -> list[Table]:
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     """Table 2 and Tables 7-10 with our rows before the published ones, then our domains."""
-    own = all(run.dataset != "tabletop" for run in runs)
-    published: Mapping[str, Any] = _published() if own else {}
-    made = [_main(runs, published)]
-    made += [_class(name, runs, published) for name in CLASSES]
-    made += [_domains(run) for run in runs]
-    return made
-
-
-def _main(runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
-    rows = _rows(runs, lambda verdicts, groups, official: _by_class(verdicts, groups, official=official))
-    theirs = {_label(row): {column: Cell(row[column]) for column in (*CLASSES, "Avg")} for row in _rows_of(published, "table2")}
-    title = f"{_data(published)}: Avg by class and overall (paper, Table 2)"
-    return Table(title, (*CLASSES, "Avg"), {**rows, **theirs}, frozenset(theirs), NOTE if theirs else "")
-
-
-def _by_class(verdicts: Sequence[Verdict], groups: Mapping[str, Mapping[str, str]], *, official: bool) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {}
+    paper: Mapping[str, Any] = published("weft.benchmarks.weave") if all(run.dataset != "tabletop" for run in runs) else {}
+    data = "WEAVEBench" if paper else "Tabletop in WEAVEBench's format"
+    columns = (*CLASSES, "Avg")
+    theirs = _theirs(paper, "table2", columns)
+    title = f"{data}: Avg by class and overall (paper, Table 2)"
+    yield Table(title, columns, (*rows_of(runs, _by_class), *theirs), NOTE if theirs else "")
     for name in CLASSES:
-        mine = [verdict for verdict in verdicts if groups[verdict.sample]["class"] == name]
-        if mine:
-            cells[name] = metrics(mine, official=official)["Avg"]
-    cells["Avg"] = metrics(verdicts, official=official)["Avg"]
-    return cells
+        number = PAPER_TABLE[name].removeprefix("table")
+
+        def cells(run: Finished, official: bool, name: str = name) -> dict[str, Cell]:
+            mine = _of_class(run, name)
+            return metrics(mine, official=official) if mine else {}
+
+        title = f"{data}: {name} (paper, Table {number})"
+        yield Table(title, COLUMNS, (*rows_of(runs, cells), *_theirs(paper, PAPER_TABLE[name], COLUMNS)))
+    for run in runs:
+        yield Table(f"{run.name}: by domain", COLUMNS, tuple(parts_of(run, _by_domain(run))), rows_are="parts")
 
 
-def _class(name: str, runs: Sequence[Finished], published: Mapping[str, Any]) -> Table:
-    def cells(verdicts: Sequence[Verdict], groups: Mapping[str, Mapping[str, str]], official: bool) -> dict[str, Cell]:
-        mine = [verdict for verdict in verdicts if groups[verdict.sample]["class"] == name]
-        return metrics(mine, official=official) if mine else {}
-
-    theirs = {_label(row): {column: Cell(row[column]) for column in COLUMNS} for row in _rows_of(published, PAPER_TABLE[name])}
-    number = PAPER_TABLE[name].removeprefix("table")
-    return Table(f"{_data(published)}: {name} (paper, Table {number})", COLUMNS, {**_rows(runs, cells), **theirs}, frozenset(theirs))
+def _by_class(run: Finished, official: bool) -> dict[str, Cell]:
+    by_class = {name: metrics(mine, official=official)["Avg"] for name in CLASSES if (mine := _of_class(run, name))}
+    return {**by_class, "Avg": metrics(run.verdicts, official=official)["Avg"]}
 
 
-def _domains(run: Finished) -> Table:
-    rows: dict[str, Mapping[str, Cell]] = {}
+def _of_class(run: Finished, name: str) -> list[Verdict]:
+    return [verdict for verdict in run.verdicts if run.groups[verdict.sample]["class"] == name]
+
+
+def _by_domain(run: Finished) -> dict[str, Mapping[str, Cell]]:
+    parts: dict[str, Mapping[str, Cell]] = {}
     for name, domains in CLASSES.items():
         for domain in domains:
             mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample]["domain"] == domain]
             if mine:
-                rows[f"{domain} ({name})"] = metrics(mine, official=False)
-    rows["overall"] = metrics(run.verdicts, official=False)
-    return Table(f"{run.name}: by domain", COLUMNS, rows, rows_are="parts")
+                parts[f"{domain} ({name})"] = metrics(mine, official=False)
+    return {**parts, "overall": metrics(run.verdicts, official=False)}
 
 
-def _rows(
-    runs: Sequence[Finished],
-    cells: Callable[[Sequence[Verdict], Mapping[str, Mapping[str, str]], bool], Mapping[str, Cell]],
-) -> dict[str, Mapping[str, Cell]]:
-    """A row for each run; two where strict and official differ."""
-    rows: dict[str, Mapping[str, Cell]] = {}
-    for run in runs:
-        strict, official = (cells(run.verdicts, run.groups, way) for way in (False, True))
-        if {name: cell.value for name, cell in strict.items()} == {name: cell.value for name, cell in official.items()}:
-            rows[run.name] = strict
-        else:
-            rows[f"{run.name} (strict)"], rows[f"{run.name} (official)"] = strict, official
-    return rows
-
-
-def _rows_of(published: Mapping[str, Any], table: str) -> list[Mapping[str, Any]]:
-    return published[table]["rows"] if published else []
-
-
-def _data(published: Mapping[str, Any]) -> str:
-    return "WEAVEBench" if published else "Tabletop in WEAVEBench's format"
+def _theirs(paper: Mapping[str, Any], table: str, columns: Sequence[str]) -> list[Row]:
+    return published_rows(paper.get(table, {}), _label, {column: column for column in columns}, "gpt-4o")
 
 
 def _label(row: Mapping[str, Any]) -> str:
     size = f" {row['params']}" if row.get("params") else ""
     return f"{row['model']}{size} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
-
-
-def _published() -> Mapping[str, Any]:
-    text = importlib.resources.files("weft.benchmarks.weave").joinpath("published.json").read_bytes()
-    return msgspec.json.decode(text)

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft import history
-from weft.tabletop import answers
-from weft.tabletop.chats import make_chat
-from weft.tabletop.dialogues import MAKERS, OBJECTS, PLANNED, Maker, TableDialogue, TableTurn, make_dialogue, start_scene
-from weft.tabletop.domains import IMUG, MEMORY, WEAVE, Mix
-from weft.tabletop.language import CHOICES, OPEN, QUESTIONS, Asked, say
-from weft.tabletop.samples import chat_messages, sample_of, true_replies
+from weft.benchmarks.weave import history
+from weft.benchmarks.weave.options import WeaveOptions
+from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
+from weft.tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
+from weft.tabletop.make.domains import IMUG, MEMORY, WEAVE, Mix
+from weft.tabletop.make.imug_dialogues import make_chat
+from weft.tabletop.make.requests import MAKERS, PLANNED
 from weft.tabletop.tiny import prompt, vocab
-from weft.tabletop.world import CELLS, Scene
-from weft.types import Image, Message, Sample, View
+from weft.tabletop.world import answers
+from weft.tabletop.world.language import CHOICES, OPEN, QUESTIONS, Asked, say
+from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene
+from weft.types import Image, Message, Sample
 
 BLANK = -1
 EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in QUESTIONS and kind not in OPEN), QUESTIONS)
@@ -117,18 +119,18 @@ def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, s
         return
     if not single:
         last = sample.turns[-1]
-        view = View("dialogue", chance.choice(("first", "front")))
-        yield _document(sample, scenes, last.number, view)
+        options = WeaveOptions("dialogue", chance.choice(("first", "front")))
+        yield _document(sample, scenes, last.number, options)
     for turn in chance.sample(sample.turns, min(2, len(sample.turns))):
-        view = View("partial") if single or chance.random() < 0.7 else View("full", chance.choice(("first", "front")))
-        yield _document(sample, scenes, turn.number, view)
+        options = WeaveOptions("partial") if single or chance.random() < 0.7 else WeaveOptions("full", chance.choice(("first", "front")))
+        yield _document(sample, scenes, turn.number, options)
 
 
-def _document(sample: Sample, scenes: dict[str, Scene], number: int, view: View) -> Document:
+def _document(sample: Sample, scenes: dict[str, Scene], number: int, options: WeaveOptions) -> Document:
     turn = sample.turns[number]
-    seen = history.see(sample, turn, true_replies(sample, number), view)
-    made = _tokens((*seen, Message("assistant", turn.truth)), scenes, number + 1 if view.history == "dialogue" else 1)
-    if view.history == "full":  # only its last reply is in the form that a reply has
+    seen = history.see(sample, turn, true_replies(sample, number), options)
+    made = _tokens((*seen, Message("assistant", turn.truth)), scenes, number + 1 if options.history == "dialogue" else 1)
+    if options.history == "full":  # only its last reply is in the form that a reply has
         start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)
         return replace(made, learn=[own and at > start for at, own in enumerate(made.learn)])
     return made

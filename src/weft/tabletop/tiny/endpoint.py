@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import UserError
-from weft.models.endpoint import NO, CallError, EndpointBase, Sent, outcome_of
+from weft.models.endpoint import NO, CallError, Endpoint, Sent, outcome_of
 from weft.models.function import in_thread
 from weft.store.blobs import Blobs
+from weft.tabletop.strategy_words import TableWords
 from weft.tabletop.tiny import prompt
-from weft.tabletop.words import TableWords
 from weft.types import Image, Message, Part, Text, Want
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "data"
 SIDE = 64
 
 
-class TinyEndpoint(EndpointBase):
+class TinyEndpoint(Endpoint):
     """`temperature` is that of its pictures; what it says is always what it holds most likely."""
 
     concurrency = 2

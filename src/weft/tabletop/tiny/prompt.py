@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from weft.numbering import caption
 from weft.tabletop.tiny import vocab
-from weft.types import Image, Message, Text
+from weft.types import Image, Message, Part, Text
 
 TEMPLATE = 2  # how messages become a sequence; part of the model's identity, since it changes replies
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}
@@ -59,7 +59,7 @@ def _captioned(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Labels are dropped on the way to a model; a caption before an own picture tells them again."""
     made: list[Message] = []
     for message in messages:
-        parts: list[Text | Image] = []
+        parts: list[Part] = []
         for part in message.parts:
             before = parts[-1] if parts else None
             if message.role == "assistant" and isinstance(part, Image) and isinstance(before, Text):

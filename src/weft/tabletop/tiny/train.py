@@ -20,7 +20,7 @@ from torch import Tensor
 from weft.tabletop.tiny import vocab, weights
 from weft.tabletop.tiny.corpus import BLANK, Document, documents
 from weft.tabletop.tiny.net import CONTEXT, Pictures, Talker
-from weft.tabletop.world import BACKGROUNDS, THINGS, Scene, read, tile_pixels
+from weft.tabletop.world.scenes import BACKGROUNDS, THINGS, Scene, read, tile_pixels
 
 SHORT, LONG = 144, 384  # tokens of the two kinds of rows
 PARTS = ("pictures", "talker", "single")

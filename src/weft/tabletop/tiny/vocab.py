@@ -3,8 +3,8 @@
 import functools
 import re
 
-from weft.tabletop.language import CHOICES, WORDINGS, plural
-from weft.tabletop.world import BACKGROUNDS, CELLS, COLOURS, SHAPES
+from weft.tabletop.world.language import CHOICES, WORDINGS, plural
+from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, SHAPES
 
 SPECIAL = ("<pad>", "<unk>", "<system>", "<user>", "<assistant>", "<image>", "</image>", "<end>")
 PAD, UNK, SYSTEM, USER, ASSISTANT, IMAGE, IMAGE_END, END = range(len(SPECIAL))

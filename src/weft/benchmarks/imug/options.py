@@ -1,0 +1,11 @@
+"""What can be chosen for IMUG-Bench. The protocol has one history, the dialogue with the model's own replies; `none` shows what it is
+worth."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class ImugOptions(Struct, frozen=True):
+    history: Annotated[Literal["dialogue", "none"], Meta(description="The whole dialogue in its own order, or none of it.")] = "dialogue"
+    turns: Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked.")] = "all"

@@ -1,0 +1,93 @@
+"""From records to Samples, for every benchmark whose data are records and pictures.
+
+A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are loaded. Pictures
+are found through the record, never through other files' names, and must lie inside the dataset.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NoReturn, cast
+
+import msgspec
+
+from weft.errors import PictureError
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Problem, Sample
+
+OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
+
+
+class Unusable(Exception):
+    """A record cannot be used any further."""
+
+
+class Records:
+    """A benchmark writes `sample`; `called` is what problems call a record."""
+
+    id_field = "id"
+
+    def __init__(self, file: Path, pictures: Path, blobs: Blobs) -> None:
+        self._file, self._blobs = file, blobs
+        self._pictures = pictures.resolve()
+        self.problems: list[Problem] = []
+
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        raise TypeError(f"{type(self).__name__} has no sample")
+
+    def called(self, at: int, record: Any) -> str:
+        return f"record {at}"
+
+    def dataset(self, name: str, records: Sequence[Any]) -> Dataset:
+        """All that can be used. A record may be bytes: JSON that is read with it."""
+        with ThreadPoolExecutor(4) as pool:
+            read = list(pool.map(self._read, enumerate(records)))
+        first: dict[str, str] = {}
+        for called, sample in read:
+            if sample is not None and first.setdefault(sample.id, called) != called:
+                self.say("error", called, self.id_field, f"repeats the {self.id_field} of {first[sample.id]}: {sample.id}")
+        bad = {problem.record for problem in self.problems if problem.severity == "error"}
+        kept = tuple(sample for called, sample in read if sample is not None and called not in bad)
+        order = {called: at for at, (called, _) in enumerate(read)}
+        problems = sorted(self.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
+        other = next((what for beside, what in OTHERS.items() if (self._file.parent / beside).exists()), name)
+        digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
+        return Dataset(other, digest, kept, tuple(problems), len(read))
+
+    def picture(self, name: str, field: str, path: str) -> Image:
+        """A picture of the dataset, in the store."""
+        full = self._pictures / path
+        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._pictures):
+            self.fail(name, field, f"{path!r} leads out of the dataset")
+        try:
+            return self._blobs.put(full.read_bytes(), durable=False)
+        except PictureError as error:
+            self.fail(name, field, f"{path} {error}")
+        except OSError as error:
+            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            self.fail(name, field, f"{path} {why}")
+
+    def fail(self, name: str, field: str, message: str) -> NoReturn:
+        self.say("error", name, field, message)
+        raise Unusable
+
+    def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
+        self.problems.append(Problem(severity, self._file.name, name, field, message))
+
+    def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
+        at, record = numbered
+        name = self.called(at, record)
+        try:
+            if isinstance(record, bytes):
+                record = msgspec.json.decode(record)
+            if not isinstance(record, dict) or not record:
+                self.fail(name, "", "must be an object")
+            return name, self.sample(name, cast(dict[str, Any], record))
+        except Unusable:
+            return name, None
+        except msgspec.DecodeError as error:
+            self.say("error", name, "", f"broken JSON: {error}")
+        except Exception as error:  # whatever a record holds, it costs only itself
+            self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
+        return name, None

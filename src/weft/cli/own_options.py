@@ -1,0 +1,101 @@
+"""Options that a benchmark has of its own, on the command line: `weft run weave --history full`, `weft run weave --help`.
+
+They are taken out of a command's words before the command reads the rest. The groups that a benchmark sorts its samples by are options as
+well: `--class Game` keeps the samples of that class.
+"""
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from weft.errors import UserError
+
+META = "weft.own"
+
+
+class WithOwnOptions(TyperCommand):
+    """A command with a benchmark: as its first word, or after `--benchmark`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        flags = {word for param in self.params for word in param.opts if getattr(param, "is_flag", False)}
+        known = {word for param in self.params for word in (*param.opts, *param.secondary_opts)} | {"-h", "--help"}
+        name = _benchmark(args, flags)
+        ctx.meta[META] = taken = Taken(name)
+        return super().parse_args(ctx, taken.take(args, known) if name else args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        taken: Taken | None = ctx.meta.get(META)
+        if taken is None or not taken.name:
+            with formatter.section("Options of a benchmark"):
+                formatter.write_text("Each has its own: name it and ask again, as in `weft run weave --help`.")
+            return
+        rows = taken.help()
+        if rows:
+            with formatter.section(f"Options of {taken.name}"):
+                formatter.write_dl(rows)
+
+
+class Taken:
+    """What was given for a benchmark: its options, and the groups to keep."""
+
+    def __init__(self, name: str) -> None:
+        from weft import benchmarks
+        from weft.benchmarks.options import listed
+
+        self.name = name
+        self.options: dict[str, Any] = {}
+        self.where: dict[str, str] = {}
+        found = benchmarks.resolve(name) if name else None
+        self._known = {option.name: option for option in listed(found.Options)} if found else {}
+        self._axes = [axis for axis in found.axes if axis not in self._known] if found else []
+
+    def take(self, args: list[str], known: set[str]) -> list[str]:
+        """The words that are left."""
+        left: list[str] = []
+        words = iter(args)
+        for word in words:
+            option, sign, value = word.partition("=")
+            key = option[2:].replace("-", "_")
+            if not word.startswith("--") or option in known:
+                left.append(word)
+            elif key in self._known and self._known[key].kind is bool:
+                self.options[key] = value if sign else True
+            elif key in self._known or key in self._axes:
+                given = value if sign else next(words, None)
+                if given is None:
+                    raise UserError(f"{option} needs a value")
+                (self.options if key in self._known else self.where)[key] = given
+            else:
+                has = ", ".join(f"--{name.replace('_', '-')}" for name in (*self._known, *self._axes))
+                raise UserError(f"{self.name} has no option {option}; its own are {has or 'none'}; `--help` lists all")
+        return left
+
+    def help(self) -> list[tuple[str, str]]:
+        rows: list[tuple[str, str]] = []
+        for option in self._known.values():
+            values = "" if option.kind is bool else f" {'|'.join(option.choices) or option.kind.__name__.upper()}"
+            usual = "" if option.kind is bool else f" [default: {option.usual}]"
+            rows.append((f"--{option.name.replace('_', '-')}{values}", f"{option.help}{usual}"))
+        return rows + [(f"--{axis} TEXT", f"Only samples of this {axis}.") for axis in self._axes]
+
+
+def taken(context: typer.Context) -> Taken:
+    return context.meta[META]
+
+
+def _benchmark(args: list[str], flags: set[str]) -> str:
+    """The benchmark that a command is about, as far as its words tell."""
+    from weft import benchmarks
+
+    known = benchmarks.names()
+    before = ""
+    for word in args:
+        after_option = before.startswith("-") and "=" not in before and before not in flags
+        if before == "--benchmark" or word.startswith("--benchmark="):
+            return word.removeprefix("--benchmark=")
+        if not after_option and not word.startswith("-") and (word in known or ".py:" in word):
+            return word
+        before = word
+    return ""

@@ -1,0 +1,93 @@
+"""What a run would cost, without making a call: the same code is walked with models that count instead of calling. What the journal has is
+taken from there; for the rest the dataset's own replies stand in, so that histories and pictures have about the right size."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from weft.benchmarks.base import Answered, Check, Item
+from weft.engine.call import Caller
+from weft.engine.generate import Source
+from weft.engine.judging import items_of
+from weft.engine.plan import Plan
+from weft.engine.prices import Price, estimate
+from weft.errors import PictureError
+from weft.judges.vlm import want_of
+from weft.models.baselines import stand_in
+from weft.models.fit import fitted
+from weft.store.blobs import Blobs
+from weft.types import Message, Model, Part, Question, Reply, Usage, Want
+
+SourceOf = Callable[[Mapping[str, Model]], Source]
+Others = Mapping[str, Mapping[int, Reply]] | None  # the replies of a second run
+
+
+class Share(Struct, frozen=True):
+    """One role's part of a plan: calls to be made, calls already answered, tokens and price of those to be made."""
+
+    calls: int
+    remembered: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class Counting:
+    """A Model that asks nobody: what its caller remembers, or what stands in for it."""
+
+    def __init__(self, caller: Caller, truth: Mapping[tuple[str, int], tuple[Part, ...]], blobs: Blobs) -> None:
+        self.name, self.takes = caller.name, caller.takes
+        self._caller, self._truth, self._blobs = caller, truth, blobs
+        self.calls = self.remembered = self.tokens_in = self.tokens_out = 0
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        known = self._caller.remembers(messages, want)
+        if known is not None:
+            self.remembered += 1
+            return known
+        self.calls += 1
+        more = estimate(messages, want)
+        self.tokens_in += more.tokens_in
+        self.tokens_out += more.tokens_out
+        true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
+        fits = true.text if want.kind == "text" else true.images
+        return true if fits else Reply("answered", (stand_in(want.kind, self._blobs),))
+
+    def share(self, price: Price | None) -> Share:
+        cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out))
+        return Share(self.calls, self.remembered, self.tokens_in, self.tokens_out, cost)
+
+
+async def foresee(
+    plan: Plan, source_of: SourceOf, others: Others, callers: Mapping[str, Caller], prices: Mapping[str, Price | None], blobs: Blobs
+) -> dict[str, Share]:
+    """By role. `source_of` makes the run's source of replies from models under the roles' names."""
+    truth = {(sample.id, turn.number): turn.truth for sample in plan.dataset.samples for turn in sample.turns}
+    counting = {role: Counting(caller, truth, blobs) for role, caller in callers.items()}
+    source = source_of(counting)
+    for sample in plan.dataset.samples:
+        dialogue: dict[int, Reply] = {}
+        for turn in sample.turns:
+            if plan.asks(turn):
+                _, dialogue[turn.number] = await source.turn(sample, turn, dialogue)
+                answered = Answered(sample, turn, dict(dialogue), plan.options, plan.rubrics)
+                for question in await _questions(items_of(plan, answered, others), blobs):
+                    messages = await fitted(question.messages, counting["judge"].takes, blobs)
+                    for draw in range(plan.repeats):
+                        await counting["judge"].reply(messages, want_of(question, draw))
+    return {role: one.share(prices[role]) for role, one in counting.items()}
+
+
+async def _questions(items: Sequence[Item], blobs: Blobs) -> list[Question]:
+    """What a judge would be asked; a check is made, and may lead to questions."""
+    found: list[Question] = []
+    for item in items:
+        if isinstance(item, Check):
+            try:
+                found += [one for one in await asyncio.to_thread(item.work, blobs) if isinstance(one, Question)]
+            except PictureError:
+                continue
+        elif isinstance(item, Question):
+            found.append(item)
+    return found

@@ -1,0 +1,57 @@
+"""Models made of Models. A composition has roles, each played by a Model with limits, memo and price of its own; what it replies carries
+the keys and the usage of all the calls behind it, so that plans, reviews and candidates are in the journal and in the cost.
+
+    class Cascade(Composition):
+        roles = ("reasoner", "painter")
+
+        async def reply(self, messages, want):
+            plan = await self.ask("reasoner", messages, replace(want, kind="text"))
+            return joined(await self.ask("painter", ..., want), [plan])
+
+On the command line it is NAME:role=MODEL,role=MODEL; a class of one's own is file.py:Name:role=MODEL,...
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from weft.errors import PictureError
+from weft.models.fit import fitted
+from weft.store.blobs import Blobs
+from weft.types import Message, Model, Reply, Takes, Usage, Want
+
+
+class Composition:
+    roles: tuple[str, ...] = ()  # who plays in it
+    version: str = "1"  # goes into the manifest: change it with what the composition asks
+    takes = Takes()  # it is given everything; the fit of each part comes after its own additions
+
+    def __init__(self, name: str, parts: Mapping[str, Model], blobs: Blobs) -> None:
+        self.name, self.parts, self.blobs = name, parts, blobs
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        raise TypeError(f"{type(self).__name__} has no reply")
+
+    async def ask(self, role: str, messages: tuple[Message, ...], want: Want) -> Reply:
+        """One of its parts, in a shape that it can take."""
+        return await asked(self.parts[role], messages, want, self.blobs)
+
+
+async def asked(model: Model, messages: tuple[Message, ...], want: Want, blobs: Blobs) -> Reply:
+    try:
+        messages = await fitted(messages, model.takes, blobs)
+    except PictureError as error:
+        return Reply("failed", reason=f"what the model is to see cannot be made: {error}")
+    return await model.reply(messages, want)
+
+
+def joined(final: Reply, behind: Sequence[Reply]) -> Reply:
+    """The final reply, with the keys and the usage of everything behind it."""
+    replies = [*behind, final]
+    costs = [reply.usage.cost for reply in replies]
+    usage = Usage(
+        sum(reply.usage.tokens_in for reply in replies),
+        sum(reply.usage.tokens_out for reply in replies),
+        None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+    return replace(final, usage=usage, keys=tuple(dict.fromkeys(key for reply in replies for key in reply.keys)))

@@ -1,0 +1,83 @@
+"""How a strategy speaks to a model. `English` is for models that read English; a model with a language of its own brings its own words."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from weft.types import Image, Kind, Message, Part, Reply, Text
+
+Ask = Callable[[tuple[Message, ...]], Awaitable[Reply]]
+Made = tuple[Part, ...]  # what was made: one picture, or texts and pictures
+
+
+class Words(Protocol):
+    def plan(self, messages: tuple[Message, ...], kind: Kind) -> tuple[Message, ...] | None:
+        """Ask for a plan in words; None where there is nothing to plan."""
+        ...
+
+    def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Kind) -> tuple[Message, ...]: ...
+
+    def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
+        """Ask whether what was made does what was asked; None where that cannot be asked."""
+        ...
+
+    def is_fine(self, review: str) -> bool: ...
+
+    def redraw(self, messages: tuple[Message, ...], made: Made, review: str) -> tuple[Message, ...]: ...
+
+    async def pick(self, ask: Ask, messages: tuple[Message, ...], made: Sequence[Made]) -> tuple[int, list[Reply]]:
+        """Which is best, and the replies that say so."""
+        ...
+
+
+class English:
+    def plan(self, messages: tuple[Message, ...], kind: Kind) -> tuple[Message, ...] | None:
+        if kind == "interleaved":
+            return _and(
+                messages,
+                Text("Do not answer yet. First say in a few sentences what the answer tells, which pictures it shows, and where."),
+            )
+        return _and(
+            messages,
+            Text("Do not draw yet. First say in a few sentences what the picture must show, what changes and what stays as it is."),
+        )
+
+    def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Kind) -> tuple[Message, ...]:
+        return _and(messages, Text(f"{'Answer' if kind == 'interleaved' else 'Draw it'} now, by this plan:\n{plan}"))
+
+    def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
+        picture = _is_picture(made)
+        return _and(
+            messages,
+            Text("This picture was made for the last request:" if picture else "This answer was given to the last request:"),
+            *made,
+            Text("Does it do all that the request asks, and keep what must stay? Begin with YES or NO; after NO say what is wrong."),
+        )
+
+    def is_fine(self, review: str) -> bool:
+        return re.match(r"\W*yes\b", review, re.IGNORECASE) is not None
+
+    def redraw(self, messages: tuple[Message, ...], made: Made, review: str) -> tuple[Message, ...]:
+        again = "Draw it again, without these faults." if _is_picture(made) else "Answer again, without these faults."
+        return _and(messages, Text("A first try was this:"), *made, Text(f"This is wrong with it: {review}\n{again}"))
+
+    async def pick(self, ask: Ask, messages: tuple[Message, ...], made: Sequence[Made]) -> tuple[int, list[Reply]]:
+        pictures = all(map(_is_picture, made))
+        parts: list[Part] = [Text(f"These {'pictures were made for' if pictures else 'answers were given to'} the last request:")]
+        for number, candidate in enumerate(made, start=1):
+            parts += [Text(f"Candidate {number}:"), *candidate]
+        parts.append(Text("Which candidate does best what was asked? Answer with its number alone."))
+        reply = await ask(_and(messages, *parts))
+        found = re.search(r"\d+", reply.text)
+        number = int(found.group()[:4]) if found else 1
+        return (number if 1 <= number <= len(made) else 1) - 1, [reply]
+
+
+def _is_picture(made: Made) -> bool:
+    return len(made) == 1 and isinstance(made[0], Image)
+
+
+def _and(messages: tuple[Message, ...], *parts: Part) -> tuple[Message, ...]:
+    """The dialogue with more said in its last message."""
+    last = messages[-1]
+    return (*messages[:-1], Message(last.role, (*last.parts, *parts)))

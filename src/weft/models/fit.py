@@ -1,0 +1,190 @@
+"""What a model cannot take is reshaped, visibly: the messages it was really sent are journalled, and a reshaped picture is a new digest.
+
+    own_images=user     the model's earlier pictures move to the head of the next user message, under their captions
+    images=list         one message: all pictures, then the text, with `[image k]` where a picture stood
+    images=strip        the same with one picture: a row of all of them, each with its number drawn on it; before a dialogue, a note says so
+    images=none         text alone, with `[picture not shown]`
+    max_side=N          pictures with a longer side than N pixels are shrunk to it
+
+The strip's geometry is WEAVE's: height of the tallest, 5 white pixels between, number at (10, 10) in H // 12 points, white or black by
+the brightness under it, at most 8192 pixels long.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from weft.errors import PictureError
+from weft.numbering import caption
+from weft.store.blobs import Blobs
+from weft.store.pictures import MAX_PIXELS
+from weft.types import Image, Message, Part, Takes, Text
+
+if TYPE_CHECKING:
+    from PIL import Image as Pil
+
+GAP, LABEL_AT, LONGEST = 5, 10, 8192
+NOTE = (
+    "The picture above is a row of the {count} pictures of the dialogue below, in their order, each with its number in its corner; "
+    "[image 2] stands for the one with number 2. A picture that you make is one picture, not a row."
+)
+
+
+def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
+    """The messages as the model can take them. Labels have done their work after this and are dropped."""
+    if takes.own_images == "user":
+        messages = _move_own_images(messages)
+    if takes.images != "interleaved":
+        messages = _flatten(messages, takes, blobs)
+    return tuple(Message(message.role, tuple(_fitted(part, takes.max_side, blobs) for part in message.parts)) for message in messages)
+
+
+async def fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
+    """`fit`, in a thread where it decodes pictures. Raises PictureError, also where there is no memory for a picture."""
+    try:
+        if takes.images == "strip" or takes.max_side is not None:
+            return await asyncio.to_thread(fit, messages, takes, blobs)
+        return fit(messages, takes, blobs)
+    except MemoryError:
+        raise PictureError("there is no memory left for it") from None
+
+
+def _fitted(part: Part, max_side: int | None, blobs: Blobs) -> Part:
+    if not isinstance(part, Image):
+        return part
+    longest = max(part.width, part.height)
+    if max_side is None or longest <= max_side:
+        return replace(part, label=None)
+    picture = _upright(blobs.open(part))
+    size = (max(1, part.width * max_side // longest), max(1, part.height * max_side // longest))
+    if picture.size != (part.width, part.height):  # EXIF turned it
+        size = (size[1], size[0])
+    return blobs.put_picture(picture.resize(size, _lanczos()))
+
+
+def _move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    moved: list[Message] = []
+    waiting: list[Part] = []
+    for message in messages:
+        if message.role != "assistant":
+            parts = (*waiting, *message.parts) if message.role == "user" else message.parts
+            waiting = [] if message.role == "user" else waiting
+            moved.append(Message(message.role, parts))
+            continue
+        kept: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, Image):
+                if part.label is not None and kept and kept[-1] == caption(part.label):
+                    kept[-1] = Text(f"Image #{part.label}")
+                    waiting.append(caption(part.label))
+                else:
+                    kept.append(Text("[my picture, shown in the next message]"))
+                waiting.append(part)
+            else:
+                kept.append(part)
+        moved.append(Message("assistant", tuple(kept)))
+    return tuple(moved)
+
+
+def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
+    """All in one user message, pictures first. Several messages keep their roles as words."""
+    images: list[Image] = []
+    lines: list[str] = []
+    for message in messages:
+        parts = message.parts
+        leading = 0  # pictures before the text of a single message need no name in it; in a dialogue each message says which are its own
+        if takes.images != "none" and len(messages) == 1:
+            leading = next((at for at, part in enumerate(parts) if not isinstance(part, Image)), len(parts))
+        images += [part for part in parts[:leading] if isinstance(part, Image)]
+        words: list[str] = []
+        for part in parts[leading:]:
+            if not isinstance(part, Image):
+                words.append(part.text)
+                continue
+            images.append(part)
+            captioned = part.label is not None and bool(words) and words[-1] == caption(part.label).text
+            if takes.images == "none":
+                words.append("[picture not shown]")
+            elif captioned and takes.images == "strip":
+                words.pop()
+            else:
+                number = part.label if takes.images == "strip" and part.label is not None else len(images)
+                words.append(f"[image {number}]")
+        text = " ".join(word.strip() for word in words if word.strip())
+        lines.append(text if len(messages) == 1 else f"{message.role.capitalize()}: {text}")
+    text = Text("\n".join(line for line in lines if line))
+    if takes.images == "none" or not images:
+        return (Message("user", (text,)),)
+    if takes.images == "strip" and len(images) > 1:
+        labels = [image.label if image.label is not None else position + 1 for position, image in enumerate(images)]
+        if len(messages) > 1:
+            text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
+        return (Message("user", (blobs.put_picture(strip([blobs.open(image) for image in images], labels)), text)),)
+    return (Message("user", (*images, text)),)
+
+
+def strip(pictures: Sequence["Pil.Image"], labels: Sequence[int]) -> "Pil.Image":
+    """One row of all pictures, each with its number."""
+    from PIL import Image as Pil
+    from PIL import ImageDraw, ImageFont
+
+    height = max(_upright(picture).height for picture in pictures)
+    long = sum(_upright(picture).width * height / _upright(picture).height for picture in pictures)
+    if long * height > MAX_PIXELS:
+        raise PictureError(f"strip of {len(pictures)} would be {long:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
+    scaled: list[Pil.Image] = []
+    for picture in pictures:
+        upright = _upright(picture)
+        width = max(1, int(upright.width * (height / upright.height)))
+        scaled.append(_on_white(upright).resize((width, height), _lanczos()))
+    row = Pil.new("RGB", (sum(picture.width for picture in scaled) + GAP * (len(scaled) - 1), height), "white")
+    size = max(1, height // 12)
+    font = ImageFont.load_default(size=size)
+    draw = ImageDraw.Draw(row)
+    left = 0
+    places: list[int] = []
+    for picture in scaled:
+        row.paste(picture, (left, 0))
+        places.append(left)
+        left += picture.width + GAP
+    for place, label in zip(places, labels, strict=True):
+        corner = (place + LABEL_AT, LABEL_AT)
+        draw.text(corner, str(label), fill=_contrast(row, corner, size), font=font)
+    longest = max(row.size)
+    if longest > LONGEST:
+        scale = LONGEST / longest
+        row = row.resize((int(row.width * scale), int(row.height * scale)), _lanczos())
+    return row
+
+
+def _contrast(row: "Pil.Image", corner: tuple[int, int], size: int) -> str:
+    from PIL import ImageStat
+
+    red, green, blue = ImageStat.Stat(row.crop((*corner, corner[0] + size, corner[1] + size))).mean[:3]
+    return "white" if math.sqrt(0.299 * red**2 + 0.587 * green**2 + 0.114 * blue**2) < 128 else "black"
+
+
+def _upright(picture: "Pil.Image") -> "Pil.Image":
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(picture)
+
+
+def _on_white(picture: "Pil.Image") -> "Pil.Image":
+    from PIL import Image as Pil
+
+    if "A" not in picture.getbands() and "transparency" not in picture.info:
+        return picture.convert("RGB")
+    clear = picture.convert("RGBA")
+    white = Pil.new("RGBA", clear.size, "white")
+    white.alpha_composite(clear)
+    return white.convert("RGB")
+
+
+def _lanczos():
+    from PIL import Image as Pil
+
+    return Pil.Resampling.LANCZOS

@@ -1,0 +1,225 @@
+"""A run in the journal, finished or not: its turns, its verdicts, what a reader must know to trust its numbers, and its tables."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft import benchmarks
+from weft.benchmarks.base import Benchmark, Finished
+from weft.errors import UserError
+from weft.stats.repeats import repeats_table
+from weft.store.journal import Journal, RunRecord, Totals, TurnRecord
+from weft.store.locks import alive
+from weft.types import Table, Verdict
+
+POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
+
+
+class Run:
+    """`verdicts` are settled: one for each metric of a turn, with its variants behind it."""
+
+    def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
+        self.id, self.record, self.benchmark = record.id, record, benchmark
+        with journal.at_once():
+            self.turns: list[TurnRecord] = journal.turns(record.id)
+            found = journal.verdicts(record.id)
+            self.totals: list[Totals] = journal.totals(record.id)
+        full = POINTS_BEFORE.get(benchmark.name, 1.0) if record.version == 1 else 1.0
+        self.verdicts: list[Verdict] = benchmark.settle(found if full == 1.0 else [_as_share(one, full) for one in found])
+
+    @property
+    def name(self) -> str:
+        return title_of(self.record.manifest, self.record.state)
+
+    @property
+    def groups(self) -> dict[str, dict[str, str]]:
+        return {turn.sample: turn.groups for turn in self.turns}
+
+    def finished(self, name: str = "") -> Finished:
+        manifest = self.record.manifest
+        return Finished(
+            name or self.name, self.groups, self.verdicts, str(manifest["dataset"]["name"]), self.id, str(manifest["judge"]["name"])
+        )
+
+    def summary(self) -> "Summary":
+        return summarise(self.record, self.turns, self.verdicts, self.totals)
+
+    def tables(self) -> list[Table]:
+        return list(tables_of({self.name: self}))
+
+    def table(self) -> Table:
+        """The benchmark's main table."""
+        return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
+
+
+def _as_share(verdict: Verdict, full: float) -> Verdict:
+    return verdict if verdict.value is None else replace(verdict, value=verdict.value / full, score=verdict.value)
+
+
+def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
+    """The benchmark's tables of some runs, made one by one; then how far repeated judgements agree, if there are any."""
+    benchmark = next(iter(runs.values())).benchmark
+    yield from benchmark.tables([run.finished(name) for name, run in runs.items()])
+    repeated = repeats_table({name: run.verdicts for name, run in runs.items()}, benchmark.metrics)
+    if repeated is not None:
+        yield repeated
+
+
+def named(runs: Sequence[Run]) -> dict[str, Run]:
+    """Runs of one benchmark under names that tell them apart."""
+    if len({run.benchmark.name for run in runs}) != 1:
+        raise UserError("runs of different benchmarks do not share a table; report them one by one")
+    if len({run.id for run in runs}) < len(runs):
+        raise UserError("a run is given twice")
+    names = [run.name for run in runs]
+    return {run.name if names.count(run.name) == 1 else f"{run.name} {run.id}": run for run in runs}
+
+
+def one_run(journal: Journal, name: str) -> RunRecord:
+    """A run by its id, the beginning of it, or `last`."""
+    records = journal.runs()
+    if not records:
+        raise UserError(f"there is no run in {journal.path} yet")
+    found = records[-1:] if name == "last" else [record for record in records if record.id == name]
+    found = found or [record for record in records if record.id.startswith(name)]
+    if len(found) != 1:
+        known = ", ".join(record.id for record in (found or records)[-8:])
+        more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
+        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {known}{more}")
+    return found[0]
+
+
+def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
+    """A run of the journal; its benchmark is found by name unless given."""
+    record = alive(one_run(journal, name), journal.path.parent)
+    return Run(benchmarks.resolve(benchmark or record.benchmark), record, journal)
+
+
+def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The benchmark's options; in journals of version 1 they were called the view."""
+    return dict(manifest.get("options", manifest.get("view", {})))
+
+
+def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
+    """A run in a few words: its model, and what was chosen for it."""
+    model = manifest["model"]
+    how = [*told_options(manifest)]
+    how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
+    temperature = model.get("temperature") or model.get("parameters", {}).get("temperature")
+    how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
+    how += [f"{manifest['judge_repeats']} judgements each"] if manifest.get("judge_repeats", 1) > 1 else []
+    how += [f"against {manifest['against']}"] if manifest.get("against") else []
+    how += ["unfinished"] if state != "finished" else []
+    return f"{model['name']} [{', '.join(how)}]" if how else str(model["name"])
+
+
+def told_options(manifest: Mapping[str, Any]) -> list[str]:
+    if "told" in manifest:
+        return list(manifest["told"])
+    view = manifest.get("view", {})  # before benchmarks told their own
+    words = [view.get("history", ""), "official inputs" if view.get("official") else "", "true past" if view.get("past") == "truth" else ""]
+    return [word for word in words if word]
+
+
+class Summary(Struct, frozen=True):
+    """How a run was made, what is missing and why, what it cost."""
+
+    run: str
+    state: str
+    manifest: dict[str, Any]
+    started: str
+    samples: int
+    turns: int
+    outcomes: dict[str, int]
+    verdicts: int
+    scored: int
+    zero_by_rule: dict[str, int]
+    unscored: dict[str, int]
+    left_out: list[str]
+    totals: list[Totals]
+    seconds: float | None = None  # from the first start to the end
+    calls: int = 0  # behind all replies, those taken over from earlier runs included
+
+    @property
+    def unfinished(self) -> str:
+        due = self.manifest["dataset"]["turns"]
+        return (
+            "" if self.state == "finished" else f"UNFINISHED: {self.turns} of {due} turns are done; the numbers are those of what is done"
+        )
+
+    @property
+    def settings(self) -> str:
+        """The benchmark's options, all of them."""
+        return ", ".join(f"{name} {value}" for name, value in options_of(self.manifest).items() if value is not False)
+
+    @property
+    def lines(self) -> list[str]:
+        """The same, in words."""
+        manifest = self.manifest
+        outcomes = ", ".join(f"{count} {name}" for name, count in self.outcomes.items())
+        settings = f", {self.settings}" if self.settings else ""
+        made = [
+            f"run {self.run} ({self.state}), started {self.started}",
+            f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
+            f"model {title_of(manifest)}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
+            f"({manifest['rubric']['digest'][:8]}){settings}",
+            f"{self.samples} samples, {self.turns} turns: {outcomes}",
+            f"{self.scored} of {self.verdicts} verdicts scored",
+        ]
+        if manifest.get("strategy", "none") != "none":
+            made.append(f"strategy {manifest['strategy']}: {self.calls} model calls stand behind {self.turns} replies")
+        if self.unfinished:
+            made.insert(0, self.unfinished)
+        made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in self.zero_by_rule.items()]
+        made += [f"unscored ({count}): {reason}" for reason, count in self.unscored.items()]
+        made += [f"left out of the dataset: {problem}" for problem in self.left_out]
+        for total in self.totals:
+            cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+            made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
+            made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+        return made
+
+
+def summarise(
+    record: RunRecord, turns: Sequence[TurnRecord], verdicts: Iterable[Verdict], totals: Sequence[Totals], most: int = 12
+) -> Summary:
+    found = list(verdicts)
+    zero = Counter(_kind(v.reason) for v in found if v.by == "failure" and v.value is not None)
+    unscored = Counter(_root(v.reason) for v in found if v.value is None)
+    return Summary(
+        run=record.id,
+        state=record.state,
+        manifest=record.manifest,
+        started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
+        samples=len({turn.sample for turn in turns}),
+        turns=len(turns),
+        outcomes=dict(sorted(Counter(turn.reply.outcome for turn in turns).items())),
+        verdicts=len(found),
+        scored=sum(verdict.value is not None for verdict in found),
+        zero_by_rule=_top(zero, most),
+        unscored=_top(unscored, most),
+        left_out=record.left_out,
+        totals=list(totals),
+        seconds=None if record.ended is None else record.ended - record.started,
+        calls=sum(len(turn.reply.keys) for turn in turns),
+    )
+
+
+def _root(reason: str) -> str:
+    """The reason at the bottom of `waits for turn 3, which failed: waits for turn 2, which failed: ...`."""
+    return reason.rpartition("which failed: ")[2] or reason
+
+
+def _kind(reason: str) -> str:
+    """Reasons that quote what a model said are counted by what happened, not by the words."""
+    return reason.split(": ")[0] + (": " + reason.split(": ")[1] if reason.count(": ") else "")
+
+
+def _top(counted: Counter[str], most: int) -> dict[str, int]:
+    top = dict(counted.most_common(most))
+    rest = sum(counted.values()) - sum(top.values())
+    return {**top, "other reasons": rest} if rest else top

@@ -1,0 +1,130 @@
+"""The exact judge: it answers a benchmark's questions in the benchmark's schema, from pixels and the dataset's sidecar.
+
+It asks for the question's material by name, and reads none of its words; what is missing is an error, and leaves the question unscored.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.errors import UserError
+from weft.models.baselines import Local
+from weft.models.endpoint import NO, CallError, Sent
+from weft.store.blobs import Blobs
+from weft.tabletop.exact import imug, weave
+from weft.tabletop.make.sidecar import sidecar_of
+from weft.tabletop.world.choices import Choice
+from weft.tabletop.world.language import Asked
+from weft.tabletop.world.scenes import Reading, read
+from weft.types import Image, Message, Part, Question, Text, Want
+
+Truth = Mapping[str, Any]  # of a turn, from the sidecar
+Found = dict[str, Any]
+
+
+class Exact(Local):
+    def __init__(self, data: Path, blobs: Blobs) -> None:
+        path = sidecar_of(data)
+        try:
+            text = path.read_text(encoding="utf-8")
+            self._truth: dict[str, Any] = json.loads(text)["samples"]
+        except FileNotFoundError:
+            raise UserError(f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} cannot be read: {error}") from None
+        super().__init__("tabletop/exact", version=1)
+        self._blobs = blobs
+        self._readings: dict[str, Reading] = {}
+        self._answers: dict[tuple[str, str], Callable[[Truth, Question], Found]] = {
+            **{("weave", metric): self._weave_picture for metric in ("key_point", "visual_consistency", "image_quality")},
+            ("weave", "accuracy"): self._weave_answer,
+            ("imug", "points"): self._imug_points,
+            ("imug", "choice"): self._imug_choice,
+        }
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        question = want.question
+        if question is None:
+            raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO)
+        found: Found = {}
+        for metric in question.metrics:
+            answer = self._answers.get((question.place.benchmark, metric))
+            if answer is None:
+                raise CallError(f"tabletop/exact does not know {metric} of {question.place.benchmark or 'this benchmark'}", NO)
+            found = {**found, **answer(self._turn(question), question)}
+        said = msgspec.json.encode(found).decode()
+        return Sent((Text(said),), "answered", raw=said, served=self.name)
+
+    def _turn(self, question: Question) -> Truth:
+        try:
+            return self._truth[question.place.sample]["turns"][question.place.turn]
+        except (KeyError, IndexError):
+            raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn}", NO) from None
+
+    def _scene(self, image: Image) -> Reading:
+        if image.digest not in self._readings:
+            self._readings[image.digest] = read(self._blobs.open(image))
+        return self._readings[image.digest]
+
+    def _weave_picture(self, turn: Truth, question: Question) -> Found:
+        (metric,) = question.metrics
+        names = sorted((name for name in question.material if name.startswith("reference ")), key=lambda name: int(name.split()[1]))
+        references = [self._scene(picture_of(question, name)) for name in names]
+        due = sum(point["check"] != "fact" for point in turn["points"])
+        if metric != "image_quality" and len(references) != due:
+            raise CallError(f"the question shows {len(references)} references; its key points have {due}", NO)
+        score, why = weave.picture(metric, turn, self._scene(picture_of(question, "made")), references)
+        return {"reasoning": why, "score": score}
+
+    def _weave_answer(self, turn: Truth, question: Question) -> Found:
+        said = "".join(part.text for part in material(question, "answer") if isinstance(part, Text))
+        score, why = weave.accuracy(said, turn["answer"])
+        return {"reasoning": why, "score": score}
+
+    def _imug_points(self, turn: Truth, question: Question) -> Found:
+        """A picture that the model never made is absent from the question, and nothing can have been done to it."""
+        seen: dict[str, Reading] = {}
+        for slot, origin in turn["origins"].items():
+            shown = question.material.get(f"{'given' if origin['kind'] == 'input' else 'made'} {origin['turn']}", ())
+            if origin["kind"] == "input" and origin["at"] >= len(shown):
+                raise CallError(f"the question does not show the picture given in turn {origin['turn']}", NO)
+            pictures = [part for part in shown if isinstance(part, Image)]
+            if origin["at"] < len(pictures):
+                seen[slot] = self._scene(pictures[int(origin["at"])])
+        scenes = {slot: reading.scene for slot, reading in seen.items()}
+        unknown = seen["image"].unknown if "image" in seen else ()
+        made = self._scene(picture_of(question, "made"))
+        results = imug.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
+        return {
+            "evaluation_results": [
+                {"point_id": number, "reason": why, "score": score} for number, (score, why) in enumerate(results, start=1)
+            ]
+        }
+
+    def _imug_choice(self, turn: Truth, question: Question) -> Found:
+        if not any(name.startswith("reply ") for name in question.material):
+            raise CallError("the question does not show the replies that it is about", NO)
+        pictures = [part for parts in question.material.values() for part in parts if isinstance(part, Image)]
+        scene = self._scene(pictures[-1]).scene if pictures else None
+        choice = Choice(Asked(turn["asks"], turn["args"], {}), turn["options"])
+        seen = "there is no picture" if scene is None else f"the picture shows {scene}"
+        return {"reasoning": seen, "determined_answer": choice.letters(scene)}
+
+
+def material(question: Question, name: str) -> tuple[Part, ...]:
+    """What the question is about, by name."""
+    if name not in question.material:
+        raise CallError(
+            f"the question about {', '.join(question.metrics)} has no material {name!r}; it has {', '.join(question.material)}", NO
+        )
+    return question.material[name]
+
+
+def picture_of(question: Question, name: str) -> Image:
+    found = [part for part in material(question, name) if isinstance(part, Image)]
+    if len(found) != 1:
+        raise CallError(f"the question's material {name!r} is not one picture", NO)
+    return found[0]

@@ -1,0 +1,27 @@
+"""Tabletop dialogues written in a benchmark's official file format, with a sidecar (`tabletop.json`) that holds the symbolic truth for the
+exact judge. Same seed, same bytes. The dataset then goes through the same loader, histories, rubrics and tables as a real one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from weft.errors import UserError
+from weft.store.files import write_folder
+from weft.tabletop.make.imug import imug_dialogues, write_imug
+from weft.tabletop.make.weave import memory_dialogues, weave_dialogues, write_weave
+
+
+def make(name: str, out: Path, *, samples: int, seed: int) -> Path:
+    """Write a dataset; gives its folder."""
+    if name not in WRITERS:
+        raise UserError(f"there is no dataset {name!r} to make; there is {', '.join(WRITERS)}")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is there already and not empty; give another --out")
+    write_folder(out, lambda folder: WRITERS[name](folder, samples, seed))
+    return out
+
+
+WRITERS: dict[str, Callable[[Path, int, int], None]] = {
+    "tabletop-weave": lambda out, samples, seed: write_weave(out, weave_dialogues(samples, seed)),
+    "tabletop-weave-memory": lambda out, samples, seed: write_weave(out, memory_dialogues(samples, seed)),
+    "tabletop-imug": lambda out, samples, seed: write_imug(out, imug_dialogues(samples, seed)),
+}
