@@ -24,7 +24,7 @@ import msgspec
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.tabletop.make.dialogues import random_scene
+from weft.tabletop.make.requests import random_scene
 from weft.tabletop.world.scenes import draw
 from weft.types import Image, Message, Reply, Text, Verdict
 
@@ -57,7 +57,7 @@ def make_up(home: Path, samples: int, side: int) -> None:
         "weft": "benchmark", "benchmark": {"name": "imug", "version": "1"}, "strategy": "none", "limit": None, "where": {},
         "dataset": {"name": "imug", "digest": "made-up", "samples": samples, "turns": turns},
         "model": {"name": "made-up"}, "judge": {"name": "made-up"}, "rubric": {"source": "weft", "digest": "made-up"},
-        "view": {"history": "dialogue", "placement": "front", "past": "own", "turns": "all", "official": False},
+        "options": {"history": "dialogue", "turns": "all"}, "told": ["dialogue"], "judge_repeats": 1,
     }  # fmt: skip
     journal.begin("imug-made-up", manifest, [], "imug")
     domains, at = list(CLASS_OF), 0

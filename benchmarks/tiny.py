@@ -17,6 +17,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 from msgspec import structs
 
 from weft.benchmarks.weave import history
+from weft.benchmarks.weave.options import WeaveOptions
 from weft.tabletop.exact import imug as points
 from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
 from weft.tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
@@ -26,7 +27,7 @@ from weft.tabletop.tiny.infer import Tiny
 from weft.tabletop.world.language import OPEN, QUESTIONS
 from weft.tabletop.world.operations import EDITS
 from weft.tabletop.world.scenes import Scene, draw, read
-from weft.types import Image, View
+from weft.types import Image
 
 BEFORE = {  # what must have happened for a request to make sense
     "after": ["gravity"],
@@ -93,7 +94,7 @@ def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
 
     sample = sample_of(maker.dialogue(), "s", image_of)
     last = sample.turns[-1]
-    seen = history.see(sample, last, true_replies(sample, last.number), View("dialogue", "first"))
+    seen = history.see(sample, last, true_replies(sample, last.number), WeaveOptions("dialogue", "first"))
     if maker.turns[-1].kind in OPEN:  # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
         given = tuple(range(1, len(maker.inputs) + 1)) if maker.turns[-1].kind == "add any" else ()
         turns = (structs.replace(maker.turns[0], gives=given), *maker.turns[1:])

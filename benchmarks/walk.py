@@ -1,4 +1,5 @@
-"""How far a reader walks to follow one WEAVE turn through the code: a whole run of one dialogue with one image turn, over HTTP, traced.
+"""How far a reader walks to follow one WEAVE turn through the code: a whole run of one dialogue with one image turn, over
+HTTP, and its tables, traced.
 
     python benchmarks/walk.py [--list]
 
@@ -67,7 +68,7 @@ def main() -> None:
         ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
 
         def work(home: str) -> None:
-            weft.evaluate("weave", data=data, home=folder / home, **ends)
+            weft.evaluate("weave", data=data, home=folder / home, **ends).report()
 
         work("warm")  # imports are no part of the walk
         order = traced(lambda: work("home"))

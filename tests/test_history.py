@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.benchmarks.weave import data, history
+from weft.benchmarks.weave.options import WeaveOptions
 from weft.numbering import mentions, renumber
 from weft.store.blobs import Blobs
-from weft.types import Image, Reply, Sample, Text, Turn, View
+from weft.types import Image, Reply, Sample, Text, Turn
 
 OWN = "own"
 
 
-def shown(sample: Sample, turn: int, view: View, replies: dict[int, Reply] | None = None) -> list[tuple[str, list[str]]]:
+def shown(sample: Sample, turn: int, view: WeaveOptions, replies: dict[int, Reply] | None = None) -> list[tuple[str, list[str]]]:
     """Messages with pictures as `<k>` (the dataset's k-th), `<own t>` (the model's own of turn t), `+n` for a label."""
     own = dialogue(sample) if replies is None else replies
     names = {image.digest: f"{k + 1}" for k, image in enumerate(sample.pictures)}
@@ -45,7 +46,7 @@ def samples(toy: Path, blobs: Blobs) -> dict[str, Sample]:
 
 
 def test_none_shows_the_datasets_pictures_and_only_those_mentioned(samples: dict[str, Sample]):
-    view = View("none")
+    view = WeaveOptions("none")
     assert shown(samples["7"], 0, view) == [("user", ["<1>", "Paint the door of image green."])]
     assert shown(samples["7"], 2, view) == [("user", ["<1>+1", "<2>+2", "Use Image #2 but restore the door of Image #1."])]
     assert shown(samples["7"], 1, view) == [("user", ["How many windows does ", "<2>", " have?"])]
@@ -53,19 +54,21 @@ def test_none_shows_the_datasets_pictures_and_only_those_mentioned(samples: dict
 
 
 def test_partial_shows_the_models_own_pictures_where_it_made_them(samples: dict[str, Sample]):
-    view = View("partial")
+    view = WeaveOptions("partial")
     assert shown(samples["7"], 2, view) == [("user", ["<1>+1", "<own 0>+2", "Use Image #2 but restore the door of Image #1."])]
     assert shown(samples["7"], 1, view) == [("user", ["How many windows does ", "<own 0>", " have?"])]
 
 
 def test_labels_agree_with_the_renumbered_text_when_mentions_come_out_of_order(samples: dict[str, Sample]):
-    assert shown(samples["9"], 0, View("partial")) == [("user", ["<1>+1", "<3>+2", "Put the hat of Image #2 on the cat of Image #1."])]
+    assert shown(samples["9"], 0, WeaveOptions("partial")) == [
+        ("user", ["<1>+1", "<3>+2", "Put the hat of Image #2 on the cat of Image #1."])
+    ]
     expected = ["<1>+1", "<2>+2", "<own 0>+3", "Place the cat of Image #3 in Image #2, as big as in Image #1."]
-    assert shown(samples["9"], 1, View("partial")) == [("user", expected)]
+    assert shown(samples["9"], 1, WeaveOptions("partial")) == [("user", expected)]
 
 
 def test_full_gives_an_image_turn_every_picture_so_far_under_its_true_number(samples: dict[str, Sample]):
-    view = View("full")
+    view = WeaveOptions("full")
     assert shown(samples["9"], 0, view) == [
         ("user", ["Image #1:", "<1>+1", "Image #3:", "<3>+3", "Put the hat of Image #3 on the cat of Image #1."])
     ]
@@ -74,7 +77,7 @@ def test_full_gives_an_image_turn_every_picture_so_far_under_its_true_number(sam
 
 
 def test_full_gives_a_question_the_whole_dialogue_with_pictures_at_the_front(samples: dict[str, Sample]):
-    assert shown(samples["12"], 2, View("full", past="truth")) == [
+    assert shown(samples["12"], 2, WeaveOptions("full", past="truth")) == [
         ("user", ["Image #1:", "<1>+1", "Image #2:", "<2>+2", "Draw a chess board."]),
         ("assistant", ["Image #1"]),
         ("user", ["Move a pawn in Image #1."]),
@@ -84,14 +87,14 @@ def test_full_gives_a_question_the_whole_dialogue_with_pictures_at_the_front(sam
 
 
 def test_full_at_first_mention_shows_every_picture_once_over_the_whole_dialogue(samples: dict[str, Sample]):
-    assert shown(samples["12"], 2, View("full", "first")) == [
+    assert shown(samples["12"], 2, WeaveOptions("full", "first")) == [
         ("user", ["Draw a chess board."]),
         ("assistant", ["Image #1", "<own 0>+1"]),
         ("user", ["Move a pawn in Image #1."]),
         ("assistant", ["Image #2", "<own 1>+2"]),
         ("user", ["Which of Image #2 and Image #1 came first?"]),
     ]
-    assert shown(samples["15"], 1, View("full", "first")) == [
+    assert shown(samples["15"], 1, WeaveOptions("full", "first")) == [
         ("user", ["What does Image #1", "<1>+1", " show?"]),
         ("assistant", ["said 0"]),
         ("user", ["And Image #2", "<2>+2", "?"]),
@@ -99,18 +102,21 @@ def test_full_at_first_mention_shows_every_picture_once_over_the_whole_dialogue(
 
 
 def test_dialogue_interleaves_everything_in_true_order(samples: dict[str, Sample]):
-    assert shown(samples["7"], 2, View("dialogue", "first")) == [
+    assert shown(samples["7"], 2, WeaveOptions("dialogue", "first")) == [
         ("user", ["Paint the door of Image #1", "<1>+1", " green."]),
         ("assistant", ["Image #2:", "<own 0>+2"]),
         ("user", ["How many windows does Image #2 have?"]),
         ("assistant", ["said 1"]),
         ("user", ["Use Image #2 but restore the door of Image #1."]),
     ]
-    assert shown(samples["7"], 0, View("dialogue", "front"))[0] == ("user", ["Image #1:", "<1>+1", "Paint the door of Image #1 green."])
+    assert shown(samples["7"], 0, WeaveOptions("dialogue", "front"))[0] == (
+        "user",
+        ["Image #1:", "<1>+1", "Paint the door of Image #1 green."],
+    )
 
 
 def test_a_true_past_fills_in_the_references(samples: dict[str, Sample]):
-    assert shown(samples["7"], 2, View("dialogue", "first", past="truth"))[1:4] == [
+    assert shown(samples["7"], 2, WeaveOptions("dialogue", "first", past="truth"))[1:4] == [
         ("assistant", ["Image #2:", "<2>+2"]),
         ("user", ["How many windows does Image #2 have?"]),
         ("assistant", ["Four."]),
@@ -118,14 +124,16 @@ def test_a_true_past_fills_in_the_references(samples: dict[str, Sample]):
 
 
 def test_turns_that_are_not_asked_are_filled_in_from_the_dataset(samples: dict[str, Sample]):
-    view = View("dialogue", "first", turns="image")
+    view = WeaveOptions("dialogue", "first", turns="image")
     assert ("assistant", ["Four."]) in shown(samples["7"], 2, view)
 
 
 def test_nothing_is_put_in_the_mouth_of_a_model_that_refused(samples: dict[str, Sample]):
     refused = {0: Reply("refused", reason="no"), 1: Reply("answered", (Text("said 1"),))}
-    assert shown(samples["7"], 2, View("partial"), refused) == [("user", ["<1>+1", "Use Image #2 but restore the door of Image #1."])]
-    messages = shown(samples["7"], 2, View("dialogue", "first"), refused)
+    assert shown(samples["7"], 2, WeaveOptions("partial"), refused) == [
+        ("user", ["<1>+1", "Use Image #2 but restore the door of Image #1."])
+    ]
+    messages = shown(samples["7"], 2, WeaveOptions("dialogue", "first"), refused)
     assert messages == [
         ("user", ["Paint the door of Image #1", "<1>+1", " green."]),
         ("user", ["How many windows does Image #2 have?"]),
@@ -136,15 +144,15 @@ def test_nothing_is_put_in_the_mouth_of_a_model_that_refused(samples: dict[str, 
 
 def test_needs_names_the_turns_whose_replies_are_shown(samples: dict[str, Sample]):
     turns = samples["7"].turns
-    assert history.needs(samples["7"], turns[2], View("none")) == set()
-    assert history.needs(samples["7"], turns[2], View("partial")) == {0}
-    assert history.needs(samples["7"], turns[2], View("full")) == {0}
-    assert history.needs(samples["7"], turns[2], View("dialogue")) == {0, 1}
-    assert history.needs(samples["7"], turns[2], View("dialogue", past="truth")) == set()
+    assert history.needs(samples["7"], turns[2], WeaveOptions("none")) == set()
+    assert history.needs(samples["7"], turns[2], WeaveOptions("partial")) == {0}
+    assert history.needs(samples["7"], turns[2], WeaveOptions("full")) == {0}
+    assert history.needs(samples["7"], turns[2], WeaveOptions("dialogue")) == {0, 1}
+    assert history.needs(samples["7"], turns[2], WeaveOptions("dialogue", past="truth")) == set()
 
 
 def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample]):
-    official = {mode: View(mode, official=True) for mode in ("none", "partial", "full")}  # type: ignore[arg-type]
+    official = {mode: WeaveOptions(mode, official=True) for mode in ("none", "partial", "full")}  # type: ignore[arg-type]
     # mention order with repeats, text renumbered ascending: the labels are swapped
     assert shown(samples["9"], 0, official["partial"]) == [("user", ["<3>", "<1>", "Put the hat of Image #2 on the cat of Image #1."])]
     # full: the record's last picture first (a leak), then 1..max, own pictures where there are any
@@ -153,7 +161,7 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     assert shown(samples["9"], 1, official["full"])[0][1][:6] == ["<own 0>", "<1>", "<2>", "<3>", "<4>", "<own 0>"]
     # a question without history gets no picture at all
     assert shown(samples["7"], 1, official["none"]) == [("user", ["How many windows does Image #2 have?"])]
-    first = View("full", "first", official=True)
+    first = WeaveOptions("full", "first", official=True)
     assert shown(samples["12"], 2, first)[-1] == ("user", ["Which of Image #2", "<2>", " and Image #1 came first?"])
     assert shown(samples["15"], 1, first) == [("user", ["What does Image #1", "<1>", " show?"]), ("user", ["And Image #2", "<2>", "?"])]
 
@@ -172,14 +180,14 @@ def test_renumbering_follows_the_paper(text: str, expected: str):
 
 
 VIEWS = [
-    View(mode, placement, past)  # type: ignore[arg-type]
+    WeaveOptions(mode, placement, past)  # type: ignore[arg-type]
     for mode in ("none", "partial", "full", "dialogue")
     for placement in ("front", "first")
     for past in ("own", "truth")
 ]
 
 
-def check_no_future(sample: Sample, view: View) -> None:
+def check_no_future(sample: Sample, view: WeaveOptions) -> None:
     replies = dialogue(sample)
     for turn in sample.turns:
         outputs = {sample.pictures[t.makes - 1].digest for t in sample.turns[turn.number :] if t.makes is not None}
@@ -187,7 +195,7 @@ def check_no_future(sample: Sample, view: View) -> None:
         unseen = {
             sample.pictures[k - 1].digest
             for k in range(1, len(sample.pictures) + 1)
-            if all(k not in mentions(t.asked) for t in sample.turns[: turn.number + 1]) and all(t.makes != k for t in sample.turns)
+            if all(k not in mentions(t.words) for t in sample.turns[: turn.number + 1]) and all(t.makes != k for t in sample.turns)
         }
         messages = history.see(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
         pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
@@ -195,15 +203,15 @@ def check_no_future(sample: Sample, view: View) -> None:
         said = {part.text for message in messages for part in message.parts if isinstance(part, Text)}
         for later_turn in sample.turns[turn.number :]:
             future = {part.text for part in later_turn.truth if isinstance(part, Text)}
-            future |= {later_turn.asked} if later_turn is not turn else set()
-            past = {t.asked for t in sample.turns[: turn.number + 1]} | {
+            future |= {later_turn.words} if later_turn is not turn else set()
+            past = {t.words for t in sample.turns[: turn.number + 1]} | {
                 p.text for t in sample.turns[: turn.number] for p in t.truth if isinstance(p, Text)
             }
             assert not said & (future - past)
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
-def test_no_future_reaches_a_model_in_the_real_dialogues(real: Path, blobs: Blobs, view: View):
+def test_no_future_reaches_a_model_in_the_real_dialogues(real: Path, blobs: Blobs, view: WeaveOptions):
     dataset = data.load(real, blobs)
     assert len(dataset.samples) == 10
     for sample in dataset.samples:
@@ -229,21 +237,21 @@ def any_sample(draw: Any) -> Sample:
 
 @settings(max_examples=300, deadline=None)
 @given(any_sample(), st.sampled_from(VIEWS))
-def test_no_future_reaches_a_model_in_any_dialogue(sample: Sample, view: View):
+def test_no_future_reaches_a_model_in_any_dialogue(sample: Sample, view: WeaveOptions):
     check_no_future(sample, view)
 
 
 @settings(max_examples=300, deadline=None)
 @given(any_sample(), st.sampled_from([view for view in VIEWS if view.history in ("none", "partial")]))
-def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, view: View):
+def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, view: WeaveOptions):
     replies = dialogue(sample)
     for turn in sample.turns:
-        if turn.want != "image" or len(mentions(turn.asked)) < 2:
+        if turn.want != "image" or len(mentions(turn.words)) < 2:
             continue
         (message,) = history.see(sample, turn, replies, view)
         new = mentions(message.parts[-1].text)  # type: ignore[union-attr]
         labels = {part.label: part for part in message.parts if isinstance(part, Image)}
-        for old, now in zip(mentions(turn.asked), new, strict=True):
+        for old, now in zip(mentions(turn.words), new, strict=True):
             expected = history.picture(sample, old, turn, replies, view)
             assert (now in labels) == (expected is not None)
             assert expected is None or labels[now].digest == expected.digest

@@ -46,8 +46,9 @@ async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] 
     chosen = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name in own}}
     unknown = [name for name in options if name not in Job.__struct_fields__]
     if unknown:
-        known = (*(field for field in Job.__struct_fields__ if field != "options"), *sorted(own))
-        raise UserError(f"evaluate() knows no {unknown[0]!r} for {found.name}; it knows {', '.join(known)}")
+        every = [field for field in Job.__struct_fields__ if field != "options"]
+        has = ", ".join(option.name for option in listed(found.Options)) or "none"
+        raise UserError(f"{found.name} has no option {unknown[0]!r}; its own are {has}; every run has {', '.join(every)}")
     async with Session.open(Job(benchmark=benchmark, options=chosen, **options)) as session:
         return await _gone(session, on_start)
 

@@ -107,14 +107,13 @@ def test_a_whole_run_strict_and_official(imug: Path, tmp_path: Path, serve: Serv
         ("Apparel", 0): 0.8,
         ("Apparel", 1): 0.5,  # A is certain, the judge adds B: AB is right, the model said B
     }
-    rows = run.table().rows
-    strict, official = rows[f"{run.name} (strict)"], rows[f"{run.name} (official)"]
+    strict, official = run.table().cells(f"{run.name} (strict)"), run.table().cells(f"{run.name} (official)")
     assert strict["Hybrid Gen."].value == 80.0 and strict["Hybrid Und."].value == pytest.approx(66.67)
     assert strict["Static Spatial Und."].value == 50.0 and official["Static Spatial Und."].value == 0.0, (
         "a key of two letters is no key to the script"
     )
     assert official["Hybrid Und."].value == 50.0, "BCD likewise"
-    assert rows["BAGEL"]["Avg"].value == 51.9
+    assert run.table().cells("BAGEL")["Avg"].value == 51.9
 
 
 def test_the_model_sees_the_whole_dialogue_with_its_own_replies(imug: Path, tmp_path: Path, serve: Serve):
@@ -160,7 +159,7 @@ def test_letters_that_are_no_option_are_no_answer(imug: Path, tmp_path: Path, se
     run = evaluate(imug, tmp_path / "home", serve(answer=judge(key="None")))
     dynamic = [verdict for verdict in run.verdicts if (verdict.detail or {}).get("dynamic") or "could not be used" in verdict.reason]
     assert dynamic and all(verdict.value is None for verdict in dynamic), "no answer is unscored, not E"
-    kinds = next(cells for name, cells in run.tables()[2].rows.items() if name.startswith(run.name))
+    kinds = next(row.cells for row in run.tables()[2].rows if row.name == run.name)
     assert (kinds["Static MCQ"].scored, kinds["Static MCQ"].due) == (1, 1)
     assert (kinds["Dynamic MCQ"].scored, kinds["Dynamic MCQ"].due) == (0, 2), "it stays what it is"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.benchmarks.imug import mcq
-from weft.benchmarks.imug.mcq import LETTERS, official, options, read, score
+from weft.benchmarks.imug.mcq import LETTERS, choice_of, official, options, score
 
 QUESTION = "What colour is the pan?\nOptions:\nA. black\nB. silver\nC. red\nD. light blue\nE. None of the above."
 
@@ -82,7 +82,7 @@ def test_any_set_of_letters_is_read_whole_and_scored_by_the_formula(due: set[str
 def test_no_reply_scores_outside_the_range_or_crashes(response: str, due: set[str]):
     answer = "".join(sorted(due))
     assert 0 <= score(response, answer, options(QUESTION)) <= 1 and 0 <= official(response, answer) <= 1
-    assert read(response)[0] <= set(LETTERS)
+    assert choice_of(response)[0] <= set(LETTERS)
 
 
 @given(st.text(alphabet="ABCDEFGabc ,.;-()H1", max_size=20), st.text(alphabet="ABCDEFG,", min_size=1, max_size=6))

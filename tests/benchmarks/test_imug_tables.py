@@ -52,21 +52,21 @@ def test_each_documented_difference_of_the_choice_scorers_on_one_reply(response:
 
 def test_a_missing_picture_is_zero_and_is_left_out_by_the_scripts():
     run = finished([picture([5, 5]), picture([0, 0], turn=1, by="failure"), picture([4, 3], turn=2)])
-    rows = tables([run])[0].rows
-    strict, by_script = rows["mine (strict)"]["Hybrid Gen."], rows["mine (official)"]["Hybrid Gen."]
+    main = next(iter(tables([run])))
+    strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
     assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.due) == (85.0, 2)
 
 
 def test_a_question_that_the_model_did_not_answer_is_zero_for_both():
     run = finished([choice("", "<DYNAMIC>", 0.0, dynamic=True, by="failure"), choice("B", "B", 1.0, dynamic=True)])
-    cell = tables([run])[2].rows["mine"]["Dynamic MCQ"]
+    cell = list(tables([run]))[2].cells("mine")["Dynamic MCQ"]
     assert (cell.value, cell.scored, cell.due) == (50.0, 2, 2)
 
 
 def test_what_could_not_be_scored_is_in_neither_and_shown_in_both():
     lost = Verdict("Cooking/x/1", 1, "choice", None, "our fault", "rule", detail={"response": "", "key": "B", "dynamic": False})
     run = finished([choice("B", "B", 1.0), lost])
-    cell = tables([run])[0].rows["mine"]["Hybrid Und."]
+    cell = next(iter(tables([run]))).cells("mine")["Hybrid Und."]
     assert (cell.value, cell.scored, cell.due) == (100.0, 1, 2)
 
 
@@ -77,13 +77,13 @@ def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues
         for turn in range(2 if number < 6 else 5):
             score = start - turn
             verdicts.append(Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail={"points": [score // 2]}))
-    cell = tables([finished(verdicts)])[1].rows["mine (strict), image"][PER_TURN]
+    cell = list(tables([finished(verdicts)]))[1].cells("mine (strict), image")[PER_TURN]
     assert cell.value == pytest.approx(-10.0) and cell.low == pytest.approx(-10.0) and cell.high == pytest.approx(-10.0)
 
 
 def test_intervals_are_beside_every_number_of_ours():
     verdicts = [picture([(n * 7) % 6], sample=f"Cooking/x/{n}") for n in range(40)]
-    cell = tables([finished(verdicts)])[0].rows["mine"]["Hybrid Gen."]
+    cell = next(iter(tables([finished(verdicts)]))).cells("mine")["Hybrid Gen."]
     assert cell.low is not None and cell.high is not None and cell.value is not None and cell.low < cell.value < cell.high
 
 
@@ -93,13 +93,13 @@ def test_published_rows_stand_beside_the_benchmarks_own_data_alone():
     def theirs(made: list[Table]) -> list[int]:
         return [len(table.published) for table in made[:4]]
 
-    assert theirs(tables([finished(verdicts)])) == [8, 16, 8, 9]
-    assert theirs(tables([finished(verdicts, "tabletop")])) == [0, 0, 0, 0]
+    assert theirs(list(tables([finished(verdicts)]))) == [8, 16, 8, 9]
+    assert theirs(list(tables([finished(verdicts, "tabletop")]))) == [0, 0, 0, 0]
 
 
 def test_the_published_strategies_are_the_papers_table():
-    table = tables([finished([picture([5])])])[3]
-    row = table.rows["BAGEL, Chain-of-Thought"]
+    table = list(tables([finished([picture([5])])]))[3]
+    row = table.cells("BAGEL, Chain-of-Thought")
     assert [row[name].value for name in table.columns] == [72.0, 60.1, 60.4, 65.9]
 
 
@@ -109,7 +109,7 @@ def test_what_is_certain_and_none_of_the_above_exclude_each_other():
     from weft.types import Place, Question
 
     asked = "Which?\nA. black\nB. silver\nC. red\nD. blue\nE. None of the above."
-    question = Question("choice", (), {}, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
-    value, _, detail = rubric.read(question, {"determined_answer": "E", "reasoning": ""})
-    assert value == 1.0 and detail["key"] == "A" and detail["union"] == "AE"
-    assert official(Verdict("s", 0, "choice", value, detail=detail)) == 0.0, "the script keeps both letters, and reads neither"
+    question = Question(("choice",), (), {}, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
+    mark = rubric.key_mark(question, {"determined_answer": "E", "reasoning": ""})
+    assert mark.value == 1.0 and mark.detail["key"] == "A" and mark.detail["union"] == "AE"
+    assert official(Verdict("s", 0, "choice", mark.value, detail=mark.detail)) == 0.0, "the script keeps both letters, and reads neither"

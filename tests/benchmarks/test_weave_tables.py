@@ -30,12 +30,17 @@ def test_text_only_rows_are_turn_micro_means(half_points: int, turns: int, publi
     """Qwen3-VL, GPT-4o and GPT-4.1 over all 42 text turns; InternVL's 0.231 needs a denominator of 39: three answers were dropped."""
     values = [10.0] * (half_points // 2) + [5.0] * (half_points % 2)
     values += [0.0] * (turns - len(values))
-    cells = metrics([Verdict("s", n, "accuracy", value) for n, value in enumerate(values)], official=True)
+    cells = metrics([Verdict("s", n, "accuracy", value / 10, score=value) for n, value in enumerate(values)], official=True)
     assert cells["ACC"].value == published and cells["Avg"].value == published
 
 
 def verdicts(sample: str, **scores: list[float | None]) -> list[Verdict]:
-    return [Verdict(sample, turn, metric, value) for metric, values in scores.items() for turn, value in enumerate(values)]
+    """From points out of ten, as a judge gives them."""
+    return [
+        Verdict(sample, turn, metric, None if value is None else value / 10, score=value)
+        for metric, values in scores.items()
+        for turn, value in enumerate(values)
+    ]
 
 
 def test_the_formula_is_chosen_group_by_group():
@@ -44,7 +49,7 @@ def test_the_formula_is_chosen_group_by_group():
     both = image + verdicts("b", accuracy=[10.0, 0.0])
     assert metrics(both, official=False)["Avg"].value == round(0.4 * 0.8 + 0.1 * 0.6 + 0.2 * 0.4 + 0.3 * 0.5, 3)
     run = Finished("m", {"a": {"domain": "edit", "class": "Creation"}, "b": {"domain": "optics", "class": "Science"}}, both)
-    rows = tables([run])[0].rows["m"]
+    rows = next(iter(tables([run]))).cells("m")
     assert rows["Creation"].value == 0.64 and rows["Science"].value == 0.5 and rows["Avg"].value == 0.61
 
 
@@ -53,8 +58,9 @@ def test_a_models_failure_is_zero_in_strict_and_left_out_in_official():
     assert metrics(made, official=False)["ACC"].value == 0.5
     assert metrics(made, official=True)["ACC"].value == 1.0
     run = Finished("m", {"a": {"domain": "optics", "class": "Science"}}, made)
-    rows = tables([run])[0].rows
-    assert rows["m (strict)"]["Avg"].value == 0.5 and rows["m (official)"]["Avg"].value == 1.0
+    strict, official = next(iter(tables([run]))).ours
+    assert (strict.way, strict.cells["Avg"].value, official.way, official.cells["Avg"].value) == ("strict", 0.5, "official", 1.0)
+    assert (strict.label, official.label) == ("m (strict)", "m (official)")
 
 
 def test_what_is_unscored_is_left_out_of_the_mean_and_shown_in_the_coverage():
@@ -68,7 +74,7 @@ def test_what_is_unscored_is_left_out_of_the_mean_and_shown_in_the_coverage():
 
 def test_published_rows_stand_beside_ours_unchanged():
     run = Finished("m", {"a": {"domain": "optics", "class": "Science"}}, verdicts("a", accuracy=[10.0]))
-    science = tables([run])[1]
+    science = list(tables([run]))[1]
     assert len(science.published) == 25 and len(science.rows) == 26
-    row = science.rows["UltraEdit(SD3) 2B [partial, image, concatenated]"]
+    row = science.cells("UltraEdit(SD3) 2B [partial, image, concatenated]")
     assert [row[column].value for column in COLUMNS] == [0.45, 0.558, 0.528, None, 0.493]

@@ -70,7 +70,7 @@ def test_every_option_of_the_history_reaches_the_run(weft: Weft, toy: Path, serv
     provider = serve()
     done = weft("run", "weave", "--data", toy, *endpoints(provider), *words)
     assert done.returncode == 0, done.stderr
-    view = json.loads(weft("report", "last", "--format", "json").stdout)["runs"][0]["manifest"]["view"]
+    view = json.loads(weft("report", "last", "--format", "json").stdout)["runs"][0]["manifest"]["options"]
     assert {name: view[name] for name in expected} == expected
 
 

@@ -13,12 +13,13 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, judge_score
 from toy import more_records, toy_records, write_weave
-from weft.api import load_run
+from weft.api import report
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import metrics
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.report.dialogues import about
+from weft.runs import load_run
 from weft.store.journal import Journal
 from weft.store.locks import only_one
 from weft.types import Image, Verdict
@@ -54,8 +55,9 @@ def test_the_table_is_what_the_judge_said(toy: Path, tmp_path: Path, serve: Serv
     provider = serve()
     run = evaluate(toy, tmp_path / "home", provider)
     said = sorted(judge_score(seen) for seen in provider.seen if seen.is_judge)
-    assert sorted(verdict.value for verdict in run.verdicts if verdict.value is not None) == said
-    assert run.table().rows[run.name]["Avg"] == metrics(run.verdicts, official=False)["Avg"]
+    assert sorted(verdict.score for verdict in run.verdicts if verdict.score is not None) == said
+    assert all(verdict.value == verdict.score / 10 for verdict in run.verdicts if verdict.score is not None)
+    assert run.table().cells(run.name)["Avg"] == metrics(run.verdicts, official=False)["Avg"]
 
 
 def test_a_turn_is_judged_while_the_next_is_generated(tmp_path: Path, serve: Serve):
@@ -167,7 +169,7 @@ def test_refusals_among_the_faults_are_zero_for_the_model_and_unscored_for_the_j
         elif verdict.by == "failure":
             assert verdict.value == 0.0 and ("I would rather not" in verdict.reason or "did not make" in verdict.reason)
     good = [judge_score(seen) for seen in {seen.key: seen for seen in provider.seen if seen.is_judge}.values() if not refused(seen)]
-    said = {v.keys: v.value for v in run.verdicts if v.by == "judge" and v.value is not None}  # equal questions share one call
+    said = {v.keys: v.score for v in run.verdicts if v.by == "judge" and v.value is not None}  # equal questions share one call
     assert sorted(said.values()) == sorted(good), "exactly what the good replies say"
 
 
@@ -227,7 +229,7 @@ def test_text_only_runs_fill_the_rest_from_the_dataset(toy: Path, tmp_path: Path
     provider = serve()
     run = evaluate(toy, tmp_path / "home", provider, turns="text", history="full")
     assert {verdict.metric for verdict in run.verdicts} == {"accuracy"} and len(run.verdicts) == 4
-    assert run.record.manifest["view"]["past"] == "truth"
+    assert run.record.manifest["options"]["past"] == "truth"
 
 
 def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: Any):
@@ -268,7 +270,7 @@ def test_an_unreachable_endpoint_is_named(toy: Path, tmp_path: Path, serve: Serv
 def test_the_ground_truth_gets_full_marks_through_the_whole_path(toy: Path, tmp_path: Path):
     for history in ("none", "partial", "full", "dialogue"):
         run = weft.validate("weave", toy, home=tmp_path / "home", history=history)
-        assert {cell.value for cell in run.table().rows[run.name].values()} == {1.0}
+        assert {cell.value for cell in run.table().cells(run.name).values()} == {1.0}
 
 
 def test_pictures_are_stored_once_however_often_they_are_sent(toy: Path, tmp_path: Path, serve: Serve):
@@ -323,7 +325,7 @@ def test_a_run_that_was_killed_says_so_and_a_running_one_does_not(toy: Path, tmp
     run = weft.evaluate("weave", data=toy, model="copy", judge="constant/1", home=tmp_path / "home")
     journal = Journal(tmp_path / "home" / "journal.sqlite")
     journal.begin(run.id, run.record.manifest, [], "weave")
-    assert load_run(journal, "last").record.state == "killed" and "UNFINISHED" in load_run(journal, "last").report()
+    assert load_run(journal, "last").record.state == "killed" and "UNFINISHED" in report([load_run(journal, "last")])
     with only_one(tmp_path / "home", run.id):
         assert load_run(journal, "last").record.state == "running"
     journal.close()

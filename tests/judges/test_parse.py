@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.judges.parse import Unusable, read
+from weft.judges.parse import Unusable, read_reply
 
 SCHEMA = {
     "type": "object",
@@ -30,7 +30,7 @@ GOOD = '{"reasoning": "fine {braces} and \\"quotes\\"", "score": 7.5}'
     ],
 )
 def test_the_verdict_is_found_in_what_judges_really_send(text: str):
-    assert read(text, SCHEMA)["score"] == 7.5
+    assert read_reply(text, SCHEMA)["score"] == 7.5
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def test_the_verdict_is_found_in_what_judges_really_send(text: str):
         ("", "empty"),
         ("<think>hm</think>", "empty"),
         ('<think>maybe {"reasoning": "draft", "score": 0} or rather', "empty"),
-        ('{"reasoning": "", "score": 1' + "0" * 400 + "}", "sensible size"),
+        ('{"reasoning": "", "score": 1' + "0" * 400 + "}", r"\$\.score: .* is not of type 'number'"),
         ("I give it a ten out of ten", "no JSON object"),
-        ('{"score": 11, "reasoning": ""}', "at least 0 and at most 10"),
-        ('{"score": -1, "reasoning": ""}', "at least 0 and at most 10"),
-        ('{"score": "high", "reasoning": ""}', "must be a number"),
-        ('{"score": true, "reasoning": ""}', "must be a number"),
-        ('{"score": null, "reasoning": ""}', "must be a number"),
+        ('{"score": 11, "reasoning": ""}', r"\$\.score: 11 is greater than the maximum of 10"),
+        ('{"score": -1, "reasoning": ""}', r"\$\.score: -1 is less than the minimum of 0"),
+        ('{"score": "high", "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
+        ('{"score": true, "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
+        ('{"score": null, "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
         ('{"score": NaN, "reasoning": ""}', "no JSON object"),
-        ('{"score": 8}', 'lacks the key "reasoning"'),
+        ('{"score": 8}', r"\$: 'reasoning' is a required property"),
         ('{"score": 8, "reasoning": "cut he', "no JSON object"),
         ("[8]", "no JSON object"),
         ("{" * 40_000, "no JSON object"),
@@ -55,22 +55,22 @@ def test_the_verdict_is_found_in_what_judges_really_send(text: str):
 )
 def test_what_does_not_fit_is_unusable_and_says_why(text: str, why: str):
     with pytest.raises(Unusable, match=why):
-        read(text, SCHEMA)
+        read_reply(text, SCHEMA)
 
 
 def test_only_the_scores_of_the_scale_exist():
-    assert read('{"score": 5, "reasoning": ""}', WHOLE)["score"] == 5
-    with pytest.raises(Unusable, match="one of 0, 5, 10"):
-        read('{"score": 7, "reasoning": ""}', WHOLE)
-    with pytest.raises(Unusable, match="whole number"):
-        read('{"score": 7.5, "reasoning": ""}', WHOLE)
+    assert read_reply('{"score": 5, "reasoning": ""}', WHOLE)["score"] == 5
+    with pytest.raises(Unusable, match=r"\$\.score: 7 is not one of \[0, 5, 10\]"):
+        read_reply('{"score": 7, "reasoning": ""}', WHOLE)
+    with pytest.raises(Unusable, match=r"\$\.score: 7.5 is not of type 'integer'"):
+        read_reply('{"score": 7.5, "reasoning": ""}', WHOLE)
 
 
 @given(st.text(), st.floats(0, 10), st.text(max_size=60), st.text(max_size=60))
 def test_any_reasoning_survives_the_way_through(reason: str, score: float, before: str, after: str):
     strip = str.maketrans("", "", '{}"<\\')
     said = before.translate(strip) + json.dumps({"reasoning": reason.replace("<", "("), "score": score}) + after.translate(strip)
-    assert read(said, SCHEMA) == {"reasoning": reason.replace("<", "("), "score": score}
+    assert read_reply(said, SCHEMA) == {"reasoning": reason.replace("<", "("), "score": score}
 
 
 @given(
@@ -80,7 +80,19 @@ def test_any_reasoning_survives_the_way_through(reason: str, score: float, befor
 )
 def test_no_reply_whatever_gives_a_number_outside_the_scale(value: Any):
     try:
-        found = read(json.dumps({"reasoning": "", "score": value}), SCHEMA)
+        found = read_reply(json.dumps({"reasoning": "", "score": value}), SCHEMA)
     except Unusable:
         return
     assert 0 <= found["score"] <= 10
+
+
+def test_an_error_deep_inside_a_reply_says_where():
+    score = {"type": "integer", "minimum": 0, "maximum": 10}
+    entry = {"type": "object", "properties": {"Score": score}, "required": ["Score"]}
+    nested = {"type": "object", "properties": {"scores": {"type": "object", "properties": {"c1": entry, "c2": entry}}}}
+    assert read_reply('{"scores": {"c1": {"Score": "7"}, "c2": {"Score": 3}, "other": 1}}', nested)["scores"]["c1"]["Score"] == 7
+    with pytest.raises(Unusable, match=r"\$\.scores\.c2\.Score: 12 is greater than the maximum of 10"):
+        read_reply('{"scores": {"c1": {"Score": 7}, "c2": {"Score": 12}}}', nested)
+    points = {"type": "object", "properties": {"points": {"type": "array", "items": entry}}}
+    with pytest.raises(Unusable, match=r"\$\.points\[1\]: 'Score' is a required property"):
+        read_reply('{"points": [{"Score": 7}, {}]}', points)

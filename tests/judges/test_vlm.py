@@ -36,22 +36,22 @@ GOOD = json.dumps({"reasoning": "good", "score": 10})
 def test_a_reply_that_does_not_fit_is_shown_to_the_judge_once(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
     provider = serve(answer=judged(lambda seen: GOOD if len(seen.body["messages"]) == 3 else '{"score": 11, "reasoning": "wow"}'))
     made = run(toy, tmp_path / "home", provider)
-    assert {verdict.value for verdict in made.verdicts} == {10.0}
+    assert {verdict.value for verdict in made.verdicts} == {1.0}
     again = [seen for seen in provider.seen if seen.is_judge and len(seen.body["messages"]) == 3]
     assert len(again) == len(made.verdicts)
     said, objection = again[0].shape[1:]
-    assert said == ("assistant", ['{"score": 11, "reasoning": "wow"}']) and "is 11; it must be" in objection[1][0]
+    assert said == ("assistant", ['{"score": 11, "reasoning": "wow"}']) and "$.score: 11 is" in objection[1][0]
 
 
 def test_two_useless_replies_leave_it_unscored_and_the_next_command_asks_again(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
     useless = serve(answer=judged(lambda seen: "ten out of ten!"))
     made = run(toy, tmp_path / "home", useless)
     assert all(verdict.value is None and "could not be used, twice" in verdict.reason for verdict in made.verdicts)
-    assert made.table().rows[made.name]["Avg"].value is None, "no error is a number"
+    assert made.table().cells(made.name)["Avg"].value is None, "no error is a number"
     asked = useless.count
     useless.answer = judged(lambda seen: GOOD)
     better = run(toy, tmp_path / "home", useless)
-    assert {verdict.value for verdict in better.verdicts} == {10.0}
+    assert {verdict.value for verdict in better.verdicts} == {1.0}
     assert useless.count - asked == len(better.verdicts), "judge calls only: the model's answers are kept"
 
 

@@ -46,7 +46,7 @@ class Painter:
 @pytest.mark.parametrize("model", [painter, apainter, Painter(), Painter], ids=["plain", "async", "object", "class"])
 def test_plain_async_function_object_and_class_all_work(toy: Path, tmp_path: Path, model: Any):
     made = run(toy, tmp_path / "home", model)
-    assert made.table().rows[made.name]["Avg"].value == 1.0 and len(made.turns) == 10
+    assert made.table().cells(made.name)["Avg"].value == 1.0 and len(made.turns) == 10
 
 
 def test_answers_are_kept_under_the_name_and_version_given(toy: Path, tmp_path: Path):

@@ -20,6 +20,7 @@ from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.infer import Infer, from_spec
 from weft.models.registry import parse
+from weft.runs import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.tabletop.make import make
@@ -158,7 +159,7 @@ def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight
             with pytest.raises(EndpointDown):
                 await weft.api.evaluate_async("imug", patience=quick, **job)
             journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
-            broken = weft.api.load_run(journal, "last")
+            broken = load_run(journal, "last")
             alive = 10**6
             return broken, await weft.api.evaluate_async("imug", patience=quick, **job)
 

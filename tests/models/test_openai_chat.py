@@ -18,7 +18,7 @@ from weft.models.endpoint import CallError, Sent
 from weft.models.openai_chat import OpenAIChat, from_spec
 from weft.models.registry import parse
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Want
+from weft.types import Message, Text, Thought, Want
 
 Serve = Callable[..., Provider]
 ONE, TWO = drawn("one"), drawn("two", 40)
@@ -90,7 +90,12 @@ def test_parts_keep_their_order(serve: Serve, blobs: Blobs):
 
 def test_drafts_of_thinking_models_are_not_output(serve: Serve, blobs: Blobs):
     content = [{"type": "text", "text": "plan", "thought": True}, {**part(TWO), "thought": True}, part(ONE)]
-    assert send(serve(fault=says({"content": content})), blobs).parts == (blobs.put(ONE),)
+    sent = send(serve(fault=says({"content": content})), blobs)
+    assert sent.parts == (Thought("plan"), blobs.put(ONE)) and sent.outcome == "answered"
+    apart = send(serve(fault=says({"content": "four", "reasoning_content": "two and two"})), blobs, want=Want("text"))
+    assert apart.parts == (Thought("two and two"), Text("four"))
+    silent = send(serve(fault=says({"content": "", "reasoning": "hm"})), blobs, want=Want("text"))
+    assert silent.outcome == "empty" and silent.again, "thinking alone is no answer: it is tried again"
 
 
 def test_the_request_carries_messages_in_order_with_the_pictures_own_bytes(serve: Serve, blobs: Blobs):

@@ -19,10 +19,11 @@ from weft.report import parquet
 from weft.report.compare import compare
 from weft.report.marks import marks
 from weft.report.render import render
+from weft.runs import named, tables_of
 from weft.stats.intervals import mean, slope, spread
 from weft.stats.paired import difference, holm, permuted
 from weft.tabletop.make import make
-from weft.types import Cell, Table
+from weft.types import Cell, Row, Table
 
 SHARED = Path(__file__).parents[3] / "shared" / "spec" / "published_results.json"
 
@@ -157,10 +158,11 @@ def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
 
 
 def test_best_and_second_are_marked_at_the_digits_shown():
-    rows = {name: {"x": Cell(value)} for name, value in {"a": 0.5001, "b": 0.5004, "c": 0.4, "d": None}.items()}
+    values = {"a": 0.5001, "b": 0.5004, "c": 0.4, "d": None}
+    rows = (*(Row(name, {"x": Cell(value)}) for name, value in values.items()), Row("a", {"x": Cell(0.9)}, way="official"))
     table = Table("t", ("x",), rows, digits=3)
     assert marks(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
-    assert marks(Table("t", ("x",), rows, rows_are="parts")) == {} and marks(Table("t", ("x",), {"a": {"x": Cell(1.0)}})) == {}
+    assert marks(Table("t", ("x",), rows, rows_are="parts")) == {} and marks(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
 
 
 def test_latex_compiles_whatever_the_names_are(two: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
@@ -169,12 +171,10 @@ def test_latex_compiles_whatever_the_names_are(two: tuple[weft.Run, weft.Run, Pa
     hostile = Table(
         "100% of $x_1$ & ~#{\\input{/etc/passwd}}^<script>",
         ("a_b", "c&d"),
-        {"m%1_\\x": {"a_b": Cell(0.5), "c&d": Cell(None, 0, 3)}, "n": {"a_b": Cell(0.6)}},
+        (Row("m%1_\\x", {"a_b": Cell(0.5), "c&d": Cell(None, 0, 3)}), Row("n", {"a_b": Cell(0.6)})),
     )
-    from weft import api
-
-    runs = api.named(list(two[:2]))
-    tables = [*api.tables_of(runs), *resolve("weave").tables([]), *resolve("imug").tables([]), hostile]
+    runs = named(list(two[:2]))
+    tables = [*tables_of(runs), *resolve("weave").tables([]), *resolve("imug").tables([]), hostile]
     text = render(tables, [run.summary() for run in two[:2]], "latex")
     assert r"\textbf{" in text and r"\underline{" in text
     (tmp_path / "t.tex").write_text(
@@ -191,7 +191,7 @@ def test_a_table_of_published_rows_alone_is_the_papers(benchmark: str, number: i
     if not SHARED.is_file():
         pytest.skip(f"the published results are not here ({SHARED})")
     theirs = json.loads(SHARED.read_text())[place[0]][place[1]]["rows"]
-    table = resolve(benchmark).tables([])[number]
+    table = list(resolve(benchmark).tables([]))[number]
     shown = list(csv.DictReader(io.StringIO(render([table], [], "csv"))))
     ours = [float(row["value"]) for row in shown]
     due = [value for row in theirs for value in row.values() if isinstance(value, float)]

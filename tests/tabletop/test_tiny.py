@@ -15,8 +15,9 @@ from weft.models.endpoint import CallError, Sent
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.tabletop.make import make
-from weft.tabletop.make.dialogues import make_dialogue, random_scene
+from weft.tabletop.make.dialogues import make_dialogue
 from weft.tabletop.make.domains import WEAVE
+from weft.tabletop.make.requests import random_scene
 from weft.tabletop.tiny import prompt, vocab, weights
 from weft.tabletop.tiny.corpus import BLANK, documents
 from weft.tabletop.tiny.endpoint import SHIPPED, load
@@ -109,7 +110,7 @@ def test_it_stands_between_copy_and_the_oracle(tmp_path: Path):
     data = make("tabletop-weave", tmp_path / "tables", samples=16, seed=7)
     view: dict[str, Any] = {"history": "dialogue", "placement": "first", "judge": "tabletop/exact", "home": tmp_path / "home"}
     runs = {model: weft.evaluate("weave", data=data, model=model, **view) for model in ("copy", "tabletop/tiny", "tabletop/oracle")}
-    scores = {name: run.tables()[-1].rows["overall"]["KP"].value or 0.0 for name, run in runs.items()}
+    scores = {name: run.tables()[-1].cells("overall")["KP"].value or 0.0 for name, run in runs.items()}
     assert scores["copy"] + 0.5 < scores["tabletop/tiny"] <= scores["tabletop/oracle"] == 1.0
 
 

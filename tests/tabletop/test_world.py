@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from PIL import Image as Pil
 from PIL import ImageFilter
 
-from weft.tabletop.exact.imug import visible
-from weft.tabletop.make.dialogues import MAKERS, Maker, make_dialogue, random_scene
+from weft.tabletop.make.dialogues import Maker, make_dialogue
+from weft.tabletop.make.imug_points import visible
+from weft.tabletop.make.requests import MAKERS, random_scene
 from weft.tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
 from weft.tabletop.world.operations import EFFECTS, Operation, shortest_paths
 from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from

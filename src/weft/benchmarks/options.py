@@ -51,12 +51,11 @@ def choose(options: type[Struct], given: Mapping[str, Any], name: str) -> Any:
     chosen = {key: value for key, value in given.items() if value is not None}
     for key in chosen:
         if key not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            raise UserError(f"{name} has no option {key!r}; {has}")
+            raise UserError(f"{name} has no option {key!r}; its own are {', '.join(known) or 'none'}")
     try:
         return msgspec.convert(chosen, options, strict=False)
     except msgspec.ValidationError as error:
         key = str(error).rpartition("$.")[2].rstrip("`")
         if key in known and known[key].choices:
-            raise UserError(f"{key}: there is no {chosen[key]!r}; there is {', '.join(known[key].choices)}") from None
-        raise UserError(f"{key}: {error}") from None
+            raise UserError(f"{name} has no {key} {chosen[key]!r}; there is {', '.join(known[key].choices)}") from None
+        raise UserError(f"{name}: option {key}: {error}") from None

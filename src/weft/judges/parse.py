@@ -87,7 +87,8 @@ def fit_schema(value: Any, schema: dict[str, Any]) -> Any:
     found = [error for error in every if error.validator != "additionalProperties"]
     if found:
         error = min(found, key=lambda one: len(one.absolute_path))
-        said = error.message if len(error.message) <= LONGEST_PROBLEM else f"{error.message[:LONGEST_PROBLEM]}…"
+        said, half = str(error.message), LONGEST_PROBLEM // 2
+        said = said if len(said) <= LONGEST_PROBLEM else f"{said[:half]}…{said[-half:]}"
         raise Unusable(f"{error.json_path}: {said}")
     return value
 
