@@ -74,7 +74,6 @@ async def bare(url: str, folder: Path) -> dict:
 
 async def ours(url: str, folder: Path) -> dict:
     from weft.engine.call import Caller
-    from weft.engine.limits import Limiter
     from weft.engine.prices import Budget
     from weft.models.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
@@ -86,8 +85,7 @@ async def ours(url: str, folder: Path) -> dict:
     images = [blobs.put(path.read_bytes(), durable=False) for path in pictures(folder)]
     journal = Journal(home / "journal.sqlite")
     endpoint = OpenAIChat("judge", url, blobs)
-    limiter = Limiter(start=WIDTH, maximum=WIDTH)
-    caller = Caller(endpoint, role="judge", journal=journal, limiter=limiter, budget=Budget())
+    caller = Caller(endpoint, role="judge", journal=journal, budget=Budget(), concurrency=WIDTH)
 
     async def call(number: int) -> None:
         parts = (Text(f"judge {number}"), *(images[(number + k) % PICTURES] for k in range(3)))

@@ -17,7 +17,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 from msgspec import structs
 
 from weft.benchmarks.weave import history
-from weft.benchmarks.weave.options import WeaveOptions
+from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.tabletop.exact import imug as points
 from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
 from weft.tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene

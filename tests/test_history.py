@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.benchmarks.weave import data, history
-from weft.benchmarks.weave.options import WeaveOptions
-from weft.numbering import mentions, renumber
+from weft.benchmarks.weave import Weave, data, history
+from weft.benchmarks.weave.history import renumber
+from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.store.blobs import Blobs
-from weft.types import Image, Reply, Sample, Text, Turn
+from weft.types import Image, Reply, Sample, Text, Turn, mentions
 
 OWN = "own"
 
@@ -27,7 +27,7 @@ def shown(sample: Sample, turn: int, view: WeaveOptions, replies: dict[int, Repl
             return part.text
         return f"<{names[part.digest]}>" + (f"+{part.label}" if part.label is not None else "")
 
-    messages = history.see(sample, sample.turns[turn], {t: r for t, r in own.items() if t < turn}, view)
+    messages = Weave().see(sample, sample.turns[turn], {t: r for t, r in own.items() if t < turn}, view)
     return [(message.role, [say(part) for part in message.parts]) for message in messages]
 
 
@@ -197,7 +197,7 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
             for k in range(1, len(sample.pictures) + 1)
             if all(k not in mentions(t.words) for t in sample.turns[: turn.number + 1]) and all(t.makes != k for t in sample.turns)
         }
-        messages = history.see(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
+        messages = Weave().see(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
         pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
         assert not {image.digest for image in pictures} & (outputs | later | unseen)
         said = {part.text for message in messages for part in message.parts if isinstance(part, Text)}
@@ -248,7 +248,7 @@ def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, vi
     for turn in sample.turns:
         if turn.want != "image" or len(mentions(turn.words)) < 2:
             continue
-        (message,) = history.see(sample, turn, replies, view)
+        (message,) = Weave().see(sample, turn, replies, view)
         new = mentions(message.parts[-1].text)  # type: ignore[union-attr]
         labels = {part.label: part for part in message.parts if isinstance(part, Image)}
         for old, now in zip(mentions(turn.words), new, strict=True):

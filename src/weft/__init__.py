@@ -41,4 +41,5 @@ def __getattr__(name: str) -> Any:
     """Everything is imported on first use, so that `weft --help` stays quick."""
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
+    return found

@@ -12,14 +12,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft import benchmarks, runs
-from weft.benchmarks.options import listed
+from weft import runs
 from weft.engine.call import EndpointDown
 from weft.errors import BudgetReached, UserError
 from weft.report import site
 from weft.report.render import render
 from weft.runs import load_run, named, tables_of
-from weft.session import HOME, Interrupted, Job, Session, StoredJob
+from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed
 from weft.store.journal import Journal
 
 T = TypeVar("T")
@@ -41,41 +40,24 @@ def evaluate(benchmark: Any, *, on_start: Callable[[Session], None] | None = Non
 
 async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Raises the reason if the run had to end early; what was done is in the journal."""
-    found = benchmarks.resolve(benchmark)
-    own = {option.name for option in listed(found.Options)}
-    chosen = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name in own}}
-    unknown = [name for name in options if name not in Job.__struct_fields__]
-    if unknown:
-        every = [field for field in Job.__struct_fields__ if field != "options"]
-        has = ", ".join(option.name for option in listed(found.Options)) or "none"
-        raise UserError(f"{found.name} has no option {unknown[0]!r}; its own are {has}; every run has {', '.join(every)}")
-    async with Session.open(Job(benchmark=benchmark, options=chosen, **options)) as session:
-        return await _gone(session, on_start)
+    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in Job.__struct_fields__}}
+    return await completed(Session.open(Job(benchmark=benchmark, options=own, **options)), Run, on_start)
 
 
-def judge(run: str, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+def judge(run: "str | runs.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Judge the stored replies of a run again, by another judge, in other words, more often, or (`against`) beside those of a second run.
     No model is asked. Options are the fields of `StoredJob`."""
     return _done(judge_async(run, on_start=on_start, **options))
 
 
-async def judge_async(run: str, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+async def judge_async(run: "str | runs.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     unknown = [name for name in options if name not in StoredJob.__struct_fields__]
     if unknown:
         raise UserError(f"judge() knows no {unknown[0]!r}; it knows {', '.join(StoredJob.__struct_fields__)}")
-    async with Session.open_stored(StoredJob(run=run, **options)) as session:
-        return await _gone(session, on_start)
-
-
-async def _gone(session: Session, on_start: Callable[[Session], None] | None) -> Run:
-    if on_start:
-        on_start(session)
-    run = await session.go(Run)
-    if isinstance(session.halt.reason, Interrupted):
-        raise KeyboardInterrupt
-    if session.halt.reason is not None:
-        raise session.halt.reason
-    return run
+    against = options.pop("against", "")
+    names = [one.id if isinstance(one, runs.Run) else str(one) for one in (run, against)]
+    job = StoredJob(run=names[0], against=names[1], **options)
+    return await completed(Session.open_stored(job), Run, on_start)
 
 
 def _done(work: Coroutine[Any, Any, T]) -> T:
@@ -108,7 +90,8 @@ def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **op
 
 def report(some: Sequence[runs.Run], format: str = "md") -> str:
     """Tables of one or more runs of one benchmark, with what a reader must know to trust them."""
-    return render(list(tables_of(named(some))), [run.summary() for run in some], format)
+    summaries = [run.summary() for run in some]
+    return render(list(tables_of(named(some))), summaries, format)
 
 
 def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = HOME, single_file: bool = False) -> Path:

@@ -1,7 +1,7 @@
 """Errors for the person who must act. A `UserError` ends a command with one clear line and exit code 2, never a traceback."""
 
-import contextlib
-from collections.abc import Generator
+import traceback
+from pathlib import PurePath
 
 
 class WeftError(Exception):
@@ -20,12 +20,12 @@ class BudgetReached(WeftError):
     """The next call could pass `--budget`."""
 
 
-@contextlib.contextmanager
-def blaming(whom: str) -> Generator[None]:
-    """Whatever a foreign piece of code raises is told as its own, in one line; what weft raises on purpose passes."""
-    try:
-        yield
-    except WeftError:
-        raise
-    except Exception as error:
-        raise WeftError(f"{whom}: {type(error).__name__}: {error}") from error
+def blamed(whom: str, error: Exception) -> WeftError:
+    """What a foreign piece of code raised, told as its own in one line, with the place in it; what weft raises on purpose stays so."""
+    if isinstance(error, WeftError):
+        return error
+    at = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" ({PurePath(at[0].filename).name}:{at[0].lineno})" if at else ""
+    made = WeftError(f"{whom}: {type(error).__name__}: {error}{place}")
+    made.__cause__ = error
+    return made

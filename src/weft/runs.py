@@ -3,15 +3,15 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft import benchmarks
-from weft.benchmarks.base import Benchmark, Finished
-from weft.errors import UserError
-from weft.stats.repeats import repeats_table
+from weft.benchmarks.base import Benchmark, Finished, resolve
+from weft.errors import UserError, blamed
+from weft.stats.repeats import repeats_tables
 from weft.store.journal import Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
 from weft.types import Table, Verdict
@@ -29,7 +29,19 @@ class Run:
             found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
         full = POINTS_BEFORE.get(benchmark.name, 1.0) if record.version == 1 else 1.0
-        self.verdicts: list[Verdict] = benchmark.settle(found if full == 1.0 else [_as_share(one, full) for one in found])
+        try:
+            self.verdicts: list[Verdict] = benchmark.settle(found if full == 1.0 else [_as_share(one, full) for one in found])
+        except Exception as error:
+            raise blamed(f"benchmark {benchmark.name}: settling the verdicts of {record.id}", error) from error
+
+    @classmethod
+    def stored(cls, home: str | Path, run: str, benchmark: Benchmark) -> Self:
+        """A run from the journal in a home."""
+        journal = Journal(Path(home) / "journal.sqlite", readonly=True)
+        try:
+            return cls(benchmark, one_run(journal, run), journal)
+        finally:
+            journal.close()
 
     @property
     def name(self) -> str:
@@ -41,9 +53,8 @@ class Run:
 
     def finished(self, name: str = "") -> Finished:
         manifest = self.record.manifest
-        return Finished(
-            name or self.name, self.groups, self.verdicts, str(manifest["dataset"]["name"]), self.id, str(manifest["judge"]["name"])
-        )
+        data, judge = str(manifest["dataset"]["name"]), str(manifest["judge"]["name"])
+        return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge, str(manifest.get("against", "")))
 
     def summary(self) -> "Summary":
         return summarise(self.record, self.turns, self.verdicts, self.totals)
@@ -63,10 +74,12 @@ def _as_share(verdict: Verdict, full: float) -> Verdict:
 def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     """The benchmark's tables of some runs, made one by one; then how far repeated judgements agree, if there are any."""
     benchmark = next(iter(runs.values())).benchmark
-    yield from benchmark.tables([run.finished(name) for name, run in runs.items()])
-    repeated = repeats_table({name: run.verdicts for name, run in runs.items()}, benchmark.metrics)
-    if repeated is not None:
-        yield repeated
+    try:
+        yield from benchmark.tables([run.finished(name) for name, run in runs.items()])
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
+    if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
+        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, (*benchmark.metrics, *benchmark.battle_metrics))
 
 
 def named(runs: Sequence[Run]) -> dict[str, Run]:
@@ -96,7 +109,7 @@ def one_run(journal: Journal, name: str) -> RunRecord:
 def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
     """A run of the journal; its benchmark is found by name unless given."""
     record = alive(one_run(journal, name), journal.path.parent)
-    return Run(benchmarks.resolve(benchmark or record.benchmark), record, journal)
+    return Run(resolve(benchmark or record.benchmark), record, journal)
 
 
 def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,6 +156,7 @@ class Summary(Struct, frozen=True):
     totals: list[Totals]
     seconds: float | None = None  # from the first start to the end
     calls: int = 0  # behind all replies, those taken over from earlier runs included
+    lines: tuple[str, ...] = ()  # the same, in words
 
     @property
     def unfinished(self) -> str:
@@ -151,38 +165,6 @@ class Summary(Struct, frozen=True):
             "" if self.state == "finished" else f"UNFINISHED: {self.turns} of {due} turns are done; the numbers are those of what is done"
         )
 
-    @property
-    def settings(self) -> str:
-        """The benchmark's options, all of them."""
-        return ", ".join(f"{name} {value}" for name, value in options_of(self.manifest).items() if value is not False)
-
-    @property
-    def lines(self) -> list[str]:
-        """The same, in words."""
-        manifest = self.manifest
-        outcomes = ", ".join(f"{count} {name}" for name, count in self.outcomes.items())
-        settings = f", {self.settings}" if self.settings else ""
-        made = [
-            f"run {self.run} ({self.state}), started {self.started}",
-            f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
-            f"model {title_of(manifest)}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
-            f"({manifest['rubric']['digest'][:8]}){settings}",
-            f"{self.samples} samples, {self.turns} turns: {outcomes}",
-            f"{self.scored} of {self.verdicts} verdicts scored",
-        ]
-        if manifest.get("strategy", "none") != "none":
-            made.append(f"strategy {manifest['strategy']}: {self.calls} model calls stand behind {self.turns} replies")
-        if self.unfinished:
-            made.insert(0, self.unfinished)
-        made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in self.zero_by_rule.items()]
-        made += [f"unscored ({count}): {reason}" for reason, count in self.unscored.items()]
-        made += [f"left out of the dataset: {problem}" for problem in self.left_out]
-        for total in self.totals:
-            cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
-            made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
-            made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
-        return made
-
 
 def summarise(
     record: RunRecord, turns: Sequence[TurnRecord], verdicts: Iterable[Verdict], totals: Sequence[Totals], most: int = 12
@@ -190,7 +172,7 @@ def summarise(
     found = list(verdicts)
     zero = Counter(_kind(v.reason) for v in found if v.by == "failure" and v.value is not None)
     unscored = Counter(_root(v.reason) for v in found if v.value is None)
-    return Summary(
+    summary = Summary(
         run=record.id,
         state=record.state,
         manifest=record.manifest,
@@ -207,6 +189,34 @@ def summarise(
         seconds=None if record.ended is None else record.ended - record.started,
         calls=sum(len(turn.reply.keys) for turn in turns),
     )
+    return replace(summary, lines=tuple(_lines(summary)))
+
+
+def _lines(summary: Summary) -> list[str]:
+    manifest = summary.manifest
+    outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
+    chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value is not False)
+    settings = f", {chosen}" if chosen else ""
+    made = [
+        f"run {summary.run} ({summary.state}), started {summary.started}",
+        f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
+        f"model {title_of(manifest)}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
+        f"({manifest['rubric']['digest'][:8]}){settings}",
+        f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
+        f"{summary.scored} of {summary.verdicts} verdicts scored",
+    ]
+    if manifest.get("strategy", "none") != "none":
+        made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
+    if summary.unfinished:
+        made.insert(0, summary.unfinished)
+    made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in summary.zero_by_rule.items()]
+    made += [f"unscored ({count}): {reason}" for reason, count in summary.unscored.items()]
+    made += [f"left out of the dataset: {problem}" for problem in summary.left_out]
+    for total in summary.totals:
+        cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+        made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
+        made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+    return made
 
 
 def _root(reason: str) -> str:

@@ -5,38 +5,38 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 
 import asyncio
 import contextlib
+import functools
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
 
-from weft import benchmarks, config
-from weft.benchmarks.base import Benchmark
+from weft.benchmarks.base import resolve, where
 from weft.engine.call import Caller, Halt, Patience
 from weft.engine.foresee import Others, Share, SourceOf, foresee
 from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
-from weft.engine.judging import Judging, Progress
-from weft.engine.limits import Limiter
-from weft.engine.plan import Plan, narrowed
-from weft.engine.prices import Budget, Price, price_of
+from weft.engine.judging import Judging
+from weft.engine.plan import Plan, loaded, told_endpoint, told_model
+from weft.engine.prices import Budget, price_of
 from weft.errors import UserError, WeftError
 from weft.judges.vlm import VlmJudge
+from weft.models import registry
 from weft.models.baselines import Truth
-from weft.models.compose import Wired, alone, manifest_of, wired
 from weft.models.endpoint import Endpoint
-from weft.models.registry import resolve
-from weft.runs import Run, load_run, one_run, options_of
+from weft.models.registry import Wired, read_config, wired
+from weft.runs import Run, load_run, options_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
-from weft.types import Dataset
 
 HOME = ".weft"
 GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
+WIDTH = 16  # samples in flight, at the least
 R = TypeVar("R", bound=Run)
 
 
@@ -84,104 +84,113 @@ class Interrupted(WeftError):
 
 
 class Session:
+    """`callers` are the endpoints that play in the run, by role; `progress` tells where it stands; `halt` why it ended early, if it did."""
+
     def __init__(
-        self, job: Job | StoredJob, plan: Plan, journal: Journal, blobs: Blobs, own_prices: Mapping[str, Any], model: Wired, judge: Endpoint
+        self,
+        job: Job | StoredJob,
+        plan: Plan,
+        run_id: str,
+        blobs: Blobs,
+        endpoints: Mapping[str, Endpoint],
+        prices: Mapping[str, Any],
+        source_of: SourceOf,
+        others: Others,
+        place: tuple[str, str],
     ) -> None:
-        self.job, self.plan, self.journal, self.blobs, self.wired = job, plan, journal, blobs, model
-        self.run_id = plan.run_id()
+        """`place` is where benchmark and dataset can be found again."""
+        self.job, self.plan, self.blobs, self.endpoints = job, plan, blobs, endpoints
+        self.run_id = run_id
+        self.journal = Journal(Path(job.home) / "journal.sqlite")
         self.budget, self.halt = Budget(job.budget), Halt()
-        self.progress = Progress(plan.turns(), len(plan.dataset.samples))
-        self.prices: dict[str, Price | None] = {}
-        self.callers: dict[str, Caller] = {}
-        alone_kept = isinstance(job, Job) and (job.strategy != "none" or len(model.endpoints) > 1)
-        for role, endpoint in {**model.endpoints, "judge": judge}.items():
-            self.prices[role] = price_of(endpoint, own_prices)
+        self.prices = {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
+        self._source_of, self._others, self._place = source_of, others, place
+        for role, endpoint in endpoints.items():
             if job.budget is not None and self.prices[role] is None:
                 name = endpoint.identity["model"]
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
-            self.callers[role] = self._caller(endpoint, role, kept=alone_kept and role != "judge")
+        judges = job.judge_concurrency if isinstance(job, Job) else None
+        composed = plan.strategy != "none" or len(endpoints) > 2
+        self.callers = {
+            role: Caller(
+                endpoint,
+                role=role,
+                journal=self.journal,
+                budget=self.budget,
+                concurrency=(judges or job.concurrency) if role == "judge" else job.concurrency,
+                price=self.prices[role],
+                patience=job.patience,
+                halt=self.halt,
+                blobs=blobs,
+                run=self.run_id,
+                kept=composed and role != "judge",
+            )
+            for role, endpoint in endpoints.items()
+        }
+        judge = VlmJudge(self.callers["judge"], blobs, plan.benchmark.read)
+        judging = Judging(plan, self.run_id, judge, blobs, self.journal, self.halt, others)
+        width = max([WIDTH, *(2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")])
+        self._generating = Generating(plan, self.run_id, source_of(self.callers), judging, self.journal, self.halt, width)
+        self.progress = judging.progress
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, job: Job) -> AsyncGenerator["Session"]:
         job = checked(job)
-        blobs, settings = Blobs(Path(job.home) / "blobs"), config.read_config()
-        benchmark = benchmarks.resolve(job.benchmark)
-        options = benchmark.choose(job.options)
-        rubrics = benchmark.rubrics(job.prompts)
-        judge = resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
-        model = None if job.model == "truth" else model_of(job, benchmark, blobs, settings)
-        where = dict(job.where)
-        dataset = narrowed(await asyncio.to_thread(benchmark.load, Path(job.data), blobs), job.limit, where)
-        check(dataset, job)
-        model = model or alone(Truth(dataset, blobs))
-        chosen: dict[str, Any] = {"limit": job.limit, "where": where}
-        plan = Plan(benchmark, dataset, options, rubrics, model.told, manifest_of(judge), job.strategy, job.judge_repeats, chosen)
-        async with cls._opened(job, plan, blobs, settings, model, judge) as session:
-            session.source_of = lambda parts: Live(plan, model.model(parts, plan.strategy, blobs), blobs, sees=model.sees)
-            session.where = (benchmarks.where(job.benchmark), absolute(job.data))
+        place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
+        blobs, benchmark, settings = Blobs(Path(job.home) / "blobs"), resolve(job.benchmark), read_config()
+        model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
+        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data)
+        options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
+        chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
+        dataset = await asyncio.to_thread(loaded, benchmark, Path(job.data), blobs, **chosen)
+        model = model or Wired("truth", {"model": Truth(dataset, blobs)})
+        told = (told_model(model), told_endpoint(judge))
+        plan = Plan(benchmark, dataset, options, rubrics, *told, job.strategy, job.judge_repeats, chosen)
+        endpoints, source_of = {**model.endpoints, "judge": judge}, functools.partial(Live, plan, model, blobs)
+        session = cls(job, plan, plan.run_id(), blobs, endpoints, settings.get("prices", {}), source_of, None, place)
+        try:
             yield session
+        finally:
+            session.journal.close()
+            for endpoint in endpoints.values():
+                await endpoint.close()
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open_stored(cls, job: StoredJob) -> AsyncGenerator["Session"]:
         """A session that judges stored replies. It is the run that its model would have made under this judge."""
-        home = Path(job.home)
-        blobs, settings = Blobs(home / "blobs"), config.read_config()
-        journal = Journal(home / "journal.sqlite", readonly=True)
-        try:
-            first = load_run(journal, job.run, job.benchmark)
-            other = load_run(journal, job.against, job.benchmark) if job.against else None
-        finally:
-            journal.close()
-        manifest, benchmark = first.record.manifest, first.benchmark
-        data = data_of(job, first)
+        blobs, settings = Blobs(Path(job.home) / "blobs"), read_config()
+        first, other = stored_runs(job)
+        manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
-        judge = resolve(job.judge, blobs, job.judge_options, settings, str(data))
-        chosen = {"limit": manifest["limit"], "where": dict(manifest["where"])}
-        dataset = narrowed(await asyncio.to_thread(benchmark.load, data, blobs), manifest["limit"], dict(manifest["where"]))
+        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, str(data))
+        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
+        dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         if dataset.digest != manifest["dataset"]["digest"]:
             raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
-        if other is not None and (other.benchmark.name != benchmark.name or not benchmark.battle_metrics):
-            raise UserError(f"{first.id} and {other.id} cannot be set against each other: {benchmark.name} has no battles between them")
-        rubrics = benchmark.rubrics(job.prompts)
-        options, told, against = benchmark.choose(known), manifest_of(judge), other.id if other else ""
-        plan = Plan(
-            benchmark, dataset, options, rubrics, manifest["model"], told, manifest["strategy"], job.judge_repeats, chosen, against
-        )  # fmt: skip
-        async with cls._opened(job, plan, blobs, settings, Wired(manifest["model"], {}, _nobody), judge) as session:
-            session.source_of = lambda parts: Stored(first.turns)
-            session.others = dialogues_of(other.turns) if other else None
-            session.where = (first.record.benchmark, absolute(data))
-            yield session
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def _opened(
-        cls, job: Job | StoredJob, plan: Plan, blobs: Blobs, settings: Mapping[str, Any], model: Wired, judge: Endpoint
-    ) -> AsyncGenerator["Session"]:
-        home = Path(job.home)
-        journal = Journal(home / "journal.sqlite")
+        told = (manifest["model"], told_endpoint(judge))
+        options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
+        strategy, against = manifest["strategy"], other.id if other else ""
+        plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
+        others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
+        prices, endpoints = settings.get("prices", {}), {"judge": judge}
+        session = cls(job, plan, plan.run_id(), blobs, endpoints, prices, lambda _: Stored(first.turns), others, place)
         try:
-            with only_one(home, plan.run_id()):
-                yield cls(job, plan, journal, blobs, settings.get("prices", {}), model, judge)
+            yield session
         finally:
-            for endpoint in (*model.endpoints.values(), judge):
+            session.journal.close()
+            for endpoint in endpoints.values():
                 await endpoint.close()
-            journal.close()
 
-    source_of: SourceOf
-    others: Others = None
-    where: tuple[str, str] = ("", "")
-
-    async def go(self, kind: type[R] = Run) -> R:
+    async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self.where)
-        for caller in self.callers.values():
-            caller.round = begun
-        work = asyncio.ensure_future(self._generating().run())
-        with _on_interrupt(lambda: self._interrupt(work)):
+        work = asyncio.ensure_future(self._generating.run())
+        with _on_interrupt(lambda: self._interrupt(work)), only_one(Path(self.job.home), self.run_id):
+            begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
+            for caller in self.callers.values():
+                caller.round = begun
             try:
                 await work
             except asyncio.CancelledError:
@@ -190,19 +199,11 @@ class Session:
             except BaseExceptionGroup as group:
                 self.journal.end(self.run_id, "stopped")
                 raise _first(group) from group
-        self.journal.end(self.run_id, "stopped" if self.halt.reason else "finished")
-        return kind(self.plan.benchmark, one_run(self.journal, self.run_id), self.journal)
+            self.journal.end(self.run_id, "stopped" if self.halt.reason else "finished")
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
-        return await foresee(self.plan, self.source_of, self.others, self.callers, self.prices, self.blobs)
-
-    def _generating(self) -> Generating:
-        plan, journal, blobs = self.plan, self.journal, self.blobs
-        judge = VlmJudge(self.callers["judge"], blobs, plan.benchmark.read)
-        judging = Judging(plan, self.run_id, judge, blobs, journal, self.halt, self.progress, self.others)
-        width = max([16, *(2 * self.callers[role].limiter.maximum for role in self.wired.endpoints)])
-        return Generating(plan, self.run_id, self.source_of(self.callers), judging, journal, self.halt, width)
+        return await foresee(self.plan, self._source_of, self._others, self.callers, self.prices, self.blobs)
 
     def _interrupt(self, work: "asyncio.Future[None]") -> None:
         if self.halt.reason is None:
@@ -211,25 +212,37 @@ class Session:
         else:
             work.cancel()
 
-    def _caller(self, endpoint: Endpoint, role: str, *, kept: bool) -> Caller:
-        """`kept`: calls are journalled even where they cost nothing, since what stands behind a composed reply is worth a look."""
-        concurrency = self.job.concurrency
-        if role == "judge" and isinstance(self.job, Job):
-            concurrency = self.job.judge_concurrency or concurrency
-        most = min(endpoint.concurrency or concurrency or 64, concurrency or 64)
-        return Caller(
-            endpoint,
-            role=role,
-            journal=self.journal,
-            limiter=Limiter(start=most if concurrency else min(8, most), maximum=most),
-            budget=self.budget,
-            price=self.prices[role],
-            patience=self.job.patience,
-            halt=self.halt,
-            blobs=self.blobs,
-            run=self.run_id,
-            kept=kept,
-        )
+
+async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R], on_start: Callable[[Session], None] | None = None) -> R:
+    """The run of a session, done. Raises the reason if it had to end early; what was done is in the journal."""
+    async with opened as session:
+        if on_start:
+            on_start(session)
+        await session.go()
+    if isinstance(session.halt.reason, Interrupted):
+        raise KeyboardInterrupt
+    if session.halt.reason is not None:
+        raise session.halt.reason
+    return kind.stored(session.job.home, session.run_id, session.plan.benchmark)
+
+
+def stored_runs(job: StoredJob) -> tuple[Run, Run | None]:
+    """The run to judge, and the one it is set against."""
+    journal = Journal(Path(job.home) / "journal.sqlite", readonly=True)
+    try:
+        first = load_run(journal, job.run, job.benchmark)
+        other = load_run(journal, job.against, job.benchmark) if job.against else None
+    finally:
+        journal.close()
+    if other is not None:
+        pair = f"{first.id} and {other.id} cannot be set against each other"
+        if first.id == other.id:
+            raise UserError(f"{pair}: they are one run")
+        if other.benchmark.name != first.benchmark.name or not first.benchmark.battle_metrics:
+            raise UserError(f"{pair}: {first.benchmark.name} has no battles between them")
+        if other.record.manifest["dataset"]["digest"] != first.record.manifest["dataset"]["digest"]:
+            raise UserError(f"{pair}: they were made with different datasets")
+    return first, other
 
 
 def absolute(path: str | Path) -> str:
@@ -238,21 +251,10 @@ def absolute(path: str | Path) -> str:
 
 def data_of(job: StoredJob, run: Run) -> Path:
     """Where the dataset of a stored run is."""
-    data = Path(job.data or run.record.data or "?")
+    data = Path(job.data or run.record.data or "?").absolute()
     if not data.exists():
         raise UserError(f"the dataset of {run.id} is not at {str(data)!r}: say where it is with --data")
     return data
-
-
-def _nobody(_: Mapping[str, Any]) -> Any:
-    raise WeftError("a stored run asks no model")
-
-
-def model_of(job: Job, benchmark: Benchmark, blobs: Blobs, settings: Mapping[str, Any]) -> Wired:
-    """The model; a folder of outputs is read in the benchmark's own layout."""
-    if isinstance(job.model, str) and job.model.startswith("folder/"):
-        return alone(benchmark.outputs(Path(job.model.removeprefix("folder/")), blobs))
-    return wired(job.model, blobs, job.model_options, settings, str(job.data))
 
 
 def checked(job: Job) -> Job:
@@ -266,20 +268,6 @@ def checked(job: Job) -> Job:
         raise UserError(f"{job.home} is a file; --home must be a folder")
     where: Any = dict(cast(Any, job.where))
     return structs.replace(job, where=tuple(where.items()))
-
-
-def check(dataset: Dataset, job: Job) -> None:
-    ids = [sample.id for sample in dataset.samples]
-    if len(set(ids)) < len(ids):
-        raise UserError(f"{job.data}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
-    if dataset.samples:
-        return
-    errors = [problem for problem in dataset.problems if problem.severity == "error"]
-    if job.where or job.limit == 0:
-        raise UserError(f"{job.data}: no sample is left by --where and --limit ({dataset.records} records)")
-    raise UserError(
-        f"{job.data}: none of its {dataset.records} records can be used" + (f"; the first problem: {errors[0]}" if errors else "")
-    )
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -7,6 +7,7 @@
 An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a share of full marks or unscored: no error is a number.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 Role = Literal["system", "user", "assistant"]
 Kind = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
+MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # a picture that a dialogue's text calls by its number, 1-based
 
 
 class State(Struct, frozen=True, omit_defaults=True):
@@ -49,6 +51,15 @@ class Thought(Struct, frozen=True, tag="thought", omit_defaults=True):
 
 
 Part = Text | Image | Thought
+
+
+def mentions(text: str) -> list[int]:
+    """Picture numbers in order of mention, repeats kept."""
+    return [int(number) for number in MENTION.findall(text)]
+
+
+def caption(number: int) -> Text:
+    return Text(f"Image #{number}:")
 
 
 class Message(Struct, frozen=True):
@@ -100,6 +111,11 @@ class Reply(Struct, frozen=True, omit_defaults=True):
         return "\n".join(part.text for part in self.parts if isinstance(part, Thought) and part.text).strip()
 
     @property
+    def said(self) -> tuple[Part, ...]:
+        """What it says and shows, without its thoughts."""
+        return tuple(part for part in self.parts if not isinstance(part, Thought))
+
+    @property
     def images(self) -> tuple[Image, ...]:
         return tuple(part for part in self.parts if isinstance(part, Image))
 
@@ -107,6 +123,18 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     def picture(self) -> Image | None:
         """The picture that counts as the reply's output: its last one."""
         return self.images[-1] if self.outcome == "answered" and self.images else None
+
+
+def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
+    """The outcome of a reply from what it holds and what was due, and why it is no answer. Thoughts are none."""
+    reply = Reply("answered", parts)
+    said = " ".join(reply.text.split())
+    if kind == "text":
+        return ("answered", "") if said else ("empty", "a picture where text was due" if reply.images else "an empty reply")
+    if reply.picture is not None or (kind == "interleaved" and said):
+        return "answered", ""
+    said = said if len(said) <= 160 else f"{said[:159]}…"
+    return "empty", f"text where a picture was due: {said}" if said else "an empty reply"
 
 
 class Takes(Struct, frozen=True):
@@ -151,6 +179,10 @@ class Sample(Struct, frozen=True):
     pictures: tuple[Image, ...] = ()
     groups: Mapping[str, str] = {}
     system: str = ""
+
+    def maker_of(self, number: int) -> Turn | None:
+        """The turn that is to make `Image #number`; none for a picture that is given."""
+        return next((turn for turn in self.turns if turn.makes == number), None)
 
 
 class Problem(Struct, frozen=True):

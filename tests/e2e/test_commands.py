@@ -250,26 +250,35 @@ def command(url: str, data: Path, home: Path) -> list[str]:
     return [str(WEFT), "run", "weave", "--data", str(data), *models, "--concurrency", "4", "--home", str(home)]
 
 
+def until(home: Path, more_than: int, process: subprocess.Popen[Any]) -> int:
+    """How many calls are in the journal, once they are more than before; however long a busy machine takes to come that far."""
+    for _ in range(6000):
+        found = journalled(home)
+        if found > more_than or process.poll() is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("nothing was journalled in two minutes")
+
+
 def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_made_twice(tmp_path: Path, slow: str):
     import random
 
-    data = write_weave(tmp_path / "more", more_records(8))
+    data = write_weave(tmp_path / "more", more_records(14))
     chance = random.Random(20)
     home = tmp_path / "killed"
-    kills = lost = 0
+    kept, progress = 0, []
     for _ in range(20):
         process = subprocess.Popen(command(slow, data, home), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(chance.uniform(0.3, 0.9))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-        time.sleep(0.2)  # let the server answer into the void
-        in_flight = told(slow)["count"] - lost - journalled(home)
-        assert 0 <= in_flight <= 16, "four calls to the model and four to the judge, and as many answers on their way to the disk"
-        lost += in_flight
-    assert kills >= 15
+        until(home, kept, process)
+        time.sleep(chance.uniform(0, 0.2))
+        assert process.poll() is None, "it was still at work"
+        process.kill()
+        process.wait()
+        progress.append(journalled(home) - kept)
+        kept += progress[-1]
+    assert all(progress), "every one of them got further before it was killed"
+    lost = settled(slow) - kept
+    assert 0 <= lost <= 20 * 16, "at each kill four calls to the model and four to the judge, and as many answers on their way to the disk"
     done = subprocess.run(command(slow, data, home), cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     times = told(slow)["times"]
@@ -283,36 +292,46 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
     assert reports[0] == reports[1] and len(reports[0]) > 1000
 
 
+def settled(url: str) -> int:
+    """How many calls the server has had, once those into the void are answered too."""
+    count = -1
+    while count != (count := told(url)["count"]):
+        time.sleep(0.3)
+    return count
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_cleanly_within_two_seconds_and_says_how_to_go_on(tmp_path: Path, slow: str, number: int):
+def test_an_interrupt_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, slow: str, number: int):
     data = write_weave(tmp_path / "more", more_records(12))
     process = subprocess.Popen(
         command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(1.5)
+    until(tmp_path / "home", 4, process)
     process.send_signal(number)
-    began = time.monotonic()
-    out, err = process.communicate(timeout=10)
-    assert time.monotonic() - began < 2 and process.returncode == 130
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and journalled(tmp_path / "home") < 12 * 32, "it ended before it was done"
     assert "run the same command again to go on" in err and "Traceback" not in err and "UNFINISHED" not in out
     assert "unfinished" in out, "a table of half a run says so"
 
 
-def test_ctrl_c_does_not_wait_for_a_plain_model_that_takes_a_minute(tmp_path: Path, toy: Path):
-    (tmp_path / "slow.py").write_text("import time\ndef model(messages, want):\n    time.sleep(60)\n")
+def test_ctrl_c_does_not_wait_for_a_plain_model_that_takes_ten_minutes(tmp_path: Path, toy: Path):
+    began = tmp_path / "began"
+    (tmp_path / "slow.py").write_text(
+        f"import pathlib, time\ndef model(messages, want):\n    pathlib.Path({str(began)!r}).touch()\n    time.sleep(600)\n"
+    )
     words = [WEFT, "run", "weave", "--data", toy, "--model", "slow.py:model", "--judge", "constant/1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
+    while not began.exists():
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    process.communicate(timeout=10)
-    assert time.monotonic() - began < 2 and process.returncode == 130
+    process.communicate(timeout=120)  # the model takes ten minutes
+    assert process.returncode == 130
 
 
 def test_the_same_run_twice_at_once_is_refused(tmp_path: Path, slow: str):
     data = write_weave(tmp_path / "more", more_records(12))
     process = subprocess.Popen(command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1.2)
+    until(tmp_path / "home", 0, process)
     second = subprocess.run(command(slow, data, tmp_path / "home"), cwd=tmp_path, capture_output=True, text=True)
     process.kill()
     process.wait()

@@ -9,14 +9,15 @@ from weft.benchmarks.weave.data import KeyPoint
 from weft.benchmarks.weave.rubric import about_answer, about_picture
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft.types import Image, Part, Reply, Sample, Text, Turn
+from weft.types import Image, Part, Place, Reply, Sample, Text, Turn
 
 rubrics = Weave().rubrics
 
 
 def answered(prompts: str, said: Part) -> Answered:
     turn = Turn(0, (Text("?"),), "image" if isinstance(said, Image) else "text", ())
-    return Answered(Sample("s", (turn,)), turn, {0: Reply("answered", (said,))}, None, rubrics(prompts))
+    reply = Reply("answered", (said,))
+    return Answered(Sample("s", (turn,)), turn, reply, {0: reply}, Place("s", 0), None, rubrics(prompts))
 
 
 PROMPTS = '''
@@ -51,7 +52,7 @@ def test_official_prompts_are_used_word_for_word_and_never_run(
     made, reference = blobs.put(drawn("made")), blobs.put(drawn("reference"))
     points = (KeyPoint("GT", 1, "Compared to <image>, bluer."), KeyPoint("Text", None, "No cats."))
     reply = answered(f"official:{checkout}", made)
-    question = about_picture("key_point", reply, points, [reference])
+    question = about_picture("key_point", reply, made, points, [reference])
     assert question.messages[0].parts == (
         Text('Check. {"score": 0-10}\nGenerated Image is '),
         made,
@@ -59,7 +60,7 @@ def test_official_prompts_are_used_word_for_word_and_never_run(
         reference,
         Text(", bluer.\n2. No cats."),
     )
-    quality = about_picture("image_quality", reply, points, [])
+    quality = about_picture("image_quality", reply, made, points, [])
     assert quality.messages[0].parts == (Text("Rate "), made, Text(" now."))
     answer = about_answer(answered(f"official:{checkout}", Text("say {standard_answer}")), "{ref}")
     assert answer.messages[0].parts == (Text('Grade. {"score": 0}\nStandard: {ref}\nGenerated: say {standard_answer}'),)
@@ -91,7 +92,7 @@ def test_the_exact_requirements_are_shown_with_their_pictures_in_place(blobs: Bl
     made, reference = blobs.put(drawn("made")), blobs.put(drawn("reference"))
     points = (KeyPoint("GT", 1, "Compared to <image>, bluer."), KeyPoint("Text", None, "No cats."))
     for metric in ("key_point", "visual_consistency"):
-        parts = about_picture(metric, answered("weft", made), points, [reference]).messages[0].parts
+        parts = about_picture(metric, answered("weft", made), made, points, [reference]).messages[0].parts
         assert [part for part in parts if isinstance(part, Image)] == [made, reference]
         text = "".join(part.text if isinstance(part, Text) else "@" for part in parts)
         assert "1. Compared to @, bluer.\n2. No cats.\n" in text and "[[" not in text

@@ -73,7 +73,10 @@ def test_plain_models_run_one_at_a_time_unless_told_otherwise(toy: Path, tmp_pat
             with LOCK:
                 self.active += 1
                 self.most = max(self.most, self.active)
-            time.sleep(0.02)
+            for _ in range(3000):  # until as many are there as may be, once
+                if self.most == getattr(self, "concurrency", 1):
+                    break
+                time.sleep(0.01)
             with LOCK:
                 self.active -= 1
             return painter(messages, want)

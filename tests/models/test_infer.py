@@ -18,8 +18,8 @@ from server import data_url, drawn
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
-from weft.models.infer import Infer, from_spec
-from weft.models.registry import parse
+from weft.models.infer import Infer
+from weft.models.registry import resolve
 from weft.runs import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -55,7 +55,7 @@ async def served(answer: Callable[[dict[str, Any]], Any]) -> AsyncIterator[str]:
 def ask(blobs: Blobs, answer: Callable[[dict[str, Any]], Any], want: str = "image", *parts: Any) -> Sent:
     async def go() -> Sent:
         async with served(answer) as url:
-            endpoint = from_spec(parse(f"infer/{url}", {"temperature": "0.2"}), blobs)
+            endpoint = resolve(f"infer/{url}", blobs, {"temperature": "0.2"})
             try:
                 return await endpoint.send((Message("system", (Text("duties"),)), Message("user", parts or (Text("draw"),))), Want(want))  # type: ignore[arg-type]
             finally:
@@ -124,7 +124,8 @@ def test_several_servers_take_turns(blobs: Blobs):
     async def go() -> None:
         async with served(lambda b: seen.append("a") or {"response": {"text": "x"}}) as a:
             async with served(lambda b: seen.append("b") or {"response": {"text": "x"}}) as b:
-                endpoint: Infer = from_spec(parse(f"infer/{a},{b}"), blobs)
+                endpoint = resolve(f"infer/{a},{b}", blobs)
+                assert isinstance(endpoint, Infer)
                 for n in range(4):
                     await endpoint.send((Message("user", (Text(str(n)),)),), Want("text"))
                 await endpoint.close()
@@ -136,7 +137,7 @@ def test_several_servers_take_turns(blobs: Blobs):
 def test_an_address_that_is_none_is_told(blobs: Blobs):
     for text in ("infer/", "infer/nowhere", "infer/http://u:p@host/infer"):
         with pytest.raises(UserError):
-            from_spec(parse(text), blobs)
+            resolve(text, blobs)
 
 
 def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight(tmp_path: Path):

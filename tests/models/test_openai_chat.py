@@ -15,8 +15,8 @@ from PIL import Image as Pil
 from server import Provider, Seen, data_url, drawn
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
-from weft.models.openai_chat import OpenAIChat, from_spec
-from weft.models.registry import parse
+from weft.models.openai_chat import OpenAIChat
+from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.types import Message, Text, Thought, Want
 
@@ -27,7 +27,7 @@ OPENAPI = Path(__file__).parents[3] / "shared" / "data" / "openai" / "openapi.js
 
 def send(provider: Provider, blobs: Blobs, messages: tuple[Message, ...] = (), want: Want = Want("image"), **options: Any) -> Sent:
     async def go() -> Sent:
-        endpoint = from_spec(parse(f"openai-chat/m@{provider.url}", options), blobs)
+        endpoint = resolve(f"openai-chat/m@{provider.url}", blobs, options)
         try:
             return await endpoint.send(messages or (Message("user", (Text("hi"),)),), want)
         finally:
@@ -260,7 +260,7 @@ def test_a_key_goes_into_the_header_and_nowhere_else(serve: Serve, blobs: Blobs,
         send(serve(fault=echo), blobs, key_env="MY_KEY")
     assert headers == ["Bearer sk-very-secret-0123"]
     assert "sk-very" not in str(caught.value) and "[key]" in str(caught.value)
-    endpoint = from_spec(parse("openai-chat/m@http://127.0.0.1:9/v1", {"key_env": "MY_KEY"}), blobs)
+    endpoint = resolve("openai-chat/m@http://127.0.0.1:9/v1", blobs, {"key_env": "MY_KEY"})
     assert "sk-very" not in json.dumps(dict(endpoint.identity)) + endpoint.name + endpoint.address
 
 
@@ -289,7 +289,7 @@ def test_a_known_providers_key_is_not_sent_elsewhere(serve: Serve, blobs: Blobs,
 )
 def test_mistakes_in_a_models_name_are_told(blobs: Blobs, text: str, options: dict[str, Any], why: str):
     with pytest.raises(UserError, match=why):
-        from_spec(parse(text, options), blobs)
+        resolve(text, blobs, options)
 
 
 def test_requests_fit_the_official_openapi_document(serve: Serve, blobs: Blobs):
@@ -344,7 +344,7 @@ def test_many_requests_at_once_all_survive_a_field_the_server_does_not_know(serv
     provider = serve(fault=fault)
 
     async def go() -> list[Sent]:
-        endpoint = from_spec(parse(f"openai-chat/m@{provider.url}"), blobs)
+        endpoint = resolve(f"openai-chat/m@{provider.url}", blobs)
         asks = [(Message("user", (Text(f"q{n}"),)),) for n in range(32)]
         try:
             return await asyncio.gather(*(endpoint.send(ask, Want("text", {"type": "object"})) for ask in asks))

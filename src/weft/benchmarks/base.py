@@ -14,25 +14,76 @@ A benchmark makes no network call and opens no file outside its `load`; everythi
 docs/own-benchmark.md has a whole one on a page. It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name.
 """
 
+import importlib.metadata
 import inspect
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast, get_args, get_type_hints
 
+import msgspec
 from msgspec import Struct
+from msgspec import inspect as kinds_of
 from msgspec.structs import replace
 
-from weft.benchmarks.options import NoOptions, choose
 from weft.benchmarks.outputs import Folder
 from weft.benchmarks.prompts import Rubrics, read_rubrics
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
+from weft.models.registry import load_object, load_target
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
 Groups = Mapping[str, Mapping[str, str]]  # the groups of each sample by its id
+
+
+class NoOptions(Struct, frozen=True):
+    """There is nothing to choose."""
+
+
+class Option(Struct, frozen=True):
+    """One of them, for those who show it: its choices, or `bool`, `int`, `float` or `str`."""
+
+    name: str
+    choices: tuple[str, ...]
+    kind: type
+    usual: Any
+    help: str
+
+
+def listed(options: type[Struct]) -> list[Option]:
+    made: list[Option] = []
+    info = kinds_of.type_info(options)
+    hints = get_type_hints(options)
+    for field in info.fields if isinstance(info, kinds_of.StructType) else ():
+        kind: Any = field.type
+        told = ""
+        if isinstance(kind, kinds_of.Metadata):
+            about: dict[str, Any] = cast(Any, kind).extra_json_schema or {}
+            told, kind = str(about.get("description", "")), kind.type
+        kinds: dict[Any, type] = {kinds_of.BoolType: bool, kinds_of.IntType: int, kinds_of.FloatType: float}
+        choices = tuple(map(str, get_args(hints[field.name]))) if isinstance(kind, kinds_of.LiteralType) else ()
+        made.append(Option(field.name, choices, kinds.get(type(kind), str), field.default, told))
+    return made
+
+
+def choose(options: type[Struct], given: Mapping[str, Any], name: str) -> Any:
+    """The options with what is given; what is None is not given. Texts are read as numbers where numbers are due."""
+    known = {option.name: option for option in listed(options)}
+    chosen = {key: value for key, value in given.items() if value is not None}
+    for key in chosen:
+        if key not in known:
+            raise UserError(f"{name} has no option {key!r}; its own are {', '.join(known) or 'none'}")
+    try:
+        return msgspec.convert(chosen, options, strict=False)
+    except msgspec.ValidationError as error:
+        key = str(error).rpartition("$.")[2].rstrip("`")
+        if key in known and known[key].choices:
+            raise UserError(f"{name} has no {key} {chosen[key]!r}; there is {', '.join(known[key].choices)}") from None
+        kinds: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+        due = kinds.get(known[key].kind) if key in known else None
+        raise UserError(f"{name}: option {key} {chosen.get(key)!r}: {f'give {due}' if due else error}") from None
 
 
 class Check(Struct, frozen=True):
@@ -52,13 +103,11 @@ class Answered(Struct, frozen=True):
 
     sample: Sample
     turn: Turn
+    reply: Reply
     dialogue: Dialogue
+    place: Place
     options: Any
     rubrics: Rubrics
-
-    @property
-    def reply(self) -> Reply:
-        return self.dialogue[self.turn.number]
 
     @property
     def made(self) -> Image:
@@ -67,10 +116,6 @@ class Answered(Struct, frozen=True):
         if found is None:
             raise ValueError("the reply has no picture; a turn that wants one is judged only if it has")
         return found
-
-    @property
-    def place(self) -> Place:
-        return Place(self.sample.id, self.turn.number, self.turn.file)
 
     def picture_of(self, turn: int) -> Image | None:
         """What the model made in an earlier turn, if it made anything."""
@@ -104,6 +149,7 @@ class Finished(Struct, frozen=True):
     dataset: str = ""
     run: str = ""
     judge: str = ""
+    against: str = ""  # the run that it was set against, if its verdicts are of battles
 
 
 class Benchmark:
@@ -116,6 +162,7 @@ class Benchmark:
     official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
     official_file: ClassVar[str] = ""
     published_judge: ClassVar[str] = ""  # who judged the published rows
+    derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
 
     # to be written
@@ -165,8 +212,8 @@ class Benchmark:
         return read_rubrics(Path(inspect.getfile(type(self))).parent, prompts, self.official_file, self.official_prompts, self.name)
 
     def due(self, turn: Turn) -> tuple[str, ...]:
-        """The metrics of a turn."""
-        return self.metrics
+        """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""
+        return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
     def detail(self, turn: Turn, reply: Reply) -> Any:
         """What tables need to know of a turn whatever became of it."""
@@ -249,3 +296,56 @@ def _merged(some: Sequence[Verdict]) -> Verdict:
         keys=tuple(dict.fromkeys(key for verdict in some for key in verdict.keys)),
         behind=tuple(some),
     )
+
+
+BUILT_IN = {"weave": "weft.benchmarks.weave:Weave", "imug": "weft.benchmarks.imug:Imug"}
+RESERVED = (  # what every run has: a benchmark's own options have other names
+    "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
+    "judge_repeats", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt", "dry_run", "help",
+)  # fmt: skip
+WRITTEN = ("name", "version", "metrics", "load", "see", "questions", "tables")
+
+
+def names() -> dict[str, str]:
+    found = dict(BUILT_IN)
+    found.update({point.name: point.value for point in importlib.metadata.entry_points(group="weft.benchmarks")})
+    return found
+
+
+def resolve(benchmark: Any) -> Benchmark:
+    """A benchmark by name, from file.py:Name, or as the object or class itself."""
+    if isinstance(benchmark, str):
+        known = names()
+        if ".py:" in benchmark:
+            benchmark = load_object(benchmark)
+        elif benchmark in known:
+            benchmark = load_target(known[benchmark])
+        else:
+            raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(known))}; or file.py:NAME for your own")
+    made = benchmark() if isinstance(benchmark, type) else benchmark
+    if not isinstance(made, Benchmark):
+        raise UserError(f"{made!r} is no benchmark: make its class one of weft.benchmarks.Benchmark")
+    kind = type(made)
+    missing = [name for name in WRITTEN if not hasattr(kind, name) or getattr(kind, name) is getattr(Benchmark, name, None)]
+    if missing:
+        raise UserError(f"{kind.__name__} is no benchmark yet: it lacks {', '.join(missing)}")
+    taken = [name for name in kind.Options.__struct_fields__ if name in RESERVED]
+    if taken:
+        raise UserError(f"{kind.__name__} cannot call an option {taken[0]!r}: every run has one of that name")
+    return made
+
+
+def where(benchmark: Any) -> str:
+    """Where a benchmark's code can be found again: its name, or file:NAME with the whole path."""
+    if isinstance(benchmark, str) and ".py:" not in benchmark:
+        return benchmark
+    if isinstance(benchmark, str):
+        file, _, name = benchmark.rpartition(":")
+        return f"{Path(file).absolute()}:{name}"
+    kind: Any = benchmark if isinstance(benchmark, type) else type(benchmark)
+    if kind.__module__.startswith("weft."):
+        return kind.name
+    try:
+        return f"{inspect.getfile(kind)}:{kind.__qualname__}"
+    except (OSError, TypeError):
+        return f"{kind.__module__}:{kind.__qualname__}"

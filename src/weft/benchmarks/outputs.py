@@ -8,10 +8,10 @@ from pathlib import Path
 
 from weft.errors import PictureError, UserError
 from weft.models.baselines import Local
-from weft.models.endpoint import FATAL, NO, CallError, Sent, outcome_of
+from weft.models.endpoint import FATAL, NO, CallError, Sent
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs
-from weft.types import Kind, Message, Part, Text, Want
+from weft.types import Kind, Message, Part, Text, Want, outcome_of
 
 
 class Folder(Local):
@@ -59,5 +59,4 @@ class Folder(Local):
 
 
 def from_spec(spec: Spec, blobs: Blobs) -> Folder:
-    spec.take({})
     return Folder(Path(spec.model), blobs)

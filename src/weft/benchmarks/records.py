@@ -19,7 +19,7 @@ from weft.types import Dataset, Image, Problem, Sample
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 
 
-class Unusable(Exception):
+class LeftOut(Exception):
     """A record cannot be used any further."""
 
 
@@ -44,11 +44,13 @@ class Records:
         with ThreadPoolExecutor(4) as pool:
             read = list(pool.map(self._read, enumerate(records)))
         first: dict[str, str] = {}
-        for called, sample in read:
-            if sample is not None and first.setdefault(sample.id, called) != called:
+        for at, (called, sample) in enumerate(read):
+            if sample is not None and sample.id in first:
                 self.say("error", called, self.id_field, f"repeats the {self.id_field} of {first[sample.id]}: {sample.id}")
-        bad = {problem.record for problem in self.problems if problem.severity == "error"}
-        kept = tuple(sample for called, sample in read if sample is not None and called not in bad)
+                read[at] = (called, None)
+            elif sample is not None:
+                first[sample.id] = called
+        kept = tuple(sample for _, sample in read if sample is not None)
         order = {called: at for at, (called, _) in enumerate(read)}
         problems = sorted(self.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
         other = next((what for beside, what in OTHERS.items() if (self._file.parent / beside).exists()), name)
@@ -70,21 +72,22 @@ class Records:
 
     def fail(self, name: str, field: str, message: str) -> NoReturn:
         self.say("error", name, field, message)
-        raise Unusable
+        raise LeftOut
 
     def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
         self.problems.append(Problem(severity, self._file.name, name, field, message))
 
     def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
         at, record = numbered
-        name = self.called(at, record)
+        name = f"record {at}"
         try:
+            name = self.called(at, record)
             if isinstance(record, bytes):
                 record = msgspec.json.decode(record)
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
             return name, self.sample(name, cast(dict[str, Any], record))
-        except Unusable:
+        except LeftOut:
             return name, None
         except msgspec.DecodeError as error:
             self.say("error", name, "", f"broken JSON: {error}")

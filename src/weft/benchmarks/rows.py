@@ -1,4 +1,4 @@
-"""Rows of tables: those of runs in both arithmetics, and those of papers."""
+"""Rows of tables: those of runs in both arithmetics, and those of papers; and cells with their intervals."""
 
 import importlib.resources
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 
-from weft.benchmarks.base import Finished
-from weft.types import Cell, Row
+from weft.benchmarks.base import Finished, Terms
+from weft.stats.intervals import spread
+from weft.types import Cell, Row, Verdict
 
 Cells = Callable[[Finished, bool], Mapping[str, Cell]]  # of a run, by the official arithmetic or not
 
 
-def rows_of(runs: Iterable[Finished], cells: Cells, of: str = "") -> list[Row]:
-    """A row for each run; two where strict and official differ. `of` is the slice that they show."""
+def rows_of(runs: Iterable[Finished], cells: Cells, of: str = "", paper: Sequence[Row] = ()) -> tuple[Row, ...]:
+    """A row for each run, two where strict and official differ; then those of a paper. `of` is the slice that ours show."""
     rows: list[Row] = []
     for run in runs:
         strict, official = cells(run, False), cells(run, True)
@@ -22,12 +23,12 @@ def rows_of(runs: Iterable[Finished], cells: Cells, of: str = "") -> list[Row]:
         else:
             rows.append(Row(run.name, strict, way="strict", of=of, run=run.run, judge=run.judge))
             rows.append(Row(run.name, official, way="official", of=of, run=run.run, judge=run.judge))
-    return rows
+    return (*rows, *paper)
 
 
-def parts_of(run: Finished, cells: Mapping[str, Mapping[str, Cell]]) -> list[Row]:
-    """Parts of one run, by their names."""
-    return [Row(name, some, kind="part", run=run.run, judge=run.judge) for name, some in cells.items()]
+def published(package: str) -> Mapping[str, Any]:
+    """A benchmark's `published.json`."""
+    return msgspec.json.decode(importlib.resources.files(package).joinpath("published.json").read_bytes())
 
 
 def published_rows(table: Mapping[str, Any], name: Callable[[Mapping[str, Any]], str], columns: Mapping[str, str], judge: str) -> list[Row]:
@@ -36,6 +37,22 @@ def published_rows(table: Mapping[str, Any], name: Callable[[Mapping[str, Any]],
     return [Row(name(row), {column: Cell(row[key]) for column, key in columns.items()}, kind="published", judge=judge) for row in rows]
 
 
-def published(package: str) -> Mapping[str, Any]:
-    """A benchmark's `published.json`."""
-    return msgspec.json.decode(importlib.resources.files(package).joinpath("published.json").read_bytes())
+def cell_of(terms: Terms | Sequence[Verdict], *, digits: int = 3, scale: float = 1.0) -> Cell:
+    """The mean of some verdicts, or a weighted sum of several such means (`[(weight, verdicts), ...]`), with its 95% interval by dialogue
+    and how many items stand behind it. A term without a scored item leaves the cell without a value."""
+    weighted: Terms = [(1.0, terms)] if not terms or isinstance(terms[0], Verdict) else list(terms)  # pyright: ignore[reportAssignmentType]
+    clusters: list[tuple[float, dict[str, list[float]]]] = []
+    for weight, verdicts in weighted:
+        by_sample: dict[str, list[float]] = {}
+        for verdict in verdicts:
+            if verdict.value is not None:
+                by_sample.setdefault(verdict.sample, []).append(scale * verdict.value)
+        clusters.append((weight, by_sample))
+    scored = [sum(map(len, some.values())) for _, some in clusters]
+    due = sum(len(verdicts) for _, verdicts in weighted)
+    if not all(scored):
+        return Cell(None, sum(scored), due)
+    value = sum(weight * sum(map(sum, some.values())) / count for (weight, some), count in zip(clusters, scored, strict=True))
+    low, high = spread(clusters) or (None, None)
+    bounds = (None if low is None else round(low, digits), None if high is None else round(high, digits))
+    return Cell(round(value, digits), sum(scored), due, *bounds)

@@ -25,9 +25,9 @@ def doctor(
     import socket
     from urllib.parse import urlsplit
 
-    from weft import __version__, config
+    from weft import __version__
     from weft.models.openai_chat import DEFAULT_URL, KEY_BY_HOST, key_variable
-    from weft.models.registry import parse
+    from weft.models.registry import parse, read_config
     from weft.store.journal import Journal
 
     print(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
@@ -42,7 +42,7 @@ def doctor(
     for variable in sorted({*KEY_BY_HOST.values(), "WEFT_API_KEY"}):
         host = next((host for host, name in KEY_BY_HOST.items() if name == variable), "any other address")
         print(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
-    named = config.read_config().get("models", {})
+    named = read_config().get("models", {})
     specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
     bad = False
     if specs:

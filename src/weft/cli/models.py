@@ -8,9 +8,9 @@ def models() -> None:
 
       weft models
     """
-    from weft import benchmarks, config
+    from weft import benchmarks
     from weft.models.compose import composition, compositions
-    from weft.models.registry import providers
+    from weft.models.registry import declared, load_target, providers, read_config
 
     print("providers")
     for name, (_, what) in sorted(providers().items()):
@@ -23,14 +23,14 @@ def models() -> None:
     print("benchmarks")
     for name in sorted(benchmarks.names()):
         print(f"  {name}")
-    named = config.read_config().get("models", {})
+    named = read_config().get("models", {})
     if named:
         print("weft.toml")
         for name, entry in sorted(named.items()):
             rest = ", ".join(f"{key}={value}" for key, value in entry.items() if key != "use")
             print(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
-    print("options of openai-chat: temperature, top_p, max_tokens, seed, reasoning_effort, key_env, modalities, images, own_images,")
-    print("  max_side, timeout, fetch_images, extra={...}")
-    print("options of infer: temperature, timeout, seed")
-    print("options of tabletop/tiny: temperature, seed, weights; of tabletop/oracle: error, seed")
-    print("options of file.py:NAME: name, version, concurrency, images, own_images, max_side")
+    print("options")
+    for name, (target, _) in sorted(providers().items()):
+        if known := declared(load_target(target)):
+            print(f"  {name:<12} {', '.join(sorted(known))}")
+    print(f"  {'file.py:NAME':<12} name, version, concurrency, images, own_images, max_side")

@@ -42,7 +42,7 @@ class Taken:
 
     def __init__(self, name: str) -> None:
         from weft import benchmarks
-        from weft.benchmarks.options import listed
+        from weft.benchmarks.base import listed
 
         self.name = name
         self.options: dict[str, Any] = {}

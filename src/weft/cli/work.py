@@ -37,27 +37,33 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     async with opened as session:
         _introduce(console, session)
         with follow(session, console):
-            run = await session.go()
-        _conclude(console, session, run)
-        return _exit_code(session, run)
+            await session.go()
+    run = stored(session)
+    _conclude(console, session, run)
+    return _exit_code(session, run)
+
+
+def stored(session: Session) -> Run:
+    return Run.stored(session.job.home, session.run_id, session.plan.benchmark)
 
 
 def quietly(job: Job, console: Console) -> Run:
     """A run with its progress on the screen and nothing else. Ctrl-C ends the program."""
 
-    async def go() -> tuple[Run, int, Session]:
+    async def go() -> Session:
         async with Session.open(job) as session:
             with follow(session, console):
-                run = await session.go()
-            return run, _exit_code(session, run), session
+                await session.go()
+        return session
 
-    run, code, session = asyncio.run(go())
+    session = asyncio.run(go())
+    run = stored(session)
     if session.halt.reason is not None:
         if isinstance(session.halt.reason, Interrupted):
             console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
         else:
             console.print(f"weft: {session.halt.reason}", markup=False, highlight=False)
-        sys.exit(code)
+        sys.exit(_exit_code(session, run))
     return run
 
 
@@ -75,7 +81,7 @@ def _introduce(console: Console, session: Session) -> None:
     if errors:
         out = len({problem.record for problem in errors})
         console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem", markup=False)
-    for model in session.wired.endpoints.values():
+    for model in session.endpoints.values():
         if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
             console.print(
                 f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
@@ -88,8 +94,9 @@ def _conclude(console: Console, session: Session, run: Run) -> None:
         table = run.table()
         show_table(Console(), msgspec.structs.replace(table, rows=table.ours, note=""))
     summary = run.summary()
-    for line in msgspec.structs.replace(summary, left_out=[]).lines[3 + bool(summary.unfinished) :]:
-        console.print(line, markup=False, highlight=False)
+    for line in summary.lines[3 + bool(summary.unfinished) :]:
+        if not line.startswith("left out of the dataset: "):
+            console.print(line, markup=False, highlight=False)
     out = len({problem.record for problem in session.plan.dataset.problems if problem.severity == "error"})
     if out:
         console.print(f"{out} of {session.plan.dataset.records} records were left out", markup=False)

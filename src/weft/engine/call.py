@@ -12,19 +12,24 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.engine.limits import Limiter
 from weft.engine.pending import collected
 from weft.engine.prices import Budget, Price, added, estimate, most_of
 from weft.errors import WeftError
-from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint, outcome_of
+from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import CallRecord, Journal
-from weft.types import Message, Part, Reply, Takes, Thought, Usage, Want
+from weft.types import Message, Part, Reply, Thought, Usage, Want, outcome_of
+
+START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
+GONE = 25  # failed calls in a row after which an address is taken to be gone
 
 
 class Patience(Struct, frozen=True):
@@ -52,11 +57,11 @@ class EndpointDown(WeftError):
         self.user = user
 
 
+@dataclass
 class Halt:
     """Shared by all callers of a run: once it has a reason, no new call goes out; calls in flight come back."""
 
-    def __init__(self) -> None:
-        self.reason: WeftError | None = None
+    reason: WeftError | None = None
 
     def stop(self, reason: WeftError) -> None:
         self.reason = self.reason or reason
@@ -70,24 +75,17 @@ class Halted(WeftError):
     """No call was made: the run is ending."""
 
 
+@dataclass
 class Tally:
     """What has happened so far, for progress displays and reports."""
 
-    def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()
-        self.retries: Counter[str] = Counter()
-        self.calls = 0
-        self.remembered = 0
-        self.usage = Usage()
-
-    def add(self, outcome: str, usage: Usage) -> None:
-        self.calls += 1
-        self.outcomes[outcome] += 1
-        self.usage = Usage(self.usage.tokens_in + usage.tokens_in, self.usage.tokens_out + usage.tokens_out)
+    calls: int = 0
+    remembered: int = 0
+    retries: Counter[str] = field(default_factory=Counter[str])
 
 
 class Caller:
-    """An endpoint made into a `Model`."""
+    """An endpoint made into a `Model`, under its role in a run."""
 
     def __init__(
         self,
@@ -95,8 +93,8 @@ class Caller:
         *,
         role: str,
         journal: Journal,
-        limiter: Limiter,
         budget: Budget,
+        concurrency: int | None = None,
         price: Price | None = None,
         patience: Patience = Patience(),
         halt: Halt | None = None,
@@ -105,36 +103,31 @@ class Caller:
         round: int = 1,
         kept: bool = False,
     ) -> None:
+        """`concurrency` are the most calls in flight, found by trying where it is not given. `kept`: calls are journalled even where they
+        cost nothing, since what stands behind a composed reply is worth a look."""
         self._memo = endpoint.memo or kept
         self._mark = hashlib.sha256(msgspec.json.encode(endpoint.identity, order="deterministic", enc_hook=str)).hexdigest()[:16]
-        self.name: str = endpoint.name
-        self.takes: Takes = endpoint.takes
-        self.endpoint, self.role, self.limiter, self.tally = endpoint, role, limiter, Tally()
+        self.name, self.takes, self.endpoint, self.role = endpoint.name, endpoint.takes, endpoint, role
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
-        self._halt = halt or Halt()
-        self._blobs = blobs
-        self.run, self.round = run, round
+        self._halt, self._blobs, self.run, self.round = halt or Halt(), blobs, run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
         self._reached = False
         self._failed_in_a_row = 0
+        self.tally = Tally()
+        most = min(endpoint.concurrency or concurrency or MOST, concurrency or MOST)
+        self.limiter = Limiter(start=most if concurrency else min(START, most), maximum=most)
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         messages = handed_to(messages, self._mark)
         if not self._memo:
-            async with self.limiter.slot():
-                self._halt.check()
-                return self._local(await self._send_local(messages, want))
+            return await self._local(messages, want)
         request, key = request_key(self.endpoint.identity, messages, want)
-        known = self._known(key)
-        if known is not None:
-            self.tally.remembered += 1
-            return known
         if key in self._flying:
             return await asyncio.shield(self._flying[key])
         flying: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._flying[key] = flying
         try:
-            reply = await self._call(key, request, messages, want)
+            reply = await self._answer(key, request, messages, want)
             flying.set_result(reply)
             return reply
         except BaseException as error:
@@ -148,97 +141,73 @@ class Caller:
         """The journalled answer, if there is one; makes no call."""
         return self._known(request_key(self.endpoint.identity, handed_to(messages, self._mark), want)[1]) if self._memo else None
 
+    def void(self, keys: tuple[str, ...], reason: str) -> None:
+        """These answers led to nothing usable: ask again next time."""
+        for key in keys:
+            self._journal.void(key, self.run, self.round, reason)
+
+    async def _local(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        """Nothing to wait for, so nothing to remember."""
+        async with self.limiter.slot():
+            self._halt.check()
+            try:
+                sent = await self._send("", messages, want)
+            except CallError as error:
+                if error.retry.kind == "fatal":
+                    raise EndpointDown(str(error), user=True) from None
+                sent = Sent((), "failed", str(error))
+        self.tally.calls += 1
+        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage)
+
+    async def _answer(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
+        """From the journal, or by a call that is in it before anyone gets its answer."""
+        known = self._known(key)
+        if known is not None:
+            self.tally.remembered += 1
+            return known
+        expected = estimate(messages, want)
+        began = time.time()
+        async with self._budget.reserved(self._price.of(most_of(expected, self.endpoint.identity)) if self._price else 0.0) as spent:
+            sent, tries, seconds = await self._try(key, messages, want)
+            usage = sent.usage
+            if usage.cost is None and self._price is not None and sent.outcome != "failed":
+                told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
+                usage = replace(usage, cost=self._price.of(usage if told else expected))
+            spent.cost = usage.cost if sent.outcome != "failed" else 0.0
+        reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
+        call = CallRecord(
+            key=key,
+            request_digest=hashlib.sha256(request).hexdigest(),
+            run=self.run,
+            role=self.role,
+            endpoint=self.endpoint.address,
+            model=str(self.endpoint.identity.get("model", self.endpoint.name)),
+            served=sent.served,
+            request=request.decode(),
+            outcome=sent.outcome,
+            reply=msgspec.json.encode(reply).decode(),
+            raw=sent.raw,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            cost=usage.cost,
+            latency=seconds,
+            attempts=tries,
+            at=began,
+        )
+        recorded = self._journal.record(call, was_pending=isinstance(self.endpoint, TaskEndpoint))
+        await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
+        self.tally.calls += 1
+        self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
+        if self._failed_in_a_row >= GONE and self.endpoint.address.startswith("http"):  # going on would only fail everything that is left
+            raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
+        return reply
+
     def _known(self, key: str) -> Reply | None:
         """An answer whose pictures are gone from the store is no answer."""
         found = self._journal.find(key, self.run, self.round)
         if found is None or (self._blobs is not None and not all(self._blobs.has(image) for image in found[1].images)):
             return None
         return found[1]
-
-    def void(self, keys: tuple[str, ...], reason: str) -> None:
-        """These answers led to nothing usable: ask again next time."""
-        for key in keys:
-            self._journal.void(key, self.run, self.round, reason)
-
-    async def _send_local(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        try:
-            return await self._send("", messages, want)
-        except CallError as error:
-            if error.retry.kind == "fatal":
-                raise EndpointDown(str(error), user=True) from None
-            return Sent((), "failed", str(error))
-
-    async def _send(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
-        """One try. Whatever a foreign endpoint does wrong is a failed call: it neither ends the run nor gets into the journal."""
-        try:
-            if isinstance(self.endpoint, TaskEndpoint) and key:
-                sent: Any = await collected(self.endpoint, self._journal, key, messages, want)
-            else:
-                sent = await self.endpoint.send(messages, want)
-        except CallError:
-            raise
-        except Exception as error:
-            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
-        if not isinstance(sent, Sent):
-            raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
-        try:
-            sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
-            msgspec.json.encode(sent)
-        except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
-            raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
-        sent = msgspec.structs.replace(sent, parts=tuple(_stamped(part, self._mark) for part in sent.parts))
-        if sent.outcome == "answered":
-            outcome, reason = outcome_of(sent.parts, want.kind)
-            return msgspec.structs.replace(sent, outcome=outcome, reason=reason or sent.reason)
-        return sent
-
-    def _local(self, sent: Sent) -> Reply:
-        self.tally.add(sent.outcome, sent.usage)
-        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage)
-
-    async def _call(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
-        expected = estimate(messages, want)
-        planned = self._price.of(most_of(expected, self.endpoint.identity)) if self._price else 0.0
-        await self._budget.reserve(planned)
-        began, spent, tries = time.time(), None, 0
-        try:
-            sent, tries, seconds = await self._try(key, messages, want)
-            usage = sent.usage
-            if usage.cost is None and self._price is not None and sent.outcome != "failed":
-                told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
-                usage = msgspec.structs.replace(usage, cost=self._price.of(usage if told else expected))
-            spent = usage.cost if sent.outcome != "failed" else 0.0
-        finally:
-            self._budget.settle(planned, spent if tries else 0.0)
-        reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
-        recorded = asyncio.wrap_future(
-            self._journal.record(
-                CallRecord(
-                    key=key,
-                    request_digest=hashlib.sha256(request).hexdigest(),
-                    run=self.run,
-                    role=self.role,
-                    endpoint=self.endpoint.address,
-                    model=str(self.endpoint.identity.get("model", self.endpoint.name)),
-                    served=sent.served,
-                    request=request.decode(),
-                    outcome=sent.outcome,
-                    reply=msgspec.json.encode(reply).decode(),
-                    raw=sent.raw,
-                    tokens_in=usage.tokens_in,
-                    tokens_out=usage.tokens_out,
-                    cost=usage.cost,
-                    latency=seconds,
-                    attempts=tries,
-                    at=began,
-                ),
-                was_pending=isinstance(self.endpoint, TaskEndpoint),
-            )
-        )
-        await asyncio.shield(recorded)  # an answer that has come is kept, whatever happens to whoever asked for it
-        self.tally.add(sent.outcome, usage)
-        self._watch(sent)
-        return reply
 
     async def _try(self, key: str, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:
         """Tries until an answer, a final error, or the end of patience: what came, after how many tries, and how long the last one took."""
@@ -259,12 +228,11 @@ class Caller:
                             self.limiter.pushed_back(began, error.retry.delay)
                         raise
                 seconds = time.perf_counter() - asked
-                self.limiter.succeeded()
                 self._reached = True
                 empty += 1
                 used = sent.usage if used is None else added(used, sent.usage)
                 if not sent.again or empty >= self._patience.empty_tries:
-                    return msgspec.structs.replace(sent, usage=used), tried + pushed + empty, seconds
+                    return replace(sent, usage=used), tried + pushed + empty, seconds
                 self.tally.retries["empty"] += 1
                 await asyncio.sleep(self._patience.wait(Retry("transient"), empty))
             except CallError as error:
@@ -287,32 +255,45 @@ class Caller:
                 self.tally.retries[retry.kind] += 1
                 await asyncio.sleep(self._patience.wait(retry, tried + pushed))
 
-    def _watch(self, sent: Sent) -> None:
-        """An endpoint that answers nothing any more has gone away; going on would only fail everything that is left."""
-        self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
-        if self._failed_in_a_row >= 25 and self.endpoint.address.startswith("http"):
-            raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
+    async def _send(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
+        """One try. Whatever a foreign endpoint does wrong is a failed call: it neither ends the run nor gets into the journal."""
+        try:
+            if isinstance(self.endpoint, TaskEndpoint):
+                sent: Any = await collected(self.endpoint, self._journal, key, messages, want)
+            else:
+                sent = await self.endpoint.send(messages, want)
+        except CallError:
+            raise
+        except Exception as error:
+            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
+        if not isinstance(sent, Sent):
+            raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
+        try:
+            sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
+            msgspec.json.encode(sent)
+        except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
+            raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
+        if any(part.state for part in sent.parts):
+            stamped = (part if part.state is None else replace(part, state=replace(part.state, of=self._mark)) for part in sent.parts)
+            sent = replace(sent, parts=tuple(stamped))
+        if sent.outcome == "answered":
+            outcome, reason = outcome_of(sent.parts, want.kind)
+            return replace(sent, outcome=outcome, reason=reason or sent.reason)
+        return sent
 
 
 def handed_to(messages: tuple[Message, ...], mark: str) -> tuple[Message, ...]:
     """The messages as an endpoint may have them: another's state is not for it, and thoughts go back only to who wants them back."""
     if not any(isinstance(part, Thought) or part.state for message in messages for part in message.parts):
         return messages
-    kept = [
-        msgspec.structs.replace(message, parts=tuple(one for part in message.parts if (one := _own(part, mark)) is not None))
-        for message in messages
-    ]
+    kept = [replace(message, parts=tuple(one for part in message.parts if (one := _own(part, mark)) is not None)) for message in messages]
     return tuple(message for message in kept if message.parts)
 
 
 def _own(part: Part, mark: str) -> Part | None:
     if part.state is not None and part.state.of == mark:
         return part
-    return None if isinstance(part, Thought) else msgspec.structs.replace(part, state=None)
-
-
-def _stamped(part: Part, mark: str) -> Part:
-    return part if part.state is None else msgspec.structs.replace(part, state=msgspec.structs.replace(part.state, of=mark))
+    return None if isinstance(part, Thought) else replace(part, state=None)
 
 
 def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want: Want) -> tuple[bytes, str]:

@@ -17,7 +17,7 @@ from weft.judges.vlm import want_of
 from weft.models.baselines import stand_in
 from weft.models.fit import fitted
 from weft.store.blobs import Blobs
-from weft.types import Message, Model, Part, Question, Reply, Usage, Want
+from weft.types import Message, Model, Part, Place, Question, Reply, Usage, Want
 
 SourceOf = Callable[[Mapping[str, Model]], Source]
 Others = Mapping[str, Mapping[int, Reply]] | None  # the replies of a second run
@@ -71,8 +71,9 @@ async def foresee(
         for turn in sample.turns:
             if plan.asks(turn):
                 _, dialogue[turn.number] = await source.turn(sample, turn, dialogue)
-                answered = Answered(sample, turn, dict(dialogue), plan.options, plan.rubrics)
-                for question in await _questions(items_of(plan, answered, others), blobs):
+                place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
+                answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
+                for question in await _questions(items_of(plan, answered, others)[1], blobs):
                     messages = await fitted(question.messages, counting["judge"].takes, blobs)
                     for draw in range(plan.repeats):
                         await counting["judge"].reply(messages, want_of(question, draw))

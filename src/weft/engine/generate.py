@@ -16,12 +16,13 @@ from weft.benchmarks.base import Answered
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan
-from weft.errors import BudgetReached, PictureError, blaming
+from weft.errors import BudgetReached, PictureError, blamed
+from weft.models.compose import apply
 from weft.models.fit import fitted
-from weft.numbering import maker_of, mentions
+from weft.models.registry import Wired
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.types import Dialogue, Message, Model, Part, Place, Reply, Sample, Thought, Turn, Want
+from weft.types import Dialogue, Model, Part, Place, Reply, Sample, Turn, Want, mentions
 
 
 class Source(Protocol):
@@ -31,17 +32,25 @@ class Source(Protocol):
 
 
 class Live:
-    """Replies of a model that is asked now. `sees`: whether what it is shown can change its reply."""
+    """Replies of a model that is asked now: one endpoint, or a composition of several, under a strategy or none."""
 
-    def __init__(self, plan: Plan, model: Model, blobs: Blobs, *, sees: bool = True) -> None:
-        self._plan, self._model, self._blobs, self._sees = plan, model, blobs, sees
+    def __init__(self, plan: Plan, wired: Wired, blobs: Blobs, parts: Mapping[str, Model]) -> None:
+        """`parts` are the Models that play the roles of the wiring."""
+        endpoints = wired.endpoints.values()
+        model = parts["model"] if wired.composition is None else wired.composition(wired.name, parts, blobs)
+        if plan.strategy != "none":
+            model = apply(plan.strategy, model, blobs, next((endpoint.words for endpoint in endpoints if endpoint.words), None))
+        self._plan, self._model, self._blobs = plan, model, blobs
+        self._sees = any(endpoint.sees for endpoint in endpoints)  # whether what it is shown can change its reply
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
         benchmark, options = self._plan.benchmark, self._plan.options
-        with blaming(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}"):
+        try:
+            messages = benchmark.see(sample, turn, dialogue, options)
             needed = sorted(benchmark.needs(sample, turn, options)) if self._sees else ()
-            messages = without_thoughts(benchmark.see(sample, turn, dialogue, options))
+        except Exception as error:
+            raise blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error) from error
         for number in needed:
             if number in dialogue and dialogue[number].outcome == "failed":
                 return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")
@@ -62,17 +71,6 @@ class Stored:
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         record = self._turns.get((sample.id, turn.number))
         return (record.seen, record.reply) if record else ("[]", Reply("failed", reason="the stored run has no reply to it"))
-
-
-def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A model's thoughts are of no history; only those that its provider wants back with their state stay, for the caller to decide."""
-    if not any(isinstance(part, Thought) for message in messages for part in message.parts):
-        return messages
-    kept = [
-        msgspec.structs.replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thought) or part.state))
-        for message in messages
-    ]
-    return tuple(message for message in kept if message.parts)
 
 
 class Generator:
@@ -97,14 +95,17 @@ class Generator:
             for turn in sample.turns:
                 if not self._plan.asks(turn) or self.halt.reason:
                     continue
+                about = {"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}
                 seen, reply = await self._source.turn(sample, turn, dialogue)
                 dialogue[turn.number] = reply
                 self.progress.outcomes[reply.outcome] += 1
                 self.progress.turns_done += 1
-                about = msgspec.json.encode({"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
-                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, about)
+                told = msgspec.json.encode(about, enc_hook=str).decode()
+                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, told)
                 self._journal.put_turn(self._run, record)
-                self._judging.take(Answered(sample, turn, dict(dialogue), self._plan.options, self._plan.rubrics), group)
+                place = Place(sample.id, turn.number, turn.file, self._plan.benchmark.name)
+                answered = Answered(sample, turn, reply, dict(dialogue), place, self._plan.options, self._plan.rubrics)
+                self._judging.take(answered, group)
             self.progress.samples_done += not self.halt.reason
         except (BudgetReached, EndpointDown, Halted) as error:
             self.halt.stop(error)
@@ -114,7 +115,7 @@ class Generator:
 
 def shown_ask(sample: Sample, turn: Turn) -> tuple[Part, ...]:
     """A request with the given pictures that it calls by number, for those who look at it later."""
-    given = {number: image for number, image in enumerate(sample.pictures, start=1) if maker_of(sample, number) is None}
+    given = {number: image for number, image in enumerate(sample.pictures, start=1) if sample.maker_of(number) is None}
     called = [number for number in dict.fromkeys(mentions(turn.words)) if number in given]
     return (*turn.ask, *(msgspec.structs.replace(given[number], label=number) for number in called))
 

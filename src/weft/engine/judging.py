@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Answered, Check, Item
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.plan import Plan
-from weft.errors import BudgetReached, PictureError, blaming
+from weft.errors import BudgetReached, PictureError, blamed
 from weft.judges.vlm import VlmJudge
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -43,30 +43,33 @@ class Judging:
         blobs: Blobs,
         journal: Journal,
         halt: Halt,
-        progress: Progress,
         others: Mapping[str, Mapping[int, Reply]] | None = None,
     ) -> None:
         self._plan, self._run, self._judge, self._blobs, self._journal, self._halt = plan, run, judge, blobs, journal, halt
-        self.progress, self._others = progress, others
+        self.progress, self._others = Progress(plan.turns(), len(plan.dataset.samples)), others
         self._threads = asyncio.Semaphore(4)
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:
         """Judge a reply, in tasks of `group` where that takes time."""
-        for item in self._items(answered):
-            if isinstance(item, Verdict):
-                self.progress.verdicts_due += 1
-                self._keep(item)
-                continue
-            self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats if isinstance(item, Question) else 1)
-            group.create_task(self._work(item, answered))
+        try:
+            due, items = items_of(self._plan, answered, self._others)
+            checked(items, answered.place, due)
+        except Exception as error:
+            raise blamed(_where(self._plan, answered.place), error) from error
+        given = [item for item in items if isinstance(item, Verdict)]
+        self.progress.verdicts_due += len(given)
+        self._keep(given)
+        for item in items:
+            if not isinstance(item, Verdict):
+                self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats if isinstance(item, Question) else 1)
+                group.create_task(self._work(item, answered))
 
-    def _items(self, answered: Answered) -> Sequence[Item]:
-        benchmark = self._plan.benchmark
-        with blaming(_where(self._plan, answered.place)):
-            items = items_of(self._plan, answered, self._others)
-            for item in items:
-                checked(item, answered.place, (*benchmark.metrics, *benchmark.battle_metrics))
-        return items
+    def _keep(self, verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            self.progress.verdicts_done += 1
+            if verdict.value is None:
+                self.progress.unscored[verdict.reason] += 1
+            self._journal.put_verdict(self._run, verdict)
 
     async def _work(self, item: Question | Check, answered: Answered) -> None:
         try:
@@ -79,73 +82,76 @@ class Judging:
 
     async def _ask(self, question: Question) -> None:
         """As often as is asked for; the first draw is the call that a run without repeats makes."""
-        question = replace(question, place=replace(question.place, benchmark=self._plan.benchmark.name))
         repeats = self._plan.repeats
-        if repeats == 1:
-            self._keep(*await self._judge.judge(question))
-            return
-        told = f"{question.variant}, " if question.variant else ""
-        asked = [self._judge.judge(replace(question, variant=f"{told}repeat {draw + 1}"), draw) for draw in range(repeats)]
+        asked = [self._judge.judge(question, draw, f"repeat {draw + 1}" if repeats > 1 else "") for draw in range(repeats)]
         for verdicts in await asyncio.gather(*asked):
-            self._keep(*verdicts)
+            self._keep(verdicts)
 
     async def _look(self, check: Check, answered: Answered) -> None:
         try:
             async with self._threads:
-                with blaming(_where(self._plan, check.place)):
-                    found = await asyncio.to_thread(check.work, self._blobs)
+                found = list(await asyncio.to_thread(check.work, self._blobs))
+            checked(found, check.place, check.metrics)
         except PictureError as error:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
+        except Exception as error:
+            raise blamed(_where(self._plan, check.place), error) from error
+        self._keep([item for item in found if isinstance(item, Verdict)])
         for item in found:
-            with blaming(_where(self._plan, check.place)):
-                checked(item, check.place, check.metrics)
-            if isinstance(item, Verdict):
-                self._keep(item)
-            else:
+            if isinstance(item, Question):
                 self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats - 1)
                 await self._ask(item)
 
-    def _keep(self, *verdicts: Verdict) -> None:
-        for verdict in verdicts:
-            self.progress.verdicts_done += 1
-            if verdict.value is None:
-                self.progress.unscored[verdict.reason] += 1
-            self._journal.put_verdict(self._run, verdict)
 
-
-def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None = None) -> Sequence[Item]:
-    """What is asked about a reply, or about it and another run's."""
-    benchmark, turn, reply = plan.benchmark, answered.turn, answered.reply
+def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> tuple[Sequence[str], Sequence[Item]]:
+    """The metrics that are due of a reply, and what is asked about it, or about it and another run's."""
+    benchmark, reply = plan.benchmark, answered.reply
     if others is not None:
-        return _battle(plan, answered, others.get(answered.sample.id, {}))
+        return benchmark.battle_metrics, _battle(plan, answered, others.get(answered.sample.id, {}))
+    due = benchmark.due(answered.turn)
     if reply.outcome == "failed":
-        detail = benchmark.detail(turn, reply)
-        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in benchmark.due(turn)]
-    return list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
+        detail = benchmark.detail(answered.turn, reply)
+        return due, [answered.verdict(metric, None, reply.reason, detail=detail) for metric in due]
+    return due, list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
 
 
 def _battle(plan: Plan, first: Answered, other: Mapping[int, Reply]) -> Sequence[Item]:
     """Who has no answer loses to who has one; where a reply is missing through our fault, nothing is said."""
-    replies = [first.reply, other.get(first.turn.number)]
-    lost = [reply for reply in replies if reply is None or reply.outcome == "failed"]
-    if lost:
-        why = lost[0].reason if lost[0] is not None else "the other run has no reply to it"
-        return [first.verdict(metric, None, why) for metric in plan.benchmark.battle_metrics]
-    has = [reply is not None and reply.outcome == "answered" for reply in replies]
-    if not all(has):
-        value, why = (0.5, "neither answered") if not any(has) else (float(has[0]), "the other did not answer")
-        return [first.verdict(metric, value, why) for metric in plan.benchmark.battle_metrics]
-    return list(plan.benchmark.battle(first, replace(first, dialogue=other)))
+    number, metrics = first.turn.number, plan.benchmark.battle_metrics
+    second = other.get(number, Reply("failed", reason="the other run has no reply to it"))
+    lost = next((reply for reply in (first.reply, second) if reply.outcome == "failed"), None)
+    if lost is not None:
+        return [first.verdict(metric, None, lost.reason) for metric in metrics]
+    if first.reply.outcome != "answered" and second.outcome != "answered":
+        return [first.verdict(metric, 0.5, "neither answered", by="failure") for metric in metrics]
+    if first.reply.outcome != "answered":
+        return [first.verdict(metric, 0.0, f"{first.reply.outcome}: {first.reply.reason}", by="failure") for metric in metrics]
+    if second.outcome != "answered":
+        return [first.verdict(metric, 1.0, f"the other did not answer: {second.reason}") for metric in metrics]
+    so_far = {turn: reply for turn, reply in other.items() if turn <= number}
+    return list(plan.benchmark.battle(first, replace(first, reply=second, dialogue=so_far)))
 
 
-def checked(item: Item, place: Place, metrics: Sequence[str]) -> None:
-    """Raises if something is not for this turn, not one of the metrics, or no share."""
-    of = (item.sample, item.turn) if isinstance(item, Verdict) else (item.place.sample, item.place.turn)
-    asked = (item.metric,) if isinstance(item, Verdict) else item.metrics
-    if of != (place.sample, place.turn) or not asked or not set(asked) <= set(metrics):
-        raise ValueError(f"a {type(item).__name__} for {of}, {', '.join(asked)}: not this turn, or not among {', '.join(metrics)}")
-    if isinstance(item, Verdict) and item.value is not None and not 0 <= item.value <= 1:
-        raise ValueError(f"a verdict of {item.value:g} for {item.metric}: values are shares of full marks, from 0 to 1")
+def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:
+    """Raises if something is not for this turn, not due there or no share; if something due is missing, or is said twice."""
+    said: set[tuple[str, str]] = set()
+    for item in items:
+        of = (item.sample, item.turn) if isinstance(item, Verdict) else (item.place.sample, item.place.turn)
+        asked = (item.metric,) if isinstance(item, Verdict) else item.metrics
+        if of != (place.sample, place.turn) or not asked or not set(asked) <= set(due):
+            raise ValueError(
+                f"a {type(item).__name__} for {of}, {', '.join(asked)}: not this turn, or none of its metrics ({', '.join(due)})"
+            )
+        if isinstance(item, Verdict) and item.value is not None and not 0 <= item.value <= 1:
+            raise ValueError(f"a verdict of {item.value:g} for {item.metric}: values are shares of full marks, from 0 to 1")
+        variant = "" if isinstance(item, Check) else item.variant
+        twice = [metric for metric in asked if (metric, variant) in said]
+        if twice:
+            raise ValueError(f"{twice[0]} is asked for twice; tell the two apart by their `variant`")
+        said |= {(metric, variant) for metric in asked}
+    missing = [metric for metric in due if metric not in {metric for metric, _ in said}]
+    if missing:
+        raise ValueError(f"nothing is asked or said about {', '.join(missing)}; `due` tells which metrics a turn has")
 
 
 def _where(plan: Plan, place: Place) -> str:

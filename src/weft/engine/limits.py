@@ -24,18 +24,16 @@ class Limiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[float]:
-        """A place in flight; yields the time it was taken, which `pushed_back` wants to know."""
+        """A place in flight; yields the time it was taken, which `pushed_back` wants to know. What comes back without an error lets the
+        limit grow while all slots are in use."""
         await self._acquire()
         try:
             yield time.monotonic()
+            if self._waiters or self.active >= int(self.limit):
+                step = 1.0 / self.limit if self.decreases else 1.0
+                self.limit = min(float(self.maximum), self.limit + step)
         finally:
             self.active -= 1
-            self._wake()
-
-    def succeeded(self) -> None:
-        if self._waiters or self.active >= int(self.limit):
-            step = 1.0 / self.limit if self.decreases else 1.0
-            self.limit = min(float(self.maximum), self.limit + step)
             self._wake()
 
     def pushed_back(self, began: float, delay: float | None = None) -> None:
@@ -49,12 +47,9 @@ class Limiter:
             self.limit = max(float(self.minimum), self.limit / 2)
 
     async def _acquire(self) -> None:
-        if self.active < int(self.limit) and not self._waiters:
-            self.active += 1
-            await self._hold()
-            return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
+        self._wake()
         try:
             await waiter  # _wake counts the slot as ours before it wakes us
         except asyncio.CancelledError:
@@ -64,7 +59,8 @@ class Limiter:
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
             raise
-        await self._hold()
+        if self._held_until:
+            await self._hold()
 
     async def _hold(self) -> None:
         """Wait out a Retry-After. The slot is ours already; if we are cancelled here it must go back."""

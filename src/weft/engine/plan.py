@@ -4,14 +4,20 @@ same run."""
 import hashlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
+from weft.errors import UserError, blamed
+from weft.models.endpoint import Endpoint
+from weft.models.registry import Wired
+from weft.store.blobs import Blobs
 from weft.types import Dataset, Turn
 
 
@@ -24,9 +30,9 @@ class Plan(Struct, frozen=True):
     rubrics: Rubrics
     model: Mapping[str, Any]
     judge: Mapping[str, Any]
-    strategy: str
-    repeats: int  # how often a judge is asked each question
-    chosen: Mapping[str, Any]  # which samples
+    strategy: str = "none"
+    repeats: int = 1  # how often a judge is asked each question
+    chosen: Mapping[str, Any] = {}  # which samples
     against: str = ""  # the run that the replies are compared with, if the questions are about two
 
     def manifest(self) -> dict[str, Any]:
@@ -48,7 +54,8 @@ class Plan(Struct, frozen=True):
 
     def run_id(self) -> str:
         digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
-        slug = re.sub(r"[^a-z0-9.]+", "-", str(self.model["name"]).lower().rsplit("/", 1)[-1]).strip("-.") or "model"
+        name = str(self.model["model"] if "parts" in self.model else self.model["name"])  # a composition's parts would make it too long
+        slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
         return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
 
     def turns(self) -> int:
@@ -58,7 +65,41 @@ class Plan(Struct, frozen=True):
         return self.benchmark.asks(turn, self.options)
 
 
-def narrowed(dataset: Dataset, limit: int | None, where: Mapping[str, str]) -> Dataset:
-    """The first `limit` samples of the groups asked for."""
+def told_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {"name": endpoint.name, "takes": msgspec.to_builtins(endpoint.takes), **endpoint.identity}
+
+
+def told_model(wired: Wired) -> dict[str, Any]:
+    """A model as the manifest tells it: one endpoint, or a composition of several."""
+    parts = {role: told_endpoint(endpoint) for role, endpoint in wired.endpoints.items()}
+    if wired.composition is None:
+        return parts["model"]
+    kind = wired.composition
+    of = {"provider": "composition", "model": wired.name.rpartition(":")[0], "version": kind.version}
+    return {"name": wired.name, "takes": msgspec.to_builtins(kind.takes), **of, "parts": parts}
+
+
+def loaded(benchmark: Benchmark, data: Path, blobs: Blobs, *, limit: int | None, where: Mapping[str, str]) -> Dataset:
+    """The first `limit` samples of the groups asked for, which must be some, each with an id of its own."""
+    try:
+        dataset = benchmark.load(data, blobs)
+    except OSError:
+        raise
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
     kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
-    return msgspec.structs.replace(dataset, samples=tuple(kept[:limit] if limit is not None else kept))
+    kept = kept[:limit] if limit is not None else kept
+    ids = [sample.id for sample in kept]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"{data}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
+    if kept:
+        return replace(dataset, samples=tuple(kept))
+    for name, value in where.items():
+        there = sorted({sample.groups[name] for sample in dataset.samples if name in sample.groups})
+        if value not in there:
+            raise UserError(f"{data}: no sample is left: none has {name} {value!r}; there is {', '.join(there) or 'no such group'}")
+    if where or limit == 0:
+        raise UserError(f"{data}: no sample is left by what was asked for ({dataset.records} records)")
+    errors = [problem for problem in dataset.problems if problem.severity == "error"]
+    first = f"; the first problem: {errors[0]}" if errors else ""
+    raise UserError(f"{data}: none of its {dataset.records} records can be used{first}")

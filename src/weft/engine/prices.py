@@ -3,7 +3,9 @@
 import asyncio
 import importlib.resources
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -77,30 +79,37 @@ def image_tokens(image: Image) -> int:
     return 85 + 170 * tiles
 
 
+@dataclass
+class Spent:
+    cost: float | None = 0.0  # None where the price is not known
+
+
 class Budget:
     """Money for one command. A call reserves the most it can cost, so calls in flight together cannot pass the limit together; where that
     is too much beside what is in flight, it waits for those to come back cheaper."""
 
     def __init__(self, limit: float | None = None) -> None:
-        self.limit, self.spent, self.reserved = limit, 0.0, 0.0
+        self.limit, self.spent, self.reserved_now = limit, 0.0, 0.0
         self.unknown = False
         self._settled = asyncio.Event()
 
-    async def reserve(self, most: float) -> None:
-        """Raises BudgetReached if the call could pass the limit even alone."""
-        while self.limit is not None and self.spent + self.reserved + most > self.limit:
-            if self.reserved <= 0 or self.spent + most > self.limit:
+    @asynccontextmanager
+    async def reserved(self, most: float) -> AsyncGenerator["Spent"]:
+        """Room for a call that costs at most so much; what it did cost is told before it ends. Raises BudgetReached if the call could pass
+        the limit even alone."""
+        while self.limit is not None and self.spent + self.reserved_now + most > self.limit:
+            if self.reserved_now <= 0 or self.spent + most > self.limit:
                 raise BudgetReached(
                     f"the next call may cost up to ${most:.4f} and could pass the budget of ${self.limit:g}; ${self.spent:.4f} is spent"
                 )
             self._settled.clear()
             await self._settled.wait()
-        self.reserved += most
-
-    def settle(self, reserved: float, spent: float | None) -> None:
-        self.reserved = max(0.0, self.reserved - reserved) if self.reserved - reserved > 1e-12 else 0.0
-        if spent is None:
-            self.unknown = True
-        else:
-            self.spent += spent
-        self._settled.set()
+        self.reserved_now += most
+        spent = Spent()
+        try:
+            yield spent
+        finally:
+            self.reserved_now = max(0.0, self.reserved_now - most) if self.reserved_now - most > 1e-12 else 0.0
+            self.unknown = self.unknown or spent.cost is None
+            self.spent += spent.cost or 0.0
+            self._settled.set()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from weft.errors import PictureError, WeftError
+from weft.errors import PictureError, blamed
 from weft.judges.parse import Unusable, read_reply
 from weft.models.fit import fitted
 from weft.store.blobs import Blobs
@@ -29,26 +29,35 @@ class VlmJudge:
     def __init__(self, model: Remembering, blobs: Blobs, reader: Reader) -> None:
         self._model, self._blobs, self._reader = model, blobs, reader
 
-    async def judge(self, question: Question, draw: int = 0) -> list[Verdict]:
-        """A verdict for each metric of the question."""
+    async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
+        """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
         keys: tuple[str, ...] = ()
-        messages, problem = question.messages, ""
+        messages, problem, place = question.messages, "", question.place
+        variant = ", ".join(word for word in (question.variant, repeat) if word)
         for _ in range(2):
             reply = await self._ask(messages, question, draw)
             keys += reply.keys
             if reply.outcome in ("failed", "refused"):
-                what = "refused" if reply.outcome == "refused" else "call failed"
-                return self._unscored(question, f"the judge {what}: {reply.reason}", keys)
+                problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
+                break
             try:
                 marks = self._reader(question, read_reply(reply.text, question.schema))
-                return [_verdict(question, mark, keys) for mark in _complete(question, marks)]
-            except (KeyError, TypeError, ValueError) as error:
-                asked = ", ".join(question.metrics)
-                raise WeftError(f"the question {asked!r} is wrong in itself: {type(error).__name__}: {error}") from error
+                if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
+                    read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
+                    raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
             except Unusable as error:
                 problem = str(error)
                 messages = (*messages, *_objection(reply, problem, question))
-        return self._unscored(question, f"the judge's reply could not be used, twice: {problem}", keys)
+                problem = f"the judge's reply could not be used, twice: {problem}"
+                continue
+            except Exception as error:
+                raise blamed(f"reading the judge's reply about {', '.join(question.metrics)}, sample {place.sample}", error) from error
+            return [
+                Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, one.detail, variant, one.score)
+                for one in marks
+            ]
+        self._model.void(keys, problem)
+        return [Verdict(place.sample, place.turn, one, None, problem, "judge", keys, question.detail, variant) for one in question.metrics]
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
@@ -57,39 +66,9 @@ class VlmJudge:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, want_of(question, draw))
 
-    def _unscored(self, question: Question, reason: str, keys: tuple[str, ...]) -> list[Verdict]:
-        self._model.void(keys, reason)
-        place = question.place
-        return [
-            Verdict(place.sample, place.turn, metric, None, reason, keys=keys, detail=question.detail, variant=question.variant)
-            for metric in question.metrics
-        ]
-
 
 def want_of(question: Question, draw: int = 0) -> Want:
     return Want("text", question.schema, draw, question.place, question)
-
-
-def _verdict(question: Question, mark: Mark, keys: tuple[str, ...]) -> Verdict:
-    if not 0 <= mark.value <= 1:
-        raise ValueError(f"a mark of {mark.value:g} for {mark.metric}: marks are shares of full marks, from 0 to 1")
-    return Verdict(
-        question.place.sample,
-        question.place.turn,
-        mark.metric,
-        mark.value,
-        mark.reason,
-        keys=keys,
-        detail=mark.detail,
-        variant=question.variant,
-        score=mark.score,
-    )
-
-
-def _complete(question: Question, marks: Sequence[Mark]) -> Sequence[Mark]:
-    if sorted(mark.metric for mark in marks) != sorted(question.metrics):
-        raise ValueError(f"it asks for {', '.join(question.metrics)} and was read as {', '.join(mark.metric for mark in marks)}")
-    return marks
 
 
 def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:

@@ -5,10 +5,10 @@ from typing import Any, cast
 import msgspec
 
 from weft.errors import UserError
-from weft.models.endpoint import Endpoint, Sent, outcome_of
+from weft.models.endpoint import Endpoint, Sent
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Kind, Message, Part, Text, Want
+from weft.types import Dataset, Image, Kind, Message, Part, Text, Want, outcome_of
 
 
 class Local(Endpoint):
@@ -95,12 +95,10 @@ def stand_in(kind: Kind, blobs: Blobs) -> Part:
 
 
 def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
-    spec.take({})
     return Copy()
 
 
 def constant_from_spec(spec: Spec, blobs: Blobs) -> Constant:
-    spec.take({})
     try:
         return Constant(None if spec.model == "max" else float(spec.model))
     except ValueError:

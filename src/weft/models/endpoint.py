@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from weft.errors import WeftError
-from weft.types import Image, Kind, Message, Outcome, Part, Takes, Text, Usage, Want
+from weft.types import Message, Outcome, Part, Takes, Usage, Want
 
 
 class Retry(Struct, frozen=True):
@@ -54,12 +54,15 @@ class Endpoint:
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     takes: Takes = Takes()
     words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
+    name: str
+    address: str
+    identity: Mapping[str, Any]
 
     def __init__(self, name: str, *, address: str = "", **identity: Any) -> None:
         """`name` is what the user calls it, `address` where it is. `identity` is everything about it that can change an answer: part of
         every call's key and of the run's manifest."""
         self.name, self.address = name, address or f"local:{name}"
-        self.identity: Mapping[str, Any] = {"provider": "local", "model": name, **identity}
+        self.identity = {"provider": "local", "model": name, **identity}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try."""
@@ -87,21 +90,3 @@ class TaskEndpoint(Endpoint):
 class Expired(CallError):
     def __init__(self, message: str) -> None:
         super().__init__(message, TRANSIENT)
-
-
-def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
-    """The outcome of a reply from what it holds and what was due."""
-    has_text = any(isinstance(part, Text) and part.text.strip() for part in parts)
-    has_image = any(isinstance(part, Image) for part in parts)
-    if kind == "text":
-        return ("answered", "") if has_text else ("empty", "a picture where text was due" if has_image else "an empty reply")
-    if has_image or (kind == "interleaved" and has_text):
-        return "answered", ""
-    if has_text:
-        said = " ".join(part.text for part in parts if isinstance(part, Text)).split()
-        return "empty", "text where a picture was due: " + _shorten(" ".join(said), 160)
-    return "empty", "an empty reply"
-
-
-def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

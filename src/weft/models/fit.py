@@ -1,5 +1,6 @@
 """What a model cannot take is reshaped, visibly: the messages it was really sent are journalled, and a reshaped picture is a new digest.
 
+    thoughts            are left out
     own_images=user     the model's earlier pictures move to the head of the next user message, under their captions
     images=list         one message: all pictures, then the text, with `[image k]` where a picture stood
     images=strip        the same with one picture: a row of all of them, each with its number drawn on it; before a dialogue, a note says so
@@ -18,10 +19,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from weft.errors import PictureError
-from weft.numbering import caption
 from weft.store.blobs import Blobs
 from weft.store.pictures import MAX_PIXELS
-from weft.types import Image, Message, Part, Takes, Text
+from weft.types import Image, Message, Part, Takes, Text, Thought, caption
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -35,6 +35,8 @@ NOTE = (
 
 def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """The messages as the model can take them. Labels have done their work after this and are dropped."""
+    if any(isinstance(part, Thought) for message in messages for part in message.parts):
+        messages = _without_thoughts(messages)
     if takes.own_images == "user":
         messages = _move_own_images(messages)
     if takes.images != "interleaved":
@@ -50,6 +52,15 @@ async def fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> t
         return fit(messages, takes, blobs)
     except MemoryError:
         raise PictureError("there is no memory left for it") from None
+
+
+def _without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A model's thoughts are of no history; only those that its provider wants back with their state stay, for the caller to decide."""
+    kept: list[Message] = []
+    for message in messages:
+        parts = tuple(part for part in message.parts if not isinstance(part, Thought) or part.state)
+        kept.append(Message(message.role, parts))
+    return tuple(message for message in kept if message.parts)
 
 
 def _fitted(part: Part, max_side: int | None, blobs: Blobs) -> Part:

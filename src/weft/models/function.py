@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent, outcome_of
+from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Reply, Takes, Text, Want
+from weft.types import Image, Message, Part, Reply, Takes, Text, Want, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil

@@ -13,12 +13,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent, outcome_of
-from weft.models.http import Http
-from weft.models.registry import Spec
-from weft.models.wire import Body, decide, error_facts, fields
+from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
+from weft.models.http import Http, decide, fields
+from weft.models.registry import Spec, options
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Text, Want
+from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 
 class Infer(Endpoint):
@@ -40,7 +39,11 @@ class Infer(Endpoint):
             **settings,
         }
         url = next(self._turn)
-        body = await self._post(url, Body(payload, self._blobs, bare=True))
+        came = await self._http.post(url, payload, {}, self._blobs, called=url, bare=True)
+        if came.status >= 400:
+            said = (came.said or came.text)[:300]
+            raise CallError(f"{url} answered {came.status}: {said}", decide(came.status, came.codes, came.headers, came.body))
+        body = came.body
         answer = fields(body)
         if not isinstance(answer.get("response"), dict):
             said = answer.get("error") or answer.get("detail") or answer.get("response") or body
@@ -68,27 +71,13 @@ class Infer(Endpoint):
                 raise CallError(f"{self.address}: its picture {error}", TRANSIENT) from None
         return tuple(parts)
 
-    async def _post(self, url: str, body: Body) -> Any:
-        status, told, data = await self._http.post(url, body, {}, called=url)
-        try:
-            decoded: Any = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            decoded = None
-        if status >= 400:
-            said, codes = error_facts(decoded)
-            raise CallError(
-                f"{url} answered {status}: {(said or data[:200].decode('utf-8', 'replace'))[:300]}", decide(status, codes, told, decoded)
-            )
-        if decoded is None:
-            raise CallError(f"{url} answered {status} with broken JSON ({len(data)} bytes)", TRANSIENT)
-        return decoded
-
 
 def _part(part: Part) -> dict[str, Any]:
     return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
-def from_spec(spec: Spec, blobs: Blobs) -> Infer:
+@options(temperature=float, timeout=float, seed=int)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
     text = spec.model + (f"@{spec.url}" if spec.url else "")
     urls = [url.strip() for url in text.split(",") if url.strip()]
@@ -98,4 +87,4 @@ def from_spec(spec: Spec, blobs: Blobs) -> Infer:
             raise UserError(f"{spec.text}: {url!r} is not an http(s) address without a key in it")
     if not urls:
         raise UserError(f"{spec.text}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
-    return Infer(urls, blobs, **spec.take({"temperature": float, "timeout": float, "seed": int}))
+    return Infer(urls, blobs, **chosen)

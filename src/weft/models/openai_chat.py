@@ -15,13 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.errors import PictureError, UserError
-from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent, outcome_of
-from weft.models.http import Answer, Http
+from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
+from weft.models.http import Http, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
-from weft.models.registry import Spec
-from weft.models.wire import Body, decide, error_facts, fields, is_refusal
+from weft.models.registry import Spec, options
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Takes, Text, Thought, Usage, Want
+from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
 
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
@@ -51,8 +50,9 @@ class OpenAIChat(Endpoint):
         self._parameters = dict(parameters or {})
         self._unsupported: set[str] = set()
         self._http = Http(timeout)
-        address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
-        super().__init__(name or f"openai-chat/{model}", address=address)
+        self.close = self._http.close
+        self.name = name or f"openai-chat/{model}"
+        self.address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
         self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
         self.identity = {
             "provider": "openai-chat",
@@ -64,24 +64,21 @@ class OpenAIChat(Endpoint):
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         while True:
             payload = self._payload(messages, want)
-            status, headers, data = await self._post(Body(payload, self._blobs))
-            body = self._decode(status, data)
-            said, codes = error_facts(body)
-            if status < 400 and not said:
-                return await self._read(body, want)
+            came = await self._http.post(self._url, payload, headers, self._blobs, called=self.address)
+            if came.status < 400 and not came.said:
+                return await self._read(came.body, want)
+            status = came.status
             if status < 400:
-                code = "".join(char for char in codes.split(" ")[0] if char.isdigit())
+                code = "".join(char for char in came.codes.split(" ")[0] if char.isdigit())
                 status = int(code) if len(code) == 3 else 502
-            said = self._scrub(said or data[:300].decode("utf-8", "replace"))
-            if is_refusal(codes):
-                return Sent((), "refused", said, self._scrub(_text(data)), self._model)
+            said = self._scrub(came.said or came.text[:300])
+            if is_refusal(came.codes):
+                return Sent((), "refused", said, self._scrub(came.text), self._model)
             if not self._drop_unsupported(status, said, payload):
-                raise CallError(self._explain(status, said), decide(status, codes, headers, body))
-
-    async def close(self) -> None:
-        await self._http.close()
+                raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
 
     # the request
 
@@ -114,25 +111,14 @@ class OpenAIChat(Endpoint):
             return {"role": "assistant", "content": "".join(texts), "images": [part for part in content if part["type"] == "image_url"]}
         return {"role": message.role, "content": content}
 
-    async def _post(self, body: Body) -> Answer:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return await self._http.post(self._url, body, headers, called=self.address)
-
     # the reply
-
-    def _decode(self, status: int, data: bytes) -> Any:
-        try:
-            return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            if status < 400:
-                raise CallError(f"{self.address} answered {status} with broken JSON ({len(data)} bytes)", TRANSIENT) from None
-            return None
 
     async def _read(self, body: Any, want: Want) -> Sent:
         choices: Any = fields(body).get("choices")
         choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
         if not choice:
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
+        served, usage = self._scrub(str(fields(body).get("model") or self._model)), _usage(body)
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         if got.links:
             got = await self._follow(got)
@@ -140,8 +126,6 @@ class OpenAIChat(Endpoint):
             got, parts=tuple(p if isinstance(p, Image) else replace(p, text=self._scrub(p.text)) for p in got.parts)
         )
         raw = self._scrub(msgspec.json.encode(body).decode())
-        usage = _usage(body)
-        served = str(fields(body).get("model") or self._model)
         if got.refusal:
             return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
         outcome, reason = outcome_of(got.parts, want.kind)
@@ -158,11 +142,11 @@ class OpenAIChat(Endpoint):
         for position, link in reversed(got.links):
             if urlsplit(link).netloc != urlsplit(self._url).netloc and not self._fetch:
                 raise CallError(f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true", NO)
-            status, _, data = await self._http.get(link, called="the picture's link")
-            if status != 200:
-                raise CallError(f"the picture's link answered {status}", TRANSIENT)
+            came = await self._http.get(link, called="the picture's link")
+            if came.status != 200:
+                raise CallError(f"the picture's link answered {came.status}", TRANSIENT)
             try:
-                parts.insert(position, self._blobs.put(data))
+                parts.insert(position, self._blobs.put(came.data))
             except PictureError as error:
                 return msgspec.structs.replace(got, broken=str(error), links=())
         return msgspec.structs.replace(got, parts=tuple(parts), links=())
@@ -216,53 +200,9 @@ def _count(value: Any) -> int:
     return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
 
 
-def _text(data: bytes) -> str:
-    return data[:100_000].decode("utf-8", "replace")
-
-
 def key_variable(url: str, chosen: str = "") -> str:
     """The environment variable that holds the key for an address. A known provider's key goes to that provider alone."""
     return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
-
-
-def from_spec(spec: Spec, blobs: Blobs) -> OpenAIChat:
-    url = spec.url or DEFAULT_URL
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise UserError(f"{spec.text}: {url!r} is not an http(s) address") from None
-    if not spec.model:
-        raise UserError(f"{spec.text}: name the model, as in openai-chat/NAME@URL")
-    if parts.username or parts.password or parts.query:
-        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"{spec.text}: {url!r} is not an http(s) address")
-    options = spec.take(
-        {
-            **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), _number),
-            **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
-            **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
-            "images": _one_of("interleaved", "list", "strip", "none"),
-            "own_images": _one_of("user", "assistant", "images"),
-            "timeout": _number,
-            "fetch_images": _flag,
-            "extra": _object,
-        }
-    )
-    parameters = {**options.pop("extra", {})}
-    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
-        if name in options:
-            parameters[name] = options.pop(name)
-    own_images = options.pop("own_images", "user")
-    takes = Takes(
-        images=options.pop("images", "interleaved"),
-        own_images="user" if own_images == "user" else "assistant",
-        max_side=options.pop("max_side", None),
-    )
-    variable = key_variable(url, options.pop("key_env", ""))
-    return OpenAIChat(
-        spec.model, url, blobs, key=os.environ.get(variable, ""), takes=takes, own_images=own_images, parameters=parameters, **options
-    )
 
 
 def _number(value: Any) -> float:
@@ -292,3 +232,41 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
         return str(value)
 
     return check
+
+
+@options(
+    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), _number),
+    **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
+    **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
+    images=_one_of("interleaved", "list", "strip", "none"),
+    own_images=_one_of("user", "assistant", "images"),
+    timeout=_number,
+    fetch_images=_flag,
+    extra=_object,
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+    url = spec.url or DEFAULT_URL
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UserError(f"{spec.text}: {url!r} is not an http(s) address") from None
+    if not spec.model:
+        raise UserError(f"{spec.text}: name the model, as in openai-chat/NAME@URL")
+    if parts.username or parts.password or parts.query:
+        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"{spec.text}: {url!r} is not an http(s) address")
+    parameters = {**chosen.pop("extra", {})}
+    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
+        if name in chosen:
+            parameters[name] = chosen.pop(name)
+    own_images = chosen.pop("own_images", "user")
+    takes = Takes(
+        images=chosen.pop("images", "interleaved"),
+        own_images="user" if own_images == "user" else "assistant",
+        max_side=chosen.pop("max_side", None),
+    )
+    variable = key_variable(url, chosen.pop("key_env", ""))
+    return OpenAIChat(
+        spec.model, url, blobs, key=os.environ.get(variable, ""), takes=takes, own_images=own_images, parameters=parameters, **chosen
+    )

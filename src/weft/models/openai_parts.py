@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.errors import PictureError
-from weft.models.wire import fields
+from weft.models.http import fields
 from weft.store.blobs import Blobs
 from weft.types import Image, Part, Text, Thought
 

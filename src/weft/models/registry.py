@@ -1,16 +1,29 @@
-"""From the name a user writes to an endpoint.
+"""From the name a user writes to the endpoints behind it.
 
 `provider/model@url` for our own and installed providers (entry points of the group `weft.models`), `file.py:name` for an object
-of the user's, a name from `weft.toml`, or the object itself. Options are checked by the provider; an unknown one is an error.
+of the user's, a name from `weft.toml`, `NAME:role=MODEL,role=MODEL` for a composition, or the object itself. A provider declares its
+options (`options`); an unknown one is an error.
+
+    [models.bagel]
+    use = "openai-chat/ByteDance-Seed/BAGEL-7B-MoT@http://127.0.0.1:8000/v1"
+    images = "strip"
+
+    [prices."my-model"]
+    in = 1.0        # USD per million tokens
+    out = 4.0
+
+`weft.toml` never holds keys: those come from the environment alone.
 """
 
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -18,6 +31,11 @@ from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
 
+if TYPE_CHECKING:
+    from weft.models.compose.base import Composition
+
+FILE = "weft.toml"
+SECTIONS = ("models", "prices")
 GROUP = "weft.models"
 BUILT_IN: dict[str, tuple[str, str]] = {
     "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
@@ -30,23 +48,57 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     ),
     "constant": ("weft.models.baselines:constant_from_spec", "as a judge, gives the same score to all: constant/10"),
 }
+PARTS = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Wired(Struct, frozen=True):
+    """A model as a run wires it: the endpoints by role, and the composition that they play in, if there is more than the one."""
+
+    name: str
+    endpoints: Mapping[str, Endpoint]
+    composition: "type[Composition] | None" = None
+
+
+def read_config(folder: Path | None = None) -> dict[str, Any]:
+    path = (folder or Path.cwd()) / FILE
+    if not path.is_file():
+        return {}
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {error}") from None
+    for name, section in found.items():
+        if name not in SECTIONS or not isinstance(section, dict):
+            raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(f'[{one}.NAME]' for one in SECTIONS)}")
+    for name, model in found.get("models", {}).items():
+        if not isinstance(model, dict) or not model:
+            raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
+        secret = [key for key in cast(dict[str, Any], model) if key in ("key", "api_key", "token")]
+        if secret:
+            raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
+    for name, price in found.get("prices", {}).items():
+        sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
+        if not all(isinstance(sides.get(side), (int, float)) for side in ("in", "out")):
+            raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens')
+    return found
 
 
 class Spec(Struct, frozen=True):
-    """A parsed model name. `text` is what the user wrote; `options` come from weft.toml and the command line; `data` is the
+    """A parsed model name. `text` is what the user wrote; `given` are options from weft.toml and the command line; `data` is the
     dataset's folder."""
 
     text: str
     provider: str
     model: str
     url: str
-    options: Mapping[str, Any]
+    given: Mapping[str, Any]
     data: str = ""
 
     def take(self, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
         """The options, each through its converter. Raises UserError for an unknown or unusable one."""
         taken: dict[str, Any] = {}
-        for name, value in self.options.items():
+        for name, value in self.given.items():
             if name not in known:
                 raise UserError(f"{self.text}: unknown option {name!r}; {self.provider} knows {', '.join(sorted(known)) or 'none'}")
             try:
@@ -56,10 +108,20 @@ class Spec(Struct, frozen=True):
         return taken
 
 
-def parse(text: str, options: Mapping[str, Any] | None = None, data: str = "") -> Spec:
+def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Declares what a provider's `from_spec(spec, blobs, **options)` takes: each option with its converter, which raises ValueError."""
+
+    def declare(make: F) -> F:
+        make.options = known  # type: ignore[attr-defined]
+        return make
+
+    return declare
+
+
+def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:
     name, _, url = text.partition("@") if "@http" in text else (text, "", "")
     provider, _, model = name.partition("/")
-    return Spec(text, provider, model, url, options or {}, data)
+    return Spec(text, provider, model, url, given or {}, data)
 
 
 def providers() -> dict[str, tuple[str, str]]:
@@ -70,29 +132,54 @@ def providers() -> dict[str, tuple[str, str]]:
     return found
 
 
+def wired(
+    model: Any,
+    blobs: Blobs,
+    given: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    data: str = "",
+    outputs: Callable[[Path, Blobs], Endpoint] | None = None,
+) -> Wired:
+    """A model from its name or the user's own object; `outputs` reads a folder of outputs in a benchmark's own layout."""
+    match = PARTS.fullmatch(model) if isinstance(model, str) else None
+    if match is not None:
+        return load_target("weft.models.compose:composed")(match, blobs, given or {}, config, data)
+    if outputs is not None and isinstance(model, str) and model.startswith("folder/"):
+        endpoint = outputs(Path(model.removeprefix("folder/")), blobs)
+    else:
+        endpoint = resolve(model, blobs, given, config, data)
+    return Wired(endpoint.name, {"model": endpoint})
+
+
 def resolve(
-    model: Any, blobs: Blobs, options: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None, data: str = ""
+    model: Any, blobs: Blobs, given: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None, data: str = ""
 ) -> Endpoint:
     """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth."""
     from weft.models.function import endpoint_from_object
 
-    options = dict(options or {})
+    given = dict(given or {})
     if not isinstance(model, str):
-        return endpoint_from_object(model, blobs, options)
+        return endpoint_from_object(model, blobs, given)
     defined: Mapping[str, Any] = (config or {}).get("models", {})
     if model in defined:
         entry = dict(defined[model])
         if "use" not in entry:
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
-        return resolve(entry.pop("use"), blobs, {**entry, **options}, {}, data)
+        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data)
     if ".py:" in model:
-        return endpoint_from_object(load_object(model), blobs, options, source=model)
-    spec = parse(model, options, data)
+        return endpoint_from_object(load_object(model), blobs, given, source=model)
+    spec = parse(model, given, data)
     known = providers()
     if spec.provider not in known:
         names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {model!r}; known: {names}; or file.py:NAME for your own")
-    return load_target(known[spec.provider][0])(spec, blobs)
+    make = load_target(known[spec.provider][0])
+    return make(spec, blobs, **spec.take(declared(make)))
+
+
+def declared(make: Any) -> Mapping[str, Callable[[Any], Any]]:
+    """The options that a provider declared."""
+    return getattr(make, "options", {})
 
 
 def load_target(target: str) -> Any:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from weft.errors import PictureError
-from weft.store.blobs import Blobs
-from weft.store.files import write_file
+from weft.store.blobs import Blobs, write_file
 from weft.store.pictures import encode_png
 from weft.types import Image
 

@@ -26,7 +26,7 @@ from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
 from weft.report.numbers import numbers_body, numbers_page, top, warnings_of
 from weft.runs import Run, Summary
-from weft.store.files import write_file, write_folder
+from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
 from weft.types import Table
 

@@ -3,7 +3,7 @@ of the mean (the coefficient of variation)."""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weft.types import Cell, Row, Table, Verdict
 
@@ -14,8 +14,8 @@ NOTE = (
 )
 
 
-def repeats_table(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]) -> Table | None:
-    """None where nothing was asked twice."""
+def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]) -> Iterator[Table]:
+    """One table, or none where nothing was asked twice."""
     rows: list[Row] = []
     for name, verdicts in runs.items():
         for metric in metrics:
@@ -30,9 +30,10 @@ def repeats_table(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str])
             cells = {
                 "mean": Cell(round(mean, 2), count, count),
                 "deviation": Cell(round(deviation, 2), count, count),
-                "variation": Cell(round(100 * deviation / mean, 2) if mean else None, count if mean else 0, count),
+                "variation": Cell(round(100 * deviation / mean, 2), count, count) if mean else Cell(None),
                 "items": Cell(float(count), count, count),
                 "repeats": Cell(round(statistics.fmean(len(verdict.behind) for verdict in mine), 2), count, count),
             }
             rows.append(Row(metric if len(runs) == 1 else f"{name}: {metric}", cells, kind="part"))
-    return Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, 2, "mixed") if rows else None
+    if rows:
+        yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, 2, "mixed")

@@ -1,15 +1,20 @@
-"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept.
+"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept. And the one way in which weft writes what must be whole:
+under another name first, then renamed.
 
 A blob is written to a temporary name, flushed and renamed, so a file that has its final name is whole. Putting the same
 bytes twice stores them once. A picture is decoded fully the first time it is put; what is in the store is known to open.
 """
 
 import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.errors import PictureError
-from weft.store.files import write_file
 from weft.store.pictures import decode, encode_png, measure
 from weft.types import Image
 
@@ -17,10 +22,11 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 
+@dataclass(frozen=True)
 class Blobs:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        root.mkdir(parents=True, exist_ok=True)
+    """A store in a folder, which is made when something is put into it."""
+
+    root: Path
 
     def path(self, digest: str) -> Path:
         return self.root / digest[:2] / digest
@@ -28,12 +34,12 @@ class Blobs:
     def put(self, data: bytes, *, durable: bool = True) -> Image:
         """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. What can be made again at no
         cost need not be `durable`: it survives the process, but is not waited for until it would survive a power cut."""
-        media_type, width, height = measure(data)
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
+        media_type, width, height = measure(data)
         if not path.exists() or path.stat().st_size != len(data):  # a power cut may have left it short
             decode(data)
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, data, durable=durable)
         return Image(digest, media_type, width, height, len(data))
 
@@ -52,3 +58,36 @@ class Blobs:
 
     def open(self, image: Image) -> "Pil.Image":
         return decode(self.read(image))
+
+
+def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """`durable` waits until it would survive a power cut."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_folder(out: Path, write: Callable[[Path], None]) -> None:
+    """A folder that `write` fills under another name. What is at its place goes when the new one is whole: at every moment the old one or
+    the new one is there, under a name that tells."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        part.chmod(0o755)
+        write(part)
+        old = out.with_name(f".{out.name}.old-{part.name}")
+        if out.exists():
+            out.rename(old)
+        part.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

@@ -257,7 +257,7 @@ class Journal:
     def begin(self, run: str, manifest: dict[str, Any], left_out: list[str], benchmark: str = "", data: str = "") -> int:
         """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run made of its
         calls so far is made anew from them. `benchmark` and `data` are where its code and its dataset can be found again."""
-        found = self.run(run)
+        found = next((record for record in self.runs() if record.id == run), None)
         round = 1 if found is None else found.round + (found.state == "finished")
         for table in ("replies", "verdicts"):
             self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
@@ -278,10 +278,6 @@ class Journal:
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
         if failure:
             raise failure
-
-    def run(self, run: str) -> RunRecord | None:
-        found = [record for record in self.runs() if record.id == run]
-        return found[0] if found else None
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from weft.models.baselines import Local
-from weft.models.endpoint import Sent, outcome_of
+from weft.models.endpoint import Sent
 from weft.store.blobs import Blobs
 from weft.tabletop.strategy_words import TableWords
 from weft.tabletop.world import answers
@@ -18,7 +18,7 @@ from weft.tabletop.world.language import QUESTIONS, Asked, parse
 from weft.tabletop.world.listening import understand
 from weft.tabletop.world.operations import Operation
 from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, draw, read
-from weft.types import Image, Message, Part, Text, Want
+from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 
 class Oracle(Local):

@@ -17,7 +17,7 @@ from weft.benchmarks.imug.classes import CLASS_OF
 from weft.benchmarks.imug.mcq import LETTERS, key_letters, options
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.models.wire import fields
+from weft.models.http import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Part, Sample, Text, Turn
 

@@ -12,7 +12,7 @@ import msgspec
 
 from weft.benchmarks.outputs import Folder
 from weft.models.endpoint import NO, CallError, Sent
-from weft.models.wire import fields
+from weft.models.http import fields
 from weft.types import Message, Part, Text, Want
 
 

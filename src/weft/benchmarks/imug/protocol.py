@@ -14,7 +14,7 @@ from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.imug.options import ImugOptions
 from weft.benchmarks.imug.outputs import Outputs
 from weft.models.endpoint import Endpoint
-from weft.models.wire import fields
+from weft.models.http import fields
 from weft.store.blobs import Blobs
 from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Text, Turn, Verdict
 

@@ -14,8 +14,7 @@ from typing import Any
 from weft.benchmarks.base import Answered
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.data import Choice, Points
-from weft.benchmarks.prompts import filled, object_schema
-from weft.judges.fence import fence
+from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.judges.parse import Unusable
 from weft.types import Image, Mark, Part, Question, Text
 
@@ -28,7 +27,7 @@ def about_key(answered: Answered) -> Question:
     told: list[Part] = []
     material: dict[str, tuple[Part, ...]] = {}
     for number in gold.looks_at:
-        parts = tuple(part for part in answered.dialogue[number - 1].parts if isinstance(part, (Text, Image)))
+        parts = answered.dialogue[number - 1].said
         material[f"reply {number}"] = parts
         asked = f"\nTurn {number}. Asked: {answered.sample.turns[number - 1].words}\nReplied: "
         told += [Text(asked), *(parts or (Text("(nothing)"),))]

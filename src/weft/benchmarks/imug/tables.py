@@ -13,7 +13,7 @@ from typing import Any
 from weft.benchmarks.base import Finished
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.classes import CLASSES
-from weft.benchmarks.rows import parts_of, published, published_rows, rows_of
+from weft.benchmarks.rows import published, published_rows, rows_of
 from weft.stats.intervals import slope, spread
 from weft.types import Cell, Row, Table, Verdict
 
@@ -91,7 +91,7 @@ def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Tab
         return {**made, "Avg": cell(run.verdicts, by_script=by_script)}
 
     theirs = _theirs(paper, "table2", "{model}", {**keys, "Avg": "Avg"})
-    return Table(title, (*keys, "Avg"), (*rows_of(runs, cells), *theirs), NOTE if theirs else "", 1)
+    return Table(title, (*keys, "Avg"), rows_of(runs, cells, paper=theirs), NOTE if theirs else "", 1)
 
 
 def _by_turn(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -134,7 +134,7 @@ def _kinds(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Ta
             for name, dynamic in zip(keys, (False, True), strict=True)
         }
 
-    return Table(title, tuple(keys), (*rows_of(runs, cells), *_theirs(paper, "table6", "{model}", keys)), "", 1)
+    return Table(title, tuple(keys), rows_of(runs, cells, paper=_theirs(paper, "table6", "{model}", keys)), "", 1)
 
 
 def _scaling(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -146,7 +146,7 @@ def _scaling(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
         return {**made, "Average": cell(drawn, by_script=by_script)}
 
     keys = {**{name: SHORT[name] for name in CLASSES}, "Average": "Average"}
-    return Table(title, tuple(keys), (*rows_of(runs, cells), *_theirs(paper, "table4", "{base_model}, {method}", keys)), "", 1)
+    return Table(title, tuple(keys), rows_of(runs, cells, paper=_theirs(paper, "table4", "{base_model}, {method}", keys)), "", 1)
 
 
 def _theirs(paper: Mapping[str, Any], table: str, name: str, keys: Mapping[str, str]) -> list[Row]:
@@ -158,10 +158,8 @@ def _is_dynamic(verdict: Verdict) -> bool:
     return bool(detail.get("dynamic"))
 
 
-def _groups(run: Finished, group: str) -> list[Row]:
-    parts: dict[str, Mapping[str, Cell]] = {}
+def _groups(run: Finished, group: str) -> Iterator[Row]:
     for name in dict.fromkeys(groups[group] for groups in run.groups.values()):
         mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]
         by_way = {way: cell((v for v in mine if v.metric == metric), by_script=False) for way, metric in WAYS.items()}
-        parts[name] = {**by_way, "Avg": cell(mine, by_script=False)}
-    return parts_of(run, parts)
+        yield Row(name, {**by_way, "Avg": cell(mine, by_script=False)}, kind="part", run=run.run, judge=run.judge)

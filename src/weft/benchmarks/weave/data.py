@@ -11,12 +11,11 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
-from weft.benchmarks.records import Records, Unusable
+from weft.benchmarks.records import LeftOut, Records
 from weft.benchmarks.weave.domains import CLASS_OF
 from weft.errors import UserError
-from weft.numbering import mentions
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Sample, Text, Turn
+from weft.types import MENTION, Dataset, Image, Sample, Text, Turn, mentions
 
 KEY = re.compile(r"(?:(GT|Image) #(\d{1,6})|Text)")
 MARKER = "<image>"
@@ -75,15 +74,17 @@ class WeaveRecords(Records):
         images = [self._image(name, at, path) for at, path in enumerate(cast(list[str], paths))]
         turns = tuple(self._turns(name, record.get("chats"), cast(list[str], paths), images))
         if domain not in CLASS_OF or any(image is None for image in images):
-            raise Unusable
+            raise LeftOut
         pictures = tuple(image for image in images if image is not None)
-        return Sample(str(record["idx"]), turns, pictures, {"domain": domain, "class": CLASS_OF[domain]})
+        sample = Sample(str(record["idx"]), turns, pictures, {"domain": domain, "class": CLASS_OF[domain]})
+        self._check_order(name, sample)
+        return sample
 
     def _image(self, name: str, at: int, path: str) -> Image | None:
         """One bad picture does not hide the others' problems."""
         try:
             return self.picture(name, f"images[{at}]", path)
-        except Unusable:
+        except LeftOut:
             return None
 
     def _turns(self, name: str, chats: Any, paths: list[str], images: list[Image | None]) -> Iterator[Turn]:
@@ -98,9 +99,6 @@ class WeaveRecords(Records):
         for number in range(len(messages) // 2):
             user, assistant = (self._message(name, messages, 2 * number + half, half) for half in (0, 1))
             words = user["content"]
-            for mention in mentions(words):
-                if not 1 <= mention <= len(paths):
-                    self._missing(name, f"chats[{2 * number}].content", f"Image #{mention}", len(paths))
             if assistant.get("type") == "text":
                 yield Turn(number, (Text(words),), "text", (Text(assistant["content"]),), None, output_file(paths, number, None))
                 continue
@@ -112,7 +110,6 @@ class WeaveRecords(Records):
             image = images[makes - 1]
             truth = (image,) if image is not None else ()
             yield Turn(number, (Text(words),), "image", truth, makes, output_file(paths, number, makes), points)
-        self._check_order(name, messages, made)
 
     def _message(self, name: str, messages: list[Any], at: int, half: int) -> dict[str, Any]:
         role = ("user", "assistant")[half]
@@ -130,7 +127,7 @@ class WeaveRecords(Records):
         return fields
 
     def _makes(self, name: str, at: int, content: str, pictures: int) -> int:
-        found = mentions(content)
+        found = [int(number) for number in MENTION.findall(content)]
         if len(found) != 1:
             self.fail(name, f"chats[{at}].content", f"{content!r} must name the picture to make, as in 'Image #2'")
         if not 1 <= found[0] <= pictures:
@@ -155,22 +152,25 @@ class WeaveRecords(Records):
                 self.fail(name, field, f'"{key}" must hold {due} {MARKER} marker; it holds {markers}')
             yield KeyPoint(match.group(1) or "Text", number, text)
 
-    def _check_order(self, name: str, messages: list[Any], made: dict[int, int]) -> None:
-        """Own pictures must exist before a key point refers to them or an instruction builds on them."""
-        for turn in range(len(messages) // 2):
-            for number in mentions(messages[2 * turn]["content"]):
-                if made.get(number, -1) >= turn:
-                    what = "its own answer" if made[number] == turn else f"a picture that only turn {made[number]} makes"
-                    self.say("warning", name, f"chats[{2 * turn}].content", f"Image #{number} is {what}; it is not shown")
-            points = messages[2 * turn + 1].get("key_point")
-            for key in cast(dict[str, Any], points) if isinstance(points, dict) else ():
-                match = KEY.fullmatch(key)
-                if match and match.group(1) == "Image":
-                    number = int(match.group(2))
-                    if made.get(number, -1) >= turn:
-                        self.fail(name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is made by turn {made[number]}, not before this one')
-                    if number not in made:
-                        self.say("warning", name, f"chats[{2 * turn + 1}].key_point", f'"{key}" is no output; its dataset picture is used')
+    def _check_order(self, name: str, sample: Sample) -> None:
+        """What is mentioned must be there, and own pictures exist before a key point refers to them or an instruction builds on them."""
+        for turn in sample.turns:
+            field = f"chats[{2 * turn.number}].content"
+            for number in mentions(turn.words):
+                if not 1 <= number <= len(sample.pictures):
+                    self._missing(name, field, f"Image #{number}", len(sample.pictures))
+                maker = sample.maker_of(number)
+                if maker is not None and maker.number >= turn.number:
+                    what = "its own answer" if maker is turn else f"a picture that only turn {maker.number} makes"
+                    self.say("warning", name, field, f"Image #{number} is {what}; it is not shown")
+            field = f"chats[{2 * turn.number + 1}].key_point"
+            for point in cast(tuple[KeyPoint, ...], turn.gold or ()):
+                if point.source == "Image" and point.number is not None:
+                    maker = sample.maker_of(point.number)
+                    if maker is None:
+                        self.say("warning", name, field, f'"Image #{point.number}" is no output; its dataset picture is used')
+                    elif maker.number >= turn.number:
+                        self.fail(name, field, f'"Image #{point.number}" is made by turn {maker.number}, not before this one')
 
     def _missing(self, name: str, field: str, what: str, pictures: int) -> NoReturn:
         self.fail(name, field, f'"{what}" names an image that the record does not have (it has {pictures})')

@@ -14,19 +14,18 @@ A picture that the model failed to make is not replaced by the true one: it is a
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from weft.benchmarks.weave import history_official
-from weft.benchmarks.weave.options import WeaveOptions
-from weft.numbering import MENTION, caption, maker_of, mentions, renumber
-from weft.types import Dialogue, Image, Message, Part, Sample, Text, Turn
+from weft.types import MENTION, Dialogue, Image, Message, Part, Sample, Text, Turn, caption, mentions
+
+if TYPE_CHECKING:
+    from weft.benchmarks.weave.protocol import WeaveOptions
 
 
-def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Message, ...]:
+def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
     """The messages for this turn, before any fit."""
-    if options.official:
-        return history_official.see(sample, turn, dialogue, options)
     if options.history == "dialogue":
         return _whole(sample, turn, dialogue, options, place_outputs=True)
     if options.history == "full":
@@ -38,7 +37,7 @@ def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -
     return (_instruction(sample, turn, dialogue, options),)
 
 
-def needs(sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
+def needs(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
     """Earlier turns whose replies this turn is shown. If one of them is missing through our fault, this turn has to wait."""
     if options.past == "truth" or options.history == "none" or (options.official and turn.want == "text"):
         return set()
@@ -51,12 +50,12 @@ def needs(sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
     return {other.number for other in earlier}
 
 
-def picture(sample: Sample, number: int, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Image | None:
+def picture(sample: Sample, number: int, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Image | None:
     """What stands for `Image #number` at this turn: an input from the dataset, an earlier output (the model's own, or the true one
     where the view says so), or None where there is none yet or the model made none."""
     if not 1 <= number <= len(sample.pictures):
         return None
-    maker = maker_of(sample, number)
+    maker = sample.maker_of(number)
     if maker is None:
         return sample.pictures[number - 1]
     if maker.number >= turn.number:
@@ -67,7 +66,7 @@ def picture(sample: Sample, number: int, turn: Turn, dialogue: Dialogue, options
     return reply.picture if reply is not None else None
 
 
-def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Message:
+def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Message:
     """none, partial: each mentioned picture once, ascending; the text renumbered to match. Numbers without a picture come last."""
     numbers = sorted(set(mentions(turn.words)))
     shown = {number: image for number in numbers if (image := picture(sample, number, turn, dialogue, options)) is not None}
@@ -78,7 +77,7 @@ def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveO
     return Message("user", (*images, Text(text)))
 
 
-def _in_place(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Iterator[Part]:
+def _in_place(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Iterator[Part]:
     """none, partial, for a question: each mention replaced by its picture; a mention without one stays as it is."""
     end = 0
     for match in MENTION.finditer(turn.words):
@@ -96,11 +95,11 @@ def _so_far(sample: Sample, turn: Turn) -> list[int]:
     """Numbers of all inputs mentioned by the user up to this turn and of all outputs due before it, ascending."""
     numbers = {other.makes for other in sample.turns[: turn.number] if other.makes is not None}
     for other in sample.turns[: turn.number + 1]:
-        numbers.update(number for number in mentions(other.words) if maker_of(sample, number) is None)
+        numbers.update(number for number in mentions(other.words) if sample.maker_of(number) is None)
     return sorted(numbers)
 
 
-def _front(sample: Sample, numbers: list[int], turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Iterator[Part]:
+def _front(sample: Sample, numbers: list[int], turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Iterator[Part]:
     for number in numbers:
         image = picture(sample, number, turn, dialogue, options)
         if image is not None:
@@ -108,7 +107,7 @@ def _front(sample: Sample, numbers: list[int], turn: Turn, dialogue: Dialogue, o
             yield replace(image, label=number)
 
 
-def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions, *, place_outputs: bool) -> tuple[Message, ...]:
+def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions", *, place_outputs: bool) -> tuple[Message, ...]:
     """The dialogue as messages. With `place_outputs` the assistant's pictures stand in its own messages and inputs at the message that
     brings them in; without, its messages only name them, and pictures stand at the very front or at their first mention."""
     exchanges = [(other, _said(other, dialogue, options)) for other in sample.turns[: turn.number]]
@@ -138,7 +137,7 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions
     return tuple(messages)
 
 
-def _said(turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Part, ...]:
+def _said(turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Part, ...]:
     """What stands in the history for an earlier reply. Nothing is put in the model's mouth: where it said nothing, nothing stands; the
     request before it stays."""
     if options.past == "truth" or not options.asks(turn):
@@ -166,7 +165,7 @@ def _named(turn: Turn, said: tuple[Part, ...]) -> str:
     return "\n".join(words)
 
 
-def _after_mention(sample: Sample, text: str, fresh: set[int], turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Iterator[Part]:
+def _after_mention(sample: Sample, text: str, fresh: set[int], turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Iterator[Part]:
     end = 0
     for match in MENTION.finditer(text):
         number = int(match.group(1))
@@ -178,3 +177,11 @@ def _after_mention(sample: Sample, text: str, fresh: set[int], turn: Turn, dialo
             end = match.end()
     if rest := text[end:]:
         yield Text(rest)
+
+
+def renumber(text: str, order: list[int]) -> str:
+    """Mentions by the position of their number in `order`; a single mention becomes the bare word `image`."""
+    found = mentions(text)
+    if len(found) == 1:
+        return MENTION.sub("image", text)
+    return MENTION.sub(lambda match: f"Image #{order.index(int(match.group(1))) + 1}", text)

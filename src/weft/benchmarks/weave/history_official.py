@@ -7,13 +7,17 @@ first mention of each message, and earlier text answers are left out. Where the 
 picture is sent.
 """
 
-from weft.benchmarks.weave.options import WeaveOptions
+from typing import TYPE_CHECKING
+
+from weft.benchmarks.weave.history import renumber
 from weft.errors import UserError
-from weft.numbering import MENTION, caption, maker_of, mentions, renumber
-from weft.types import Dialogue, Image, Message, Part, Sample, Text, Turn
+from weft.types import MENTION, Dialogue, Image, Message, Part, Sample, Text, Turn, caption, mentions
+
+if TYPE_CHECKING:
+    from weft.benchmarks.weave.protocol import WeaveOptions
 
 
-def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Message, ...]:
+def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
     if options.history == "dialogue":
         raise UserError("--history dialogue is weft's own; the released scripts have none, partial and full")
     if turn.want == "text":
@@ -21,7 +25,7 @@ def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -
     return (_instruction(sample, turn, dialogue, options),)
 
 
-def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> Message:
+def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Message:
     found = mentions(turn.words)
     numbers = found
     if options.history == "full":
@@ -31,13 +35,13 @@ def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveO
     return Message("user", (*images, Text(text)))
 
 
-def _saved_or_dataset(sample: Sample, number: int, dialogue: Dialogue, options: WeaveOptions) -> Image:
-    maker = maker_of(sample, number)
+def _saved_or_dataset(sample: Sample, number: int, dialogue: Dialogue, options: "WeaveOptions") -> Image:
+    maker = sample.maker_of(number)
     reply = dialogue.get(maker.number) if maker is not None and options.history != "none" else None
     return (reply.picture if reply is not None else None) or sample.pictures[number - 1]
 
 
-def _question(sample: Sample, turn: Turn, options: WeaveOptions) -> tuple[Message, ...]:
+def _question(sample: Sample, turn: Turn, options: "WeaveOptions") -> tuple[Message, ...]:
     if options.history != "full":
         return (Message("user", (Text(turn.words),)),)
     texts: list[tuple[str, str]] = []

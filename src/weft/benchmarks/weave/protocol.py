@@ -5,15 +5,36 @@ picture whose reference is an own earlier picture that the model did not make. W
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
-from weft.benchmarks.weave import data, history, rubric, tables
+from weft.benchmarks.weave import data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
-from weft.benchmarks.weave.options import WeaveOptions
 from weft.errors import UserError
-from weft.numbering import maker_of
-from weft.types import Image, Text, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Sample, Text, Turn, Verdict
+
+History = Annotated[
+    Literal["none", "partial", "full", "dialogue"],
+    Meta(description="What of the dialogue a model sees; dialogue is everything, interleaved."),
+]
+Placement = Annotated[Literal["front", "first"], Meta(description="Where pictures stand in a dialogue: front, or first (mention).")]
+Past = Annotated[Literal["own", "truth"], Meta(description="Earlier replies in the history: the model's own, or the true ones.")]
+Turns = Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked; others are filled in from the dataset.")]
+Official = Annotated[bool, Meta(description="Build inputs as the released scripts do, defects included.")]
+
+
+class WeaveOptions(Struct, frozen=True):
+    history: History = "partial"
+    placement: Placement = "front"
+    past: Past = "own"
+    turns: Turns = "all"
+    official: Official = False
+
+    def asks(self, turn: Turn) -> bool:
+        """Whether the run asks this turn of the model; turns that it does not ask are filled in from the dataset."""
+        return self.turns == "all" or (self.turns == "text") == (turn.want == "text")
 
 
 class Weave(Benchmark):
@@ -24,10 +45,9 @@ class Weave(Benchmark):
     Options = WeaveOptions
     axes = ("class", "domain")
     official_file, official_prompts = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS
-    published_judge = "gpt-4o"
+    published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
-    see = staticmethod(history.see)  # pyright: ignore[reportAssignmentType]
     needs = staticmethod(history.needs)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
@@ -51,6 +71,10 @@ class Weave(Benchmark):
     def asks(self, turn: Turn, options: WeaveOptions) -> bool:
         return options.asks(turn)
 
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Message, ...]:
+        build = history_official.see if options.official else history.see
+        return build(sample, turn, dialogue, options)
+
     def due(self, turn: Turn) -> tuple[str, ...]:
         return rubric.TEXT_METRICS if turn.want == "text" else rubric.IMAGE_METRICS
 
@@ -58,15 +82,17 @@ class Weave(Benchmark):
         if answered.turn.want == "text":
             reference = "".join(part.text for part in answered.turn.truth if isinstance(part, Text))
             return [rubric.about_answer(answered, reference)]
-        return [self._about_picture(metric, answered) for metric in rubric.IMAGE_METRICS]
+        made = answered.reply.picture
+        assert made is not None, "an answered image turn has a picture"
+        return [self._about_picture(metric, answered, made) for metric in rubric.IMAGE_METRICS]
 
-    def _about_picture(self, metric: str, answered: Answered) -> Item:
+    def _about_picture(self, metric: str, answered: Answered, made: Image) -> Item:
         points: tuple[KeyPoint, ...] = answered.turn.gold
         references: list[Image] = []
         for point in points if metric != "image_quality" else ():
             if point.number is None:
                 continue
-            maker = maker_of(answered.sample, point.number) if point.source == "Image" else None
+            maker = answered.sample.maker_of(point.number) if point.source == "Image" else None
             found = answered.sample.pictures[point.number - 1] if maker is None else answered.picture_of(maker.number)
             if found is None and maker is not None:
                 what = f'its reference "Image #{point.number}" is the picture of turn {maker.number}'
@@ -74,7 +100,7 @@ class Weave(Benchmark):
                     return answered.verdict(metric, None, f"{what}, which is missing through no fault of the model")
                 return answered.verdict(metric, 0.0, f"{what}, which the model did not make", by="failure")
             references += [found] if found is not None else []
-        return rubric.about_picture(metric, answered, points, references)
+        return rubric.about_picture(metric, answered, made, points, references)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The paper's Avg as weighted means."""

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.benchmarks.base import Answered
-from weft.benchmarks.prompts import filled, object_schema
+from weft.benchmarks.prompts import fence, filled, joined, object_schema
 from weft.benchmarks.weave.data import MARKER, KeyPoint
-from weft.judges.fence import fence, joined
-from weft.types import Image, Part, Question, Text
+from weft.types import Image, Message, Part, Question, Text
 
 IMAGE_METRICS = ("key_point", "visual_consistency", "image_quality")
 TEXT_METRICS = ("accuracy",)
@@ -34,34 +33,33 @@ SCORES: Mapping[str, dict[str, Any]] = {
 }
 
 
-def about_picture(metric: str, answered: Answered, points: Sequence[KeyPoint], references: Sequence[Image]) -> Question:
-    """A question about the picture made; `references` has one picture for each key point that shows one, in order."""
-    made, text = answered.made, answered.rubrics.texts[metric]
+SCHEMAS = {metric: object_schema(reasoning={"type": "string"}, score=score) for metric, score in SCORES.items()}
+
+
+def about_picture(metric: str, answered: Answered, made: Image, points: Sequence[KeyPoint], references: Sequence[Image]) -> Question:
+    """A question about the picture `made`; `references` has one picture for each key point that shows one, in order."""
+    text, rubrics = answered.rubrics.texts[metric], answered.rubrics
     requirements = [] if metric == "image_quality" else _requirements(points, references)
-    if answered.rubrics.ours:
+    if rubrics.source == "weft":
         parts = filled(text, {"picture": [made], "requirements": fence(requirements, "the list of requirements") if requirements else ()})
     else:
         before, _, after = text.partition(MARKER)
         parts = joined([Text(before), made, Text(after.replace(MARKER, "")), *requirements])
     shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1)}
     material = {"made": (made,), "requirements": tuple(requirements), **shown}
-    return answered.ask(metric, parts, _schema(metric), material=material, gold=points)
+    return Question((metric,), (Message("user", parts),), SCHEMAS[metric], answered.place, material, gold=points)
 
 
 def about_answer(answered: Answered, reference: str) -> Question:
     answer, text = answered.reply.text, answered.rubrics.texts["accuracy"]
-    if answered.rubrics.ours:
+    if answered.rubrics.source == "weft":
         slots = {"reference": fence([Text(reference)], "the reference answer"), "answer": fence([Text(answer)], "the answer to judge")}
         parts = filled(text, slots)
     else:
         marked = text.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1").replace("{{", "{").replace("}}", "}")
         parts = (Text(marked.replace("\0", reference).replace("\1", answer)),)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
-    return answered.ask("accuracy", parts, _schema("accuracy"), material=material, gold=reference)
-
-
-def _schema(metric: str) -> dict[str, Any]:
-    return object_schema(reasoning={"type": "string"}, score=SCORES[metric])
+    return Question(("accuracy",), (Message("user", parts),), SCHEMAS["accuracy"], answered.place, material, gold=reference)
 
 
 def _requirements(points: Sequence[KeyPoint], references: Sequence[Image]) -> list[Part]:

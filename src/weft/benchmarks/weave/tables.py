@@ -6,18 +6,24 @@ A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals
 neither.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from weft.benchmarks.base import Finished
-from weft.benchmarks.rows import parts_of, published, published_rows, rows_of
+from weft.benchmarks.rows import published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.stats.intervals import spread
 from weft.types import Cell, Row, Table, Verdict
 
 SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
+JUDGE = "gpt-4o"  # of the published rows
 PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
+LABEL: Callable[[Mapping[str, Any]], str] = lambda row: (  # noqa: E731
+    f"{row['model']}{' ' + str(row['params']) if row.get('params') else ''} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
+)
 NOTE = (
     "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and prompts. "
     "A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be repeated to ask for them again."
@@ -40,7 +46,7 @@ def average(values: Mapping[str, float | None]) -> float | None:
     return round(sum(weight * have[name] for name, weight in weights(have).items()), 3) if have else None
 
 
-def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
+def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
     """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
     cells: dict[str, Cell] = {}
     scores: dict[str, dict[str, list[float]]] = {}
@@ -52,13 +58,13 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> dict[str, Cell]:
         if due:
             scores[short] = by_dialogue(due)
             value = round(sum(points) / len(points) / 10, 3) if points else None
-            cells[short] = Cell(value, len(points), len(due), *interval([(1.0, scores[short])]))
+            cells[short] = Cell(value, len(points), len(due))
     scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
     complete = all(cell.value is not None for cell in cells.values())
     value = average({name: cell.value for name, cell in cells.items()}) if complete else None
-    bounds = interval([(weight, scores[name]) for name, weight in weights(cells).items()]) if complete else (None, None)
-    cells["Avg"] = Cell(value, scored, due_all, *bounds)
-    return cells
+    terms = [(weight, scores[name]) for name, weight in weights(cells).items()] if complete else []
+    cells["Avg"] = Cell(value, scored, due_all)
+    return {name: _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])]) for name, cell in cells.items()}
 
 
 def points_of(verdict: Verdict) -> float | None:
@@ -74,9 +80,9 @@ def by_dialogue(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
     return made
 
 
-def interval(terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> tuple[float | None, float | None]:
+def _with_interval(cell: Cell, terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> Cell:
     found = spread(terms)
-    return (round(found[0], 3), round(found[1], 3)) if found else (None, None)
+    return cell if found is None else replace(cell, low=round(found[0], 3), high=round(found[1], 3))
 
 
 def tables(runs: Sequence[Finished]) -> Iterator[Table]:
@@ -84,45 +90,25 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     paper: Mapping[str, Any] = published("weft.benchmarks.weave") if all(run.dataset != "tabletop" for run in runs) else {}
     data = "WEAVEBench" if paper else "Tabletop in WEAVEBench's format"
     columns = (*CLASSES, "Avg")
-    theirs = _theirs(paper, "table2", columns)
+    theirs = published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
     title = f"{data}: Avg by class and overall (paper, Table 2)"
-    yield Table(title, columns, (*rows_of(runs, _by_class), *theirs), NOTE if theirs else "")
-    for name in CLASSES:
-        number = PAPER_TABLE[name].removeprefix("table")
-
-        def cells(run: Finished, official: bool, name: str = name) -> dict[str, Cell]:
-            mine = _of_class(run, name)
-            return metrics(mine, official=official) if mine else {}
-
-        title = f"{data}: {name} (paper, Table {number})"
-        yield Table(title, COLUMNS, (*rows_of(runs, cells), *_theirs(paper, PAPER_TABLE[name], COLUMNS)))
+    yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), NOTE if theirs else "")
+    for name, number in PAPER_TABLE.items():
+        theirs = published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
+        ours = rows_of(runs, lambda run, official, name=name: metrics(_part(run, "class", name), official=official), paper=theirs)
+        yield Table(f"{data}: {name} (paper, Table {number.removeprefix('table')})", COLUMNS, ours)
     for run in runs:
-        yield Table(f"{run.name}: by domain", COLUMNS, tuple(parts_of(run, _by_domain(run))), rows_are="parts")
+        parts = {f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains}
+        parts = {**{name: some for name, some in parts.items() if some}, "overall": run.verdicts}
+        rows = [Row(name, metrics(some, official=False), kind="part", run=run.run, judge=run.judge) for name, some in parts.items()]
+        yield Table(f"{run.name}: by domain", COLUMNS, tuple(rows), rows_are="parts")
 
 
 def _by_class(run: Finished, official: bool) -> dict[str, Cell]:
-    by_class = {name: metrics(mine, official=official)["Avg"] for name in CLASSES if (mine := _of_class(run, name))}
+    parts = {name: _part(run, "class", name) for name in CLASSES}
+    by_class = {name: metrics(some, official=official)["Avg"] for name, some in parts.items() if some}
     return {**by_class, "Avg": metrics(run.verdicts, official=official)["Avg"]}
 
 
-def _of_class(run: Finished, name: str) -> list[Verdict]:
-    return [verdict for verdict in run.verdicts if run.groups[verdict.sample]["class"] == name]
-
-
-def _by_domain(run: Finished) -> dict[str, Mapping[str, Cell]]:
-    parts: dict[str, Mapping[str, Cell]] = {}
-    for name, domains in CLASSES.items():
-        for domain in domains:
-            mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample]["domain"] == domain]
-            if mine:
-                parts[f"{domain} ({name})"] = metrics(mine, official=False)
-    return {**parts, "overall": metrics(run.verdicts, official=False)}
-
-
-def _theirs(paper: Mapping[str, Any], table: str, columns: Sequence[str]) -> list[Row]:
-    return published_rows(paper.get(table, {}), _label, {column: column for column in columns}, "gpt-4o")
-
-
-def _label(row: Mapping[str, Any]) -> str:
-    size = f" {row['params']}" if row.get("params") else ""
-    return f"{row['model']}{size} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
+def _part(run: Finished, group: str, name: str) -> Sequence[Verdict]:
+    return [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]

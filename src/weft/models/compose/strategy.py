@@ -5,7 +5,7 @@ What it makes again, reviews and chooses among is the whole of what was due: one
 from weft.models.compose.base import Composition
 from weft.models.compose.words import Words
 from weft.store.blobs import Blobs
-from weft.types import Kind, Message, Model, Part, Reply, Thought, Want
+from weft.types import Kind, Message, Model, Part, Reply, Want
 
 
 class Strategy(Composition):
@@ -30,4 +30,4 @@ def made_of(reply: Reply, kind: Kind) -> tuple[Part, ...]:
         return ()
     if kind == "image":
         return (reply.picture,) if reply.picture is not None else ()
-    return tuple(part for part in reply.parts if not isinstance(part, Thought))
+    return reply.said

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from weft.runs import Run
 from weft.stats.intervals import mean
-from weft.store.blobs import Blobs
-from weft.store.files import write_folder
+from weft.store.blobs import Blobs, write_folder
 from weft.tabletop.make.dialogues import TableDialogue
 from weft.tabletop.make.weave import write_weave
 from weft.tabletop.world.scenes import read

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.errors import UserError
-from weft.store.files import write_folder
+from weft.store.blobs import write_folder
 from weft.tabletop.make.imug import imug_dialogues, write_imug
 from weft.tabletop.make.weave import memory_dialogues, weave_dialogues, write_weave
 

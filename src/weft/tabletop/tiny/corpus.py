@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.weave import history
-from weft.benchmarks.weave.options import WeaveOptions
+from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
 from weft.tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
 from weft.tabletop.make.domains import IMUG, MEMORY, WEAVE, Mix

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import UserError
-from weft.models.endpoint import NO, CallError, Endpoint, Sent, outcome_of
+from weft.models.endpoint import NO, CallError, Endpoint, Sent
 from weft.models.function import in_thread
 from weft.store.blobs import Blobs
 from weft.tabletop.strategy_words import TableWords
 from weft.tabletop.tiny import prompt
-from weft.types import Image, Message, Part, Text, Want
+from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 if TYPE_CHECKING:
     from weft.tabletop.tiny.infer import Tiny

@@ -8,9 +8,8 @@ its doing. Pictures that follow the words of a request are heard before them: a 
 
 from collections.abc import Iterator
 
-from weft.numbering import caption
 from weft.tabletop.tiny import vocab
-from weft.types import Image, Message, Part, Text
+from weft.types import Image, Message, Part, Text, caption
 
 TEMPLATE = 2  # how messages become a sequence; part of the model's identity, since it changes replies
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}

@@ -2,10 +2,9 @@
 
 import re
 
-from weft.numbering import caption
 from weft.tabletop.world.choices import parse_choice
 from weft.tabletop.world.language import parse
-from weft.types import Image, Message, Text
+from weft.types import Image, Message, Text, caption
 
 NAMED = re.compile(r"Image #(\d+):?\s*$")
 
