@@ -39,15 +39,16 @@ def test_the_verdict_is_found_in_what_judges_really_send(text: str):
         ("", "empty"),
         ("<think>hm</think>", "empty"),
         ('<think>maybe {"reasoning": "draft", "score": 0} or rather', "empty"),
-        ('{"reasoning": "", "score": 1' + "0" * 400 + "}", r"\$\.score: .* is not of type 'number'"),
+        ('{"reasoning": "", "score": 1' + "0" * 400 + "}", r"\$\.score: Number out of range"),
         ("I give it a ten out of ten", "no JSON object"),
-        ('{"score": 11, "reasoning": ""}', r"\$\.score: 11 is greater than the maximum of 10"),
-        ('{"score": -1, "reasoning": ""}', r"\$\.score: -1 is less than the minimum of 0"),
-        ('{"score": "high", "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
-        ('{"score": true, "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
-        ('{"score": null, "reasoning": ""}', r"\$\.score: .* is not of type 'number'"),
+        ('{"score": 11, "reasoning": ""}', r"\$\.score: Expected `float` <= 10"),
+        ('{"score": -1, "reasoning": ""}', r"\$\.score: Expected `float` >= 0"),
+        ('{"score": "high", "reasoning": ""}', r"\$\.score: Expected `float`"),
+        ('{"score": true, "reasoning": ""}', r"\$\.score: Expected `float`"),
+        ('{"score": null, "reasoning": ""}', r"\$\.score: Expected `float`"),
         ('{"score": NaN, "reasoning": ""}', "no JSON object"),
-        ('{"score": 8}', r"\$: 'reasoning' is a required property"),
+        ('{"score": "NaN", "reasoning": ""}', r"\$\.score: Expected `float`"),
+        ('{"score": 8}', r"\$: Object missing required field `reasoning`"),
         ('{"score": 8, "reasoning": "cut he', "no JSON object"),
         ("[8]", "no JSON object"),
         ("{" * 40_000, "no JSON object"),
@@ -60,9 +61,9 @@ def test_what_does_not_fit_is_unusable_and_says_why(text: str, why: str):
 
 def test_only_the_scores_of_the_scale_exist():
     assert read_reply('{"score": 5, "reasoning": ""}', WHOLE)["score"] == 5
-    with pytest.raises(Unusable, match=r"\$\.score: 7 is not one of \[0, 5, 10\]"):
+    with pytest.raises(Unusable, match=r"\$\.score: Expected `int` that's a multiple of 5"):
         read_reply('{"score": 7, "reasoning": ""}', WHOLE)
-    with pytest.raises(Unusable, match=r"\$\.score: 7.5 is not of type 'integer'"):
+    with pytest.raises(Unusable, match=r"\$\.score: Expected `int`, got `float`"):
         read_reply('{"score": 7.5, "reasoning": ""}', WHOLE)
 
 
@@ -91,8 +92,8 @@ def test_an_error_deep_inside_a_reply_says_where():
     entry = {"type": "object", "properties": {"Score": score}, "required": ["Score"]}
     nested = {"type": "object", "properties": {"scores": {"type": "object", "properties": {"c1": entry, "c2": entry}}}}
     assert read_reply('{"scores": {"c1": {"Score": "7"}, "c2": {"Score": 3}, "other": 1}}', nested)["scores"]["c1"]["Score"] == 7
-    with pytest.raises(Unusable, match=r"\$\.scores\.c2\.Score: 12 is greater than the maximum of 10"):
+    with pytest.raises(Unusable, match=r"\$\.scores\.c2\.Score: Expected `int` <= 10"):
         read_reply('{"scores": {"c1": {"Score": 7}, "c2": {"Score": 12}}}', nested)
     points = {"type": "object", "properties": {"points": {"type": "array", "items": entry}}}
-    with pytest.raises(Unusable, match=r"\$\.points\[1\]: 'Score' is a required property"):
+    with pytest.raises(Unusable, match=r"\$\.points\[1\]: Object missing required field `Score`"):
         read_reply('{"points": [{"Score": 7}, {}]}', points)

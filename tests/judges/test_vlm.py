@@ -40,7 +40,7 @@ def test_a_reply_that_does_not_fit_is_shown_to_the_judge_once(toy: Path, tmp_pat
     again = [seen for seen in provider.seen if seen.is_judge and len(seen.body["messages"]) == 3]
     assert len(again) == len(made.verdicts)
     said, objection = again[0].shape[1:]
-    assert said == ("assistant", ['{"score": 11, "reasoning": "wow"}']) and "$.score: 11 is" in objection[1][0]
+    assert said == ("assistant", ['{"score": 11, "reasoning": "wow"}']) and "$.score: Expected" in objection[1][0]
 
 
 def test_two_useless_replies_leave_it_unscored_and_the_next_command_asks_again(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):

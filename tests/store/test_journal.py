@@ -27,7 +27,8 @@ def test_a_reader_can_look_while_a_run_writes(tmp_path: Path):
     writer.begin("r", {"n": 1}, ["left"])
     reader = Journal(tmp_path / "journal.sqlite", readonly=True)
     for number in range(50):
-        writer.put_turn("r", TurnRecord("s", number, 0, {"domain": "edit"}, "text", "[]", Reply("answered"))).result()
+        writer.put_turn("r", TurnRecord("s", number, 0, {"domain": "edit"}, "text", "[]", Reply("answered")))
+        writer.flush()
         assert len(reader.turns("r")) == number + 1
     assert reader.runs()[0].state == "running" and reader.runs()[0].left_out == ["left"]
     writer.close()
@@ -63,8 +64,10 @@ def test_a_void_answer_stands_in_its_own_round_and_is_asked_anew_in_the_next(tmp
 def test_verdicts_of_a_repeated_round_replace_earlier_ones(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     journal.put_turn("r", TurnRecord("s", 0, 0, {}, "text", "[]", Reply("answered")))
-    journal.put_verdict("r", Verdict("s", 0, "accuracy", None, "down")).result()
-    journal.put_verdict("r", Verdict("s", 0, "accuracy", 5.0)).result()
+    journal.put_verdict("r", Verdict("s", 0, "accuracy", None, "down"))
+    journal.flush()
+    journal.put_verdict("r", Verdict("s", 0, "accuracy", 5.0))
+    journal.flush()
     assert [verdict.value for verdict in journal.verdicts("r")] == [5.0]
 
 
@@ -80,11 +83,14 @@ def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
     """A verdict of a turn that was not there yet when turns were read must not turn up among the verdicts."""
     writer, reader = Journal(tmp_path / "journal.sqlite"), Journal(tmp_path / "journal.sqlite", readonly=True)
     writer.begin("r", {}, [])
-    writer.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", Reply("answered"))).result()
+    writer.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", Reply("answered")))
+    writer.flush()
     with reader.at_once():
         turns = reader.turns("r")
-        writer.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"))).result()
-        writer.put_verdict("r", Verdict("b", 0, "m", 1.0)).result()
+        writer.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered")))
+        writer.flush()
+        writer.put_verdict("r", Verdict("b", 0, "m", 1.0))
+        writer.flush()
         assert [turn.sample for turn in turns] == ["a"] and reader.verdicts("r") == []
     assert [verdict.sample for verdict in reader.verdicts("r")] == ["b"]
     writer.close()
@@ -101,7 +107,8 @@ def test_a_journal_from_before_is_read_and_gets_its_new_column(tmp_path: Path):
         db.execute("INSERT INTO replies VALUES ('r', 'a', 0, 0, '{}', 'text', '[]', '{\"outcome\":\"answered\"}')")
     assert Journal(tmp_path / "journal.sqlite", readonly=True).turns("r")[0].about == "{}"
     journal = Journal(tmp_path / "journal.sqlite")
-    journal.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"), '{"gold":1}')).result()
+    journal.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"), '{"gold":1}'))
+    journal.flush()
     assert [turn.about for turn in journal.turns("r")] == ["{}", '{"gold":1}']
     journal.close()
 

@@ -5,6 +5,7 @@ are found through the record, never through other files' names, and must lie ins
 """
 
 import hashlib
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,8 @@ from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Problem, Sample
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
+
+PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
 
 
 class LeftOut(Exception):
@@ -41,8 +44,7 @@ class Records:
 
     def dataset(self, name: str, records: Sequence[Any]) -> Dataset:
         """All that can be used. A record may be bytes: JSON that is read with it."""
-        with ThreadPoolExecutor(4) as pool:
-            read = list(pool.map(self._read, enumerate(records)))
+        read = self._read_all(list(enumerate(records)))
         first: dict[str, str] = {}
         for at, (called, sample) in enumerate(read):
             if sample is not None and sample.id in first:
@@ -76,6 +78,16 @@ class Records:
 
     def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
         self.problems.append(Problem(severity, self._file.name, name, field, message))
+
+    def _read_all(self, numbered: Sequence[tuple[int, Any]]) -> list[tuple[str, Sample | None]]:
+        """In threads where pictures have to be decoded, which takes long and lets others work; else threads would only get in each other's
+        way."""
+        began = time.perf_counter()
+        read = [self._read(one) for one in numbered[:PROBE]]
+        if time.perf_counter() - began < PROBE * QUICK:
+            return read + [self._read(one) for one in numbered[PROBE:]]
+        with ThreadPoolExecutor(4) as pool:
+            return read + list(pool.map(self._read, numbered[PROBE:]))
 
     def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
         at, record = numbered

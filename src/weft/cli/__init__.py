@@ -1,5 +1,6 @@
 """The command line: one file a command, no logic. `main` turns user mistakes into one line and exit code 2."""
 
+import gc
 import sys
 
 
@@ -7,6 +8,7 @@ def main() -> None:
     from weft.cli.app import app
     from weft.errors import UserError, WeftError
 
+    gc.set_threshold(50_000, 20, 100)  # a run makes many small objects that live long: looking through them again and again takes time
     try:
         app()
     except UserError as error:

@@ -268,11 +268,12 @@ class Caller:
             raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
         if not isinstance(sent, Sent):
             raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
-        try:
-            sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
-            msgspec.json.encode(sent)
-        except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
-            raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
+        if self.endpoint.foreign:
+            try:
+                sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
+                msgspec.json.encode(sent)
+            except (msgspec.ValidationError, UnicodeEncodeError, OverflowError, TypeError) as error:
+                raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
         if any(part.state for part in sent.parts):
             stamped = (part if part.state is None else replace(part, state=replace(part.state, of=self._mark)) for part in sent.parts)
             sent = replace(sent, parts=tuple(stamped))

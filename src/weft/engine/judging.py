@@ -83,7 +83,10 @@ class Judging:
     async def _ask(self, question: Question) -> None:
         """As often as is asked for; the first draw is the call that a run without repeats makes."""
         repeats = self._plan.repeats
-        asked = [self._judge.judge(question, draw, f"repeat {draw + 1}" if repeats > 1 else "") for draw in range(repeats)]
+        if repeats == 1:
+            self._keep(await self._judge.judge(question))
+            return
+        asked = [self._judge.judge(question, draw, f"repeat {draw + 1}") for draw in range(repeats)]
         for verdicts in await asyncio.gather(*asked):
             self._keep(verdicts)
 

@@ -15,6 +15,7 @@ class Local(Endpoint):
     """Nothing to wait for, so nothing to remember."""
 
     memo = False
+    foreign = False
 
 
 class Copy(Local):
@@ -36,9 +37,13 @@ class Constant(Local):
     def __init__(self, score: float | None) -> None:
         super().__init__("constant/max" if score is None else f"constant/{score:g}", score=score)
         self._score = score
+        self._said: dict[bytes, str] = {}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        said = msgspec.json.encode(self._filled(want.schema or {"properties": {"score": {"type": "number"}}})).decode()
+        schema = msgspec.json.encode(want.schema or {"type": "object", "properties": {"score": {"type": "number"}}})
+        if schema not in self._said:
+            self._said[schema] = msgspec.json.encode(self._filled(msgspec.json.decode(schema))).decode()
+        said = self._said[schema]
         return Sent((Text(said),), "answered", raw=said, served=self.name)
 
     def _filled(self, schema: dict[str, Any]) -> Any:

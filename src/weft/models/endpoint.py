@@ -53,6 +53,7 @@ class Endpoint:
     sees: bool = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     takes: Takes = Takes()
+    foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
     words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
     name: str
     address: str

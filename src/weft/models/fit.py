@@ -26,6 +26,7 @@ from weft.types import Image, Message, Part, Takes, Text, Thought, caption
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
+EVERYTHING = Takes()
 GAP, LABEL_AT, LONGEST = 5, 10, 8192
 NOTE = (
     "The picture above is a row of the {count} pictures of the dialogue below, in their order, each with its number in its corner; "
@@ -35,8 +36,11 @@ NOTE = (
 
 def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """The messages as the model can take them. Labels have done their work after this and are dropped."""
-    if any(isinstance(part, Thought) for message in messages for part in message.parts):
+    parts = [part for message in messages for part in message.parts]
+    if any(isinstance(part, Thought) for part in parts):
         messages = _without_thoughts(messages)
+    elif takes == EVERYTHING and all(isinstance(part, Text) or part.label is None for part in parts if not isinstance(part, Thought)):
+        return messages
     if takes.own_images == "user":
         messages = _move_own_images(messages)
     if takes.images != "interleaved":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DRAWS = 2000
+DRAWS, CHUNK = 2000, 128
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
 
 
@@ -48,9 +48,9 @@ def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed:
         return None
     sums = np.array([[sum(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
     counts = np.array([[len(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
-    times = weights(len(names), draws, seed).astype(np.float64)
+    drawn_sums, drawn_counts = _drawn(weights(len(names), draws, seed), sums, counts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = (times @ sums) / (times @ counts) @ np.array([weight for weight, _ in terms])
+        drawn = drawn_sums / drawn_counts @ np.array([weight for weight, _ in terms])
     return _middle(drawn)
 
 
@@ -73,9 +73,9 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
     value = sum(products) / sum(squares)
     if sum(square > 0 for square in squares) < 2:
         return Estimate(value, math.nan, math.nan, count)
-    times = weights(len(products), draws, seed).astype(np.float64)
+    drawn_products, drawn_squares = _drawn(weights(len(products), draws, seed), np.array([products]).T, np.array([squares]).T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = (times @ np.array(products)) / (times @ np.array(squares))
+        drawn = (drawn_products / drawn_squares)[:, 0]
     return Estimate(value, *(_middle(drawn) or (value, value)), count)
 
 
@@ -89,6 +89,20 @@ def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
     for draw in range(draws):
         made[draw] = np.bincount(chance.integers(0, clusters, size=clusters), minlength=clusters)
     return made
+
+
+def _drawn(times: "NDArray[np.uint8]", first: Any, second: Any) -> tuple[Any, Any]:
+    """Both sums in every draw, some draws at a time: as floating-point numbers the whole table of draws would be fifty megabytes."""
+    import numpy as np
+
+    both = np.hstack([first, second]).astype(np.float64)
+    made = np.empty((len(times), both.shape[1]))
+    room = np.empty((CHUNK, times.shape[1]))
+    for start in range(0, len(times), CHUNK):
+        some = times[start : start + CHUNK]
+        np.copyto(room[: len(some)], some)
+        made[start : start + CHUNK] = room[: len(some)] @ both
+    return made[:, : first.shape[1]], made[:, first.shape[1] :]
 
 
 def _middle(drawn: Any) -> tuple[float, float] | None:

@@ -63,6 +63,13 @@ DROP TABLE verdicts_before;
 """
 
 
+PUT_TURN = (
+    "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)"
+PLACED = (PUT_TURN, PUT_VERDICT)
+
+
 class CallRecord(Struct, frozen=True):
     """One row of `calls`, without its id."""
 
@@ -134,7 +141,7 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._reader = self._connect(readonly)
         self._readonly = readonly
-        self._queue: queue.SimpleQueue[tuple[str, Sequence[Any], Future[int]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[str, Sequence[Any], Future[None] | None] | None] = queue.SimpleQueue()
         self._failure: WeftError | None = None
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         if not readonly:
@@ -170,40 +177,49 @@ class Journal:
         db = self._connect(False)
         while (first := self._queue.get()) is not None:
             batch = [first]
-            while not self._queue.empty() and len(batch) < 512:
+            while not self._queue.empty() and len(batch) < 4096:
                 more = self._queue.get()
                 if more is None:
                     self._queue.put(None)
                     break
                 batch.append(more)
             try:
-                results = [db.execute(sql, values).lastrowid or 0 for sql, values, _ in batch]
+                for sql, rows in _grouped(batch):
+                    db.executemany(sql, rows)
                 db.commit()
             except Exception:  # one bad row must not take the others with it
                 db.rollback()
                 for one in batch:
                     self._write_one(db, *one)
             else:
-                for (_, _, done), result in zip(batch, results, strict=True):
-                    _tell(done, result)
+                for _, _, done in batch:
+                    _tell(done)
         db.close()
 
-    def _write_one(self, db: sqlite3.Connection, sql: str, values: Sequence[Any], done: Future[int]) -> None:
+    def _write_one(self, db: sqlite3.Connection, sql: str, values: Sequence[Any], done: Future[None] | None) -> None:
         try:
-            result = db.execute(sql, values).lastrowid or 0
+            db.execute(sql, values)
             db.commit()
         except Exception as error:
             db.rollback()
             self._failure = WeftError(f"the journal {self.path} cannot be written: {error}")
-            if not done.cancelled():
+            if done is not None and not done.cancelled():
                 done.set_exception(self._failure)
         else:
-            _tell(done, result)
+            _tell(done)
 
-    def _put(self, sql: str, values: Sequence[Any]) -> Future[int]:
-        done: Future[int] = Future()
+    def _put(self, sql: str, values: Sequence[Any]) -> Future[None]:
+        done: Future[None] = Future()
         self._queue.put((sql, values, done))
         return done
+
+    def _place(self, sql: str, values: Sequence[Any]) -> None:
+        """A row that nobody waits for: it is made anew from the calls, if it must be. That it was written is known when the run ends."""
+        self._queue.put((sql, values, None))
+
+    def flush(self) -> None:
+        """Wait for everything handed in so far to be on disk."""
+        self._put("DELETE FROM pending WHERE 0", ()).result()
 
     def close(self) -> None:
         """Wait for everything handed in to be on disk."""
@@ -214,7 +230,7 @@ class Journal:
 
     # calls
 
-    def record(self, call: CallRecord, *, was_pending: bool = False) -> Future[int]:
+    def record(self, call: CallRecord, *, was_pending: bool = False) -> Future[None]:
         """Done when the row is on disk; the ticket of a call that `was_pending` goes with it."""
         columns = CallRecord.__struct_fields__
         marks = ", ".join("?" * len(columns))
@@ -223,7 +239,7 @@ class Journal:
             self.drop_ticket(call.key)
         return done
 
-    def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[int]:
+    def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
         """A request was handed in; done when that is on disk."""
         return self._put("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
 
@@ -232,7 +248,7 @@ class Journal:
         row = self._reader.execute("SELECT ticket FROM pending WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
-    def drop_ticket(self, key: str) -> Future[int]:
+    def drop_ticket(self, key: str) -> Future[None]:
         return self._put("DELETE FROM pending WHERE key = ?", (key,))
 
     def find(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
@@ -244,7 +260,7 @@ class Journal:
         ).fetchone()
         return None if row is None else (row[0], msgspec.json.decode(row[1], type=Reply))
 
-    def void(self, key: str, run: str, round: int, reason: str) -> Future[int]:
+    def void(self, key: str, run: str, round: int, reason: str) -> Future[None]:
         """The answers under this key led to nothing: the next round asks again."""
         return self._put(
             "INSERT INTO voids SELECT id, ?, ?, ? FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS "
@@ -259,8 +275,6 @@ class Journal:
         calls so far is made anew from them. `benchmark` and `data` are where its code and its dataset can be found again."""
         found = next((record for record in self.runs() if record.id == run), None)
         round = 1 if found is None else found.round + (found.state == "finished")
-        for table in ("replies", "verdicts"):
-            self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         self._put(
             "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version) "
             "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?4, ?7, ?8) "
@@ -268,11 +282,13 @@ class Journal:
             "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version",
             (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION),
         ).result()
+        for table in ("replies", "verdicts"):
+            self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         return round
 
     def end(self, run: str, state: str) -> None:
         """Raises if anything handed in since the start could not be written: a run that lost a row is not finished."""
-        self._put("SELECT 1", ()).result()
+        self.flush()
         failure, self._failure = self._failure, None
         state = "stopped" if failure else state
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
@@ -302,16 +318,15 @@ class Journal:
 
     # what a run made of its turns
 
-    def put_turn(self, run: str, turn: TurnRecord) -> Future[int]:
-        return self._put(
-            "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    def put_turn(self, run: str, turn: TurnRecord) -> None:
+        self._place(
+            PUT_TURN,
             (run, turn.sample, turn.turn, turn.position, _json(turn.groups), turn.want, turn.seen, _json(turn.reply), turn.about),
         )
 
-    def put_verdict(self, run: str, verdict: Verdict) -> Future[int]:
-        return self._put(
-            "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)",
+    def put_verdict(self, run: str, verdict: Verdict) -> None:
+        self._place(
+            PUT_VERDICT,
             (run, verdict.sample, verdict.turn, verdict.metric, verdict.variant, _json(verdict)),
         )
 
@@ -370,10 +385,25 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
     return any(row[1] == column for row in db.execute(f"PRAGMA table_info({table})"))
 
 
-def _tell(done: Future[int], result: int) -> None:
+def _tell(done: Future[None] | None) -> None:
     """The row is on disk; whoever waited may have been cancelled meanwhile."""
-    with contextlib.suppress(InvalidStateError):
-        done.set_result(result)
+    if done is not None:
+        with contextlib.suppress(InvalidStateError):
+            done.set_result(None)
+
+
+def _grouped(batch: Sequence[tuple[str, Sequence[Any], Any]]) -> Iterator[tuple[str, list[Sequence[Any]]]]:
+    """Statements in their order, but rows that are only put in place (`PLACED`) go last and together, since nothing in a batch reads them:
+    as one piece of JSON that SQLite takes apart by itself, so that this thread need not hold up the others for every row."""
+    placed: dict[str, list[Sequence[Any]]] = {}
+    for sql, values, _ in batch:
+        if sql in PLACED:
+            placed.setdefault(sql, []).append(values)
+        else:
+            yield sql, [values]
+    for sql, rows in placed.items():
+        values = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(len(rows[0])))
+        yield f"{sql.partition(' VALUES ')[0]} SELECT {values} FROM json_each(?)", [(_json(rows),)]
 
 
 def _json(value: Any) -> str:

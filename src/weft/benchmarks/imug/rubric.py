@@ -7,6 +7,7 @@ Material: `made`; `given 2`, `made 3`: what those turns gave or made; for a dyna
 in the turns that it is about.
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -63,13 +64,9 @@ def about_points(answered: Answered, references: Sequence[tuple[int, str, Image]
         "instruction": fence([Text(answered.turn.words)], "the instruction that the model was given"),
         "points": fence([Text(listed)], "the points"),
     }
-    ids = list(range(1, len(gold.points) + 1))
-    entry = object_schema(
-        point_id={"type": "integer", "enum": ids}, reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 5}
-    )
-    schema = object_schema(evaluation_results={"type": "array", "items": entry})
     parts = filled(answered.rubrics.texts["points"], slots)
-    return answered.ask("points", parts, schema, material=material, gold=gold.points, detail={"points": [0] * len(gold.points)})
+    detail = {"points": [0] * len(gold.points)}
+    return answered.ask("points", parts, _points_schema(len(gold.points)), material=material, gold=gold.points, detail=detail)
 
 
 def key_mark(question: Question, found: dict[str, Any]) -> Mark:
@@ -94,6 +91,16 @@ def points_mark(question: Question, found: dict[str, Any]) -> Mark:
     scores = [int(result["score"]) for result in sorted(results, key=lambda one: one["point_id"])]
     why = "; ".join(f"{result['point_id']}: {result['score']}, {result['reason']}" for result in results)
     return Mark("points", sum(scores) / (5 * due), why, sum(scores), {"points": scores})
+
+
+@functools.cache
+def _points_schema(count: int) -> dict[str, Any]:
+    entry = object_schema(
+        point_id={"type": "integer", "enum": list(range(1, count + 1))},
+        reason={"type": "string"},
+        score={"type": "integer", "minimum": 0, "maximum": 5},
+    )
+    return object_schema(evaluation_results={"type": "array", "items": entry})
 
 
 def _answers(letters: str, single: bool) -> list[str]:
