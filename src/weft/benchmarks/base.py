@@ -208,8 +208,12 @@ class Benchmark:
     # judging
 
     def rubrics(self, prompts: str) -> Rubrics:
-        """The judge's prompts: our own (`rubrics/*.md` beside the benchmark's code), or the paper's from a checkout of its repository."""
-        return read_rubrics(Path(inspect.getfile(type(self))).parent, prompts, self.official_file, self.official_prompts, self.name)
+        """The judge's prompts: our own (`rubrics/*.md` beside the code of the class, or of the one it is made from), or the paper's from a
+        checkout of its repository."""
+        kinds = type(self).__mro__[: type(self).__mro__.index(Benchmark)]
+        folders = [Path(inspect.getfile(kind)).parent for kind in kinds]
+        folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
+        return read_rubrics(folder, prompts, self.official_file, self.official_prompts, self.name)
 
     def due(self, turn: Turn) -> tuple[str, ...]:
         """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""

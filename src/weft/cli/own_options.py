@@ -61,7 +61,9 @@ class Taken:
             if not word.startswith("--") or option in known:
                 left.append(word)
             elif key in self._known and self._known[key].kind is bool:
-                self.options[key] = value if sign else True
+                self.options[key] = {"yes": True, "no": False}.get(value, value) if sign else True
+            elif key.startswith("no_") and key[3:] in self._known and self._known[key[3:]].kind is bool:
+                self.options[key[3:]] = False
             elif key in self._known or key in self._axes:
                 given = value if sign else next(words, None)
                 if given is None:

@@ -143,7 +143,8 @@ def compare(
         console.print("where they differ most:", markup=False)
     for gap in found.gaps:
         console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}", markup=False, highlight=False)
-    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open", markup=False, highlight=False)
+    where = "" if str(home) == ".weft" else f" --home {home}"
+    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}", markup=False, highlight=False)
 
 
 def runs(home: o.Home = o.Path(".weft")) -> None:

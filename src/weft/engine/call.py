@@ -105,7 +105,7 @@ class Caller:
     ) -> None:
         """`concurrency` are the most calls in flight, found by trying where it is not given. `kept`: calls are journalled even where they
         cost nothing, since what stands behind a composed reply is worth a look."""
-        self._memo = endpoint.memo or kept
+        self._memo = endpoint.memo or kept or isinstance(endpoint, TaskEndpoint)
         self._mark = hashlib.sha256(msgspec.json.encode(endpoint.identity, order="deterministic", enc_hook=str)).hexdigest()[:16]
         self.name, self.takes, self.endpoint, self.role = endpoint.name, endpoint.takes, endpoint, role
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
@@ -114,8 +114,9 @@ class Caller:
         self._reached = False
         self._failed_in_a_row = 0
         self.tally = Tally()
-        most = min(endpoint.concurrency or concurrency or MOST, concurrency or MOST)
-        self.limiter = Limiter(start=most if concurrency else min(START, most), maximum=most)
+        most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
+        at_once = concurrency or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
+        self.limiter = Limiter(start=most if at_once else min(START, most), maximum=most)
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         messages = handed_to(messages, self._mark)

@@ -16,7 +16,7 @@ from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError, blamed
 from weft.models.endpoint import Endpoint
-from weft.models.registry import Wired
+from weft.models.registry import PARTS, Wired
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Turn
 
@@ -75,7 +75,8 @@ def told_model(wired: Wired) -> dict[str, Any]:
     if wired.composition is None:
         return parts["model"]
     kind = wired.composition
-    of = {"provider": "composition", "model": wired.name.rpartition(":")[0], "version": kind.version}
+    written = PARTS.fullmatch(wired.name)
+    of = {"provider": "composition", "model": written["name"] if written else wired.name, "version": kind.version}
     return {"name": wired.name, "takes": msgspec.to_builtins(kind.takes), **of, "parts": parts}
 
 

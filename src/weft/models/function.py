@@ -4,7 +4,8 @@ It is called with a list of (role, [str | PIL.Image, ...]) and what is wanted ("
 PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run in a thread, one at a time unless the object
 has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a name, under its file and its name
 there; without a version, under a digest of the source of its module, so that an edit asks anew. What it raises is reported and leaves
-the turn unscored: never a score.
+the turn unscored: never a score. Thoughts that belong to a reply are `weft.Thought(text)` in the list. A judge is the same and returns a
+dict; one with a third parameter `question` is given the question itself, with its `metrics`, `schema` and `material`.
 
     class Echo:
         name, version = "echo", "1"
@@ -27,12 +28,12 @@ import msgspec
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Reply, Takes, Text, Want, outcome_of
+from weft.types import Image, Message, Part, Reply, Takes, Text, Thought, Want, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-OwnFunction = Callable[[list[tuple[str, list[Any]]], str], Any]
+OwnFunction = Callable[..., Any]
 OPTIONS = ("name", "version", "concurrency", "images", "own_images", "max_side")
 
 
@@ -63,16 +64,17 @@ class FunctionEndpoint(Endpoint):
         shown = await in_thread(self._show_all, messages)
         function = self._made or await in_thread(self._function)
         try:
+            told = (want.question,) if _wants_question(function) else ()
             if _is_async(function):
-                made = await cast(Awaitable[Any], function(shown, want.kind))
+                made = await cast(Awaitable[Any], function(shown, want.kind, *told))
             else:
-                made = await in_thread(function, shown, want.kind)
+                made = await in_thread(function, shown, want.kind, *told)
                 if inspect.isawaitable(made):
                     made = await made
         except Exception as error:
             raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
         if isinstance(made, Reply):
-            return Sent(made.parts, made.outcome, made.reason, served=self.name, usage=made.usage)
+            return Sent(self._convert(made.parts), made.outcome, made.reason, served=self.name, usage=made.usage)
         parts = self._convert(made)
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
@@ -116,6 +118,8 @@ class FunctionEndpoint(Endpoint):
             return tuple(part for one in cast(list[Any], made) for part in self._convert(one))
         if isinstance(made, str):
             return (Text(made),) if made else ()
+        if isinstance(made, (Text, Image, Thought)):
+            return (made,)
         try:
             if isinstance(made, bytes):
                 return (self._blobs.put(made),)
@@ -147,6 +151,9 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
         return made
     if hasattr(thing, "send"):
         raise UserError(f"{called} has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint")
+    if inspect.isclass(thing) and isinstance(roles := getattr(thing, "roles", None), tuple):
+        example = ",".join(f"{role}=MODEL" for role in cast(tuple[str, ...], roles))
+        raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
     if inspect.isclass(thing) and "__call__" not in vars(thing) and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
         raise UserError(f"{called} is no model: its objects must be callable with (messages, want)")
     if not callable(thing):
@@ -195,6 +202,14 @@ def _home(thing: Any) -> tuple[str, str]:
     return file, str(target.__qualname__).rpartition("<locals>.")[2]
 
 
+def _wants_question(function: OwnFunction) -> bool:
+    """Whether a judge asks for the question itself: its metrics, schema and material by name."""
+    try:
+        return "question" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def _is_async(function: OwnFunction) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
@@ -214,6 +229,8 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     done: Future[Any] = Future()
 
     def work() -> None:
+        if not done.set_running_or_notify_cancel():
+            return
         try:
             done.set_result(function(*arguments))
         except Exception as error:

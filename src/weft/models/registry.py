@@ -206,6 +206,7 @@ def load_object(text: str) -> Any:
     finally:
         sys.path.pop(0)
     if not hasattr(module, name):
-        names = ", ".join(n for n in vars(module) if not n.startswith("_"))
+        own = [n for n, one in vars(module).items() if not n.startswith("_") and getattr(one, "__module__", "") == module.__name__]
+        names = ", ".join(own) or "nothing of its own"
         raise UserError(f"{text}: {file} has no {name!r} (it has {names})")
     return getattr(module, name)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.report.scale import terms_of
 from weft.runs import Run, options_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
@@ -54,8 +55,8 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
     verdicts = [ours[item] for item in common]
     groups = first.groups
     axis = first.benchmark.axes[0] if first.benchmark.axes else ""
-    wanted: list[tuple[str, Terms]] = [("main number", first.benchmark.headline(verdicts, groups))]
-    for metric in first.benchmark.metrics:
+    wanted: list[tuple[str, Terms]] = [("main number", terms_of(first.benchmark, verdicts, groups))]
+    for metric in (*first.benchmark.metrics, *first.benchmark.battle_metrics):
         mine = [verdict for verdict in verdicts if verdict.metric == metric]
         wanted.append((metric, [(1.0, mine)]))
         parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
@@ -101,8 +102,10 @@ def _gaps(values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
 def _notes(first: Run, second: Run) -> list[str]:
     """What differs besides the model, and so may be what makes the difference."""
     a, b = first.record.manifest, second.record.manifest
-    told = {"judge": "judges", "rubric": "prompts", "dataset": "datasets", "weft": "versions of weft"}
-    differing = [name for key, name in told.items() if a[key] != b[key]]
+    told = {"judge": "judges", "rubric": "prompts", "weft": "versions of weft", "judge_repeats": "numbers of judgements"}
+    differing = [name for key, name in told.items() if a.get(key) != b.get(key)]
+    differing += ["datasets"] if a["dataset"]["digest"] != b["dataset"]["digest"] else []
+    differing += ["opponents"] if a.get("against") != b.get("against") else []
     ours, theirs = options_of(a), options_of(b)
     differing += [f"{name} ({ours[name]}, {theirs[name]})" for name in ours if name in theirs and ours[name] != theirs[name]]
     return [f"the runs have different {name}" for name in differing]

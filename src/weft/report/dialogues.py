@@ -103,7 +103,7 @@ class Writer:
         if turn is None:
             return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
         found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
-        verdicts = [self._verdict(verdict, calls) for verdict in found]
+        verdicts = [self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)]
         return tag(
             "div", title, self._reply(turn.reply), verdicts, self._seen(turn, side.fitted), self._behind(turn.reply, calls), class_="column"
         )
@@ -113,7 +113,8 @@ class Writer:
         noted = tag("p", name(reply.reason), class_="soft small") if reply.outcome == "answered" and reply.reason else None
         return join(reason, self.parts(reply.parts), noted)
 
-    def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> Html:
+    def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord], before: Verdict | None = None) -> Html:
+        """What a judge said of several metrics at once is shown with the first of them."""
         chip = tag("span", "unscored" if verdict.value is None else f"{100 * verdict.value:.0f}", class_=f"chip {shade(verdict.value)}")
         by = {"rule": " by rule", "failure": " the model's failure", "person": " by a person"}.get(verdict.by, "")
         said = [f"scored {verdict.score:g}"] if verdict.score is not None else []
@@ -129,6 +130,8 @@ class Writer:
             if (record := calls.get(key)) is not None
         ]
         shown = [self._asked(calls[key]) for key in verdict.keys[:1] if key in calls]
+        if before is not None and before.keys == verdict.keys:
+            raw, shown = [], []
         return tag("div", chip, f" {verdict.metric}", told, words(verdict.reason, "words small"), raw, shown, class_="verdict")
 
     def _asked(self, record: CallRecord) -> Html:

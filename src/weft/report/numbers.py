@@ -45,7 +45,7 @@ def numbers_body(
         [_comparison(one) for one in comparisons],
         tag("h2", "Plots", id="plots") if drawn else None,
         tag("div", [_plot(*one) for one in drawn], class_="plots") if drawn else None,
-        tag("h2", "By domain and task") if any(table.rows_are == "parts" for table in tables) else None,
+        tag("h2", "Parts of each run") if any(table.rows_are == "parts" for table in tables) else None,
         [_part(table, links) for table in tables if table.rows_are == "parts"],
         tag("h2", "Settings"),
         [_settings(label, summary) for label, summary in summaries.items()],

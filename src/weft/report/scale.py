@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from weft.benchmarks.base import Benchmark, Groups
+from weft.benchmarks.base import Benchmark, Groups, Terms
+from weft.errors import blamed
 from weft.types import Verdict
 
 
@@ -11,6 +12,14 @@ def share(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> 
     scored = [verdict for verdict in verdicts if verdict.value is not None]
     if not scored:
         return None
-    terms = [(weight, some) for weight, some in benchmark.headline(scored, groups) if some]
-    total = sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms)
-    return round(total / sum(weight for weight, _ in terms), 4)
+    return round(sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms_of(benchmark, scored, groups)), 4)
+
+
+def terms_of(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+    """The main number of a benchmark as means with their weights, which add up to one over those that have something to average."""
+    try:
+        terms = [(weight, some) for weight, some in benchmark.headline(verdicts, groups) if some]
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its headline", error) from error
+    total = sum(weight for weight, _ in terms)
+    return [(weight / total, some) for weight, some in terms]

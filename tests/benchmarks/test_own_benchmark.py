@@ -1,0 +1,54 @@
+"""The page that shows a benchmark of one's own: what stands there runs as it stands."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image as Pil
+
+import weft
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-benchmark.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found
+    (tmp_path / "colours.py").write_text(found.group(1))
+    (tmp_path / "DATA").mkdir()
+    for name in ("car", "house"):
+        Pil.new("RGB", (32, 32), "blue").save(tmp_path / "DATA" / f"{name}.png")
+    records = [{"id": 1, "image": "car.png", "colour": "red"}, {"id": 2, "image": "house.png", "colour": "green"}]
+    (tmp_path / "DATA" / "colours.json").write_text(json.dumps(records))
+    return tmp_path
+
+
+def test_the_commands_of_the_page_work(folder: Path):
+    listed = re.findall(r"^    (weft .*?)(?:  +#.*)?$", PAGE.read_text(), re.MULTILINE)
+    assert len(listed) == 4
+    for line in listed:
+        words = line.replace("--model M", "--model copy").replace("--judge J", "--judge constant/4").replace(" --open", "").split()
+        done = subprocess.run([sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, (line, done.stderr)
+        if "check" in words:
+            assert "2 of 2 records can be used" in done.stdout and "all complete" in done.stdout
+        if "--help" in words:
+            assert "--tone plain|polite" in done.stdout and "--colour TEXT" in done.stdout
+
+
+def test_it_runs_from_python_with_its_own_option(folder: Path):
+    run = weft.evaluate(
+        f"{folder / 'colours.py'}:Colours", data=folder / "DATA", model="copy", judge="constant/4", home=folder / "home", tone="polite"
+    )
+    cells = run.table().cells("copy [tone polite]")
+    assert [cells[metric].value for metric in ("colour", "shape")] == [0.75, 0.75]
+    assert {(v.metric, v.score) for v in run.verdicts} == {("colour", 4.0), ("shape", 4.0)}
+
+
+def test_it_fits_on_a_page():
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found and len(found.group(1).splitlines()) <= 64

@@ -1,0 +1,133 @@
+"""A made-up benchmark with everything that the next ones need: two directions under an option, several scores from one nested reply, a
+derived metric, a check of pixels that may spare the judge, battles in both orders, a macro mean, strict and official rows."""
+
+import json
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from weft.benchmarks import Benchmark
+from weft.benchmarks.prompts import fence, filled, object_schema
+from weft.benchmarks.records import Records
+from weft.benchmarks.rows import cell_of, rows_of
+from weft.judges.parse import Unusable
+from weft.types import Mark, Message, Sample, Table, Text, Turn
+
+BEDS = ("roses", "herbs", "trees")
+ENTRY = object_schema(reasoning={"type": "string"}, score={"type": "integer", "minimum": 1, "maximum": 5})
+DRAWN = ("visual", "alignment", "reasoning")
+INSIDE = {"visual": "picture", "alignment": "picture", "reasoning": "thoughts"}
+
+
+class GardenOptions(Struct, frozen=True):
+    mode: Annotated[Literal["draw", "tell", "both"], Meta(description="Which direction: pictures, words, or both.")] = "both"
+    threshold: Annotated[float, Meta(description="Mean difference of pixels under which a picture is a copy.")] = 2.0
+    polite: Annotated[bool, Meta(description="Say please.")] = False
+
+
+class GardenRecords(Records):
+    def sample(self, name, record):
+        if record["bed"] not in BEDS:
+            self.fail(name, "bed", f"{record['bed']!r} is none of {', '.join(BEDS)}")
+        picture = self.picture(name, "picture", record["picture"])
+        turns = tuple(
+            Turn(number, (picture, Text(turn["ask"])), turn["want"], (Text(turn.get("true", "")),), gold=turn.get("true"))
+            for number, turn in enumerate(record["turns"])
+        )
+        return Sample(record["id"], turns, groups={"bed": record["bed"]})
+
+
+class Garden(Benchmark):
+    name, version = "garden", "1"
+    metrics = (*DRAWN, "change", "telling", "woven", "held")
+    derived_metrics = ("held",)
+    battle_metrics = ("preferred",)
+    Options = GardenOptions
+    axes = ("bed",)
+
+    def load(self, data, blobs):
+        records = json.loads((data / "garden.json").read_text())
+        return GardenRecords(data / "garden.json", data, blobs).dataset(self.name, records)
+
+    def asks(self, turn, options):
+        return options.mode == "both" or (turn.want == "image") == (options.mode == "draw")
+
+    def see(self, sample, turn, dialogue, options):
+        return (Message("user", (*turn.ask, *((Text("Please."),) if options.polite else ()))),)
+
+    def due(self, turn):
+        return {"image": (*DRAWN, "change"), "text": ("telling",), "interleaved": ("telling", "woven")}[turn.want]
+
+    def questions(self, answered):
+        turn, texts = answered.turn, answered.rubrics.texts
+        asked = fence([Text(turn.words)], "what was asked for")
+        if turn.want == "image":
+            before, after = turn.ask[0], answered.made
+            thoughts = fence([Text(answered.reply.thoughts or "(nothing)")], "what it thought")
+            parts = filled(texts["draw"], {"asked": asked, "thoughts": thoughts, "before": [before], "after": [after]})
+            yield answered.ask(
+                DRAWN, parts, object_schema(picture=object_schema(visual=ENTRY, alignment=ENTRY), thoughts=object_schema(reasoning=ENTRY))
+            )
+            yield answered.check("change", lambda blobs: [self.changed(answered, blobs)])
+            return
+        parts = filled(texts["tell"], {"asked": asked, "truth": turn.truth, "reply": fence(answered.reply.said, "the reply")})
+        if turn.want == "text":
+            yield answered.ask("telling", parts, ENTRY)
+        else:
+            yield answered.ask(("telling", "woven"), parts, object_schema(telling=ENTRY, woven=ENTRY))
+
+    def changed(self, answered, blobs):
+        from PIL import ImageChops, ImageStat
+
+        before, after = answered.turn.ask[0], answered.made
+        one, two = (blobs.open(image).convert("RGB") for image in (before, after))
+        apart = sum(ImageStat.Stat(ImageChops.difference(one, two.resize(one.size))).mean) / 3
+        if apart < answered.options.threshold:
+            return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
+        return answered.ask("change", filled(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY)
+
+    def battle(self, first, second):
+        asked = fence([Text(first.turn.words)], "what was asked for")
+        ours, theirs = fence(first.reply.said, "a reply"), fence(second.reply.said, "a reply")
+        schema = object_schema(reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]})
+        for order, one, two in (("AB", ours, theirs), ("BA", theirs, ours)):
+            parts = filled(first.rubrics.texts["battle"], {"asked": asked, "one": one, "two": two})
+            yield first.ask("preferred", parts, schema, variant=f"order {order}")
+
+    def read(self, question, found):
+        if question.metrics == ("preferred",):
+            share = {"first": 1.0, "second": 0.0, "tie": 0.5}[found["better"]]
+            return [Mark("preferred", share if question.variant == "order AB" else 1 - share, found["reasoning"])]
+        if question.metrics != DRAWN:
+            return super().read(question, found)
+        entries = {metric: found[INSIDE[metric]][metric] for metric in DRAWN}
+        if not all(entry["reasoning"] for entry in entries.values()):
+            raise Unusable("every score needs a reason")
+        return [Mark(metric, (one["score"] - 1) / 4, one["reasoning"], one["score"]) for metric, one in entries.items()]
+
+    def settle(self, verdicts):
+        """`held`: the alignment, at most the visual score, for each judgement by itself."""
+        visual = {(v.sample, v.turn, v.variant): v for v in verdicts if v.metric == "visual"}
+        held = []
+        for verdict in verdicts:
+            other = visual.get((verdict.sample, verdict.turn, verdict.variant))
+            if verdict.metric == "alignment" and other is not None:
+                both = None not in (verdict.value, other.value)
+                held.append(replace(verdict, metric="held", value=min(verdict.value, other.value) if both else None, score=None))
+        return super().settle([*verdicts, *held])
+
+    def headline(self, verdicts, groups):
+        """Beds weigh alike."""
+        return [(1 / len(BEDS), [v for v in verdicts if groups[v.sample]["bed"] == bed]) for bed in BEDS]
+
+    def tables(self, runs):
+        def cells(run, official):
+            kept = [v for v in run.verdicts if not (official and v.by == "failure")]
+            parts = {bed: [v for v in kept if run.groups[v.sample]["bed"] == bed] for bed in BEDS}
+            parts = {bed: some for bed, some in parts.items() if some}
+            macro = cell_of([(1 / len(parts), some) for some in parts.values()]) if parts else cell_of([])
+            return {**{bed: cell_of(some) for bed, some in parts.items()}, "Macro": macro}
+
+        title = "Share of battles won" if any(run.against for run in runs) else "Gardens"
+        yield Table(title, (*BEDS, "Macro"), rows_of(runs, cells))
