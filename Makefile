@@ -24,6 +24,8 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/tiny.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/again.py
+	$(BIN)/python benchmarks/walk.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -100,15 +100,15 @@ class Session:
     ) -> None:
         """`place` is where benchmark and dataset can be found again."""
         self.job, self.plan, self.blobs, self.endpoints = job, plan, blobs, endpoints
-        self.run_id = run_id
-        self.journal = Journal(Path(job.home) / "journal.sqlite")
-        self.budget, self.halt = Budget(job.budget), Halt()
-        self.prices = {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
+        self.run_id, self.halt = run_id, Halt()
         self._source_of, self._others, self._place = source_of, others, place
+        self._work: asyncio.Future[None] | None = None
+        self.budget, self.prices = Budget(job.budget), {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
         for role, endpoint in endpoints.items():
             if job.budget is not None and self.prices[role] is None:
                 name = endpoint.identity["model"]
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
+        self.journal = Journal(Path(job.home) / "journal.sqlite")
         judges = job.judge_concurrency if isinstance(job, Job) else None
         composed = plan.strategy != "none" or len(endpoints) > 2
         self.callers = {
@@ -149,12 +149,11 @@ class Session:
         plan = Plan(benchmark, dataset, options, rubrics, *told, job.strategy, job.judge_repeats, chosen)
         endpoints, source_of = {**model.endpoints, "judge": judge}, functools.partial(Live, plan, model, blobs)
         session = cls(job, plan, plan.run_id(), blobs, endpoints, settings.get("prices", {}), source_of, None, place)
-        try:
-            yield session
-        finally:
-            session.journal.close()
+        async with contextlib.AsyncExitStack() as closing:
             for endpoint in endpoints.values():
-                await endpoint.close()
+                closing.push_async_callback(endpoint.close)
+            closing.callback(session.journal.close)
+            yield session
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -176,23 +175,22 @@ class Session:
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
         prices, endpoints = settings.get("prices", {}), {"judge": judge}
         session = cls(job, plan, plan.run_id(), blobs, endpoints, prices, lambda _: Stored(first.turns), others, place)
-        try:
-            yield session
-        finally:
-            session.journal.close()
+        async with contextlib.AsyncExitStack() as closing:
             for endpoint in endpoints.values():
-                await endpoint.close()
+                closing.push_async_callback(endpoint.close)
+            closing.callback(session.journal.close)
+            yield session
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        work = asyncio.ensure_future(self._generating.run())
-        with _on_interrupt(lambda: self._interrupt(work)), only_one(Path(self.job.home), self.run_id):
+        with _on_interrupt(self._interrupt), only_one(Path(self.job.home), self.run_id):
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
             for caller in self.callers.values():
                 caller.round = begun
+            self._work = asyncio.ensure_future(self._generating.run())
             try:
-                await work
+                await self._work
             except asyncio.CancelledError:
                 if self.halt.reason is None:
                     raise
@@ -205,12 +203,11 @@ class Session:
         """What it would cost, by role."""
         return await foresee(self.plan, self._source_of, self._others, self.callers, self.prices, self.blobs)
 
-    def _interrupt(self, work: "asyncio.Future[None]") -> None:
-        if self.halt.reason is None:
-            self.halt.stop(Interrupted("interrupted"))
-            asyncio.get_running_loop().call_later(GRACE, work.cancel)
-        else:
-            work.cancel()
+    def _interrupt(self) -> None:
+        first = self.halt.reason is None
+        self.halt.stop(Interrupted("interrupted"))
+        if self._work is not None:
+            asyncio.get_running_loop().call_later(GRACE if first else 0, self._work.cancel)
 
 
 async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R], on_start: Callable[[Session], None] | None = None) -> R:
