@@ -1,4 +1,5 @@
-"""A finished run of IMUG-Bench's size, started again: 3,113 dialogues, 12,000 turns, endpoints on this machine, the command as a user calls it.
+"""A finished run of IMUG-Bench's size, started again: 3,113 dialogues, 12,000 turns, endpoints on this machine, the command as a user calls
+it.
 
     python benchmarks/again.py [--samples 3113] [--folder DIR]
 

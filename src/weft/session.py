@@ -92,6 +92,7 @@ class Session:
         plan: Plan,
         run_id: str,
         blobs: Blobs,
+        journal: Journal,
         endpoints: Mapping[str, Endpoint],
         prices: Mapping[str, Any],
         source_of: SourceOf,
@@ -99,7 +100,7 @@ class Session:
         place: tuple[str, str],
     ) -> None:
         """`place` is where benchmark and dataset can be found again."""
-        self.job, self.plan, self.blobs, self.endpoints = job, plan, blobs, endpoints
+        self.job, self.plan, self.blobs, self.journal, self.endpoints = job, plan, blobs, journal, endpoints
         self.run_id, self.halt = run_id, Halt()
         self._source_of, self._others, self._place = source_of, others, place
         self._work: asyncio.Future[None] | None = None
@@ -108,7 +109,6 @@ class Session:
             if job.budget is not None and self.prices[role] is None:
                 name = endpoint.identity["model"]
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
-        self.journal = Journal(Path(job.home) / "journal.sqlite")
         judges = job.judge_concurrency if isinstance(job, Job) else None
         composed = plan.strategy != "none" or len(endpoints) > 2
         self.callers = {
@@ -148,17 +148,19 @@ class Session:
         told = (told_model(model), told_endpoint(judge))
         plan = Plan(benchmark, dataset, options, rubrics, *told, job.strategy, job.judge_repeats, chosen)
         endpoints, source_of = {**model.endpoints, "judge": judge}, functools.partial(Live, plan, model, blobs)
-        session = cls(job, plan, plan.run_id(), blobs, endpoints, settings.get("prices", {}), source_of, None, place)
+        prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
             for endpoint in endpoints.values():
                 closing.push_async_callback(endpoint.close)
-            closing.callback(session.journal.close)
-            yield session
+            journal = Journal(Path(job.home) / "journal.sqlite")
+            closing.callback(journal.close)
+            yield cls(job, plan, run_id, blobs, journal, endpoints, prices, source_of, None, place)
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open_stored(cls, job: StoredJob) -> AsyncGenerator["Session"]:
         """A session that judges stored replies. It is the run that its model would have made under this judge."""
+        check_numbers(job)
         blobs, settings = Blobs(Path(job.home) / "blobs"), read_config()
         first, other = stored_runs(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
@@ -173,13 +175,12 @@ class Session:
         strategy, against = manifest["strategy"], other.id if other else ""
         plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
-        prices, endpoints = settings.get("prices", {}), {"judge": judge}
-        session = cls(job, plan, plan.run_id(), blobs, endpoints, prices, lambda _: Stored(first.turns), others, place)
+        prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
-            for endpoint in endpoints.values():
-                closing.push_async_callback(endpoint.close)
-            closing.callback(session.journal.close)
-            yield session
+            closing.push_async_callback(judge.close)
+            journal = Journal(Path(job.home) / "journal.sqlite")
+            closing.callback(journal.close)
+            yield cls(job, plan, run_id, blobs, journal, {"judge": judge}, prices, lambda _: Stored(first.turns), others, place)
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
@@ -231,6 +232,10 @@ def stored_runs(job: StoredJob) -> tuple[Run, Run | None]:
         other = load_run(journal, job.against, job.benchmark) if job.against else None
     finally:
         journal.close()
+    for run in (first, other):
+        due = run.record.manifest["dataset"]["turns"] if run is not None else 0
+        if run is not None and len(run.turns) < due:
+            raise UserError(f"{run.id} has {len(run.turns)} of its {due} turns: finish it first, or name another run (`weft runs`)")
     if other is not None:
         pair = f"{first.id} and {other.id} cannot be set against each other"
         if first.id == other.id:
@@ -248,17 +253,24 @@ def absolute(path: str | Path) -> str:
 
 def data_of(job: StoredJob, run: Run) -> Path:
     """Where the dataset of a stored run is."""
-    data = Path(job.data or run.record.data or "?").absolute()
+    if not job.data and not run.record.data:
+        raise UserError(f"where the dataset of {run.id} was is not in the journal: say where it is with --data")
+    data = Path(job.data or run.record.data).absolute()
     if not data.exists():
-        raise UserError(f"the dataset of {run.id} is not at {str(data)!r}: say where it is with --data")
+        raise UserError(f"the dataset of {run.id} is not at {data}: say where it is with --data")
     return data
+
+
+def check_numbers(job: Job | StoredJob) -> None:
+    judges = job.judge_concurrency if isinstance(job, Job) else None
+    for name, value in (("concurrency", job.concurrency), ("judge_concurrency", judges), ("judge_repeats", job.judge_repeats)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
 
 
 def checked(job: Job) -> Job:
     """The job, if its numbers and folders make sense."""
-    for name in ("concurrency", "judge_concurrency", "judge_repeats"):
-        if (value := getattr(job, name)) is not None and value < 1:
-            raise UserError(f"{name} must be at least 1, not {value}")
+    check_numbers(job)
     if job.limit is not None and job.limit < 0:
         raise UserError(f"limit must not be negative, not {job.limit}")
     if Path(job.home).exists() and not Path(job.home).is_dir():

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.errors import WeftError
 from weft.judges.parse import Unusable, read_reply
+from weft.judges.vlm import want_of
+from weft.types import Place, Question
 
 SCHEMA = {
     "type": "object",
@@ -61,7 +64,7 @@ def test_what_does_not_fit_is_unusable_and_says_why(text: str, why: str):
 
 def test_only_the_scores_of_the_scale_exist():
     assert read_reply('{"score": 5, "reasoning": ""}', WHOLE)["score"] == 5
-    with pytest.raises(Unusable, match=r"\$\.score: Expected `int` that's a multiple of 5"):
+    with pytest.raises(Unusable, match=r"\$\.score: 7 is not one of 0, 5, 10"):
         read_reply('{"score": 7, "reasoning": ""}', WHOLE)
     with pytest.raises(Unusable, match=r"\$\.score: Expected `int`, got `float`"):
         read_reply('{"score": 7.5, "reasoning": ""}', WHOLE)
@@ -97,3 +100,52 @@ def test_an_error_deep_inside_a_reply_says_where():
     points = {"type": "object", "properties": {"points": {"type": "array", "items": entry}}}
     with pytest.raises(Unusable, match=r"\$\.points\[1\]: Object missing required field `Score`"):
         read_reply('{"points": [{"Score": 7}, {}]}', points)
+
+
+def scored(**score: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"score": score}, "required": ["score"]}
+
+
+@pytest.mark.parametrize(
+    ("score", "said", "value"),
+    [
+        ({"type": "number", "minimum": 0, "maximum": 10}, '" 8 "', 8),
+        ({"type": "number", "enum": [1, 2, 3, 4, 5]}, "3", 3),
+        ({"type": "number", "enum": [1, 2, 3, 4, 5]}, "3.5", None),
+        ({"type": "integer", "enum": [1, 3, 5]}, "3", 3),
+        ({"type": "integer", "enum": [1, 3, 5]}, "2", None),
+        ({"type": "number", "enum": [0, 0.5, 1]}, "0.5", 0.5),
+        ({"type": "number", "enum": [0, 0.5, 1]}, "0.25", None),
+        ({"type": "integer", "enum": [5]}, "5", 5),
+        ({"type": "string", "enum": ["yes", "no"]}, '"no"', "no"),
+        ({"type": "string", "enum": ["yes", "no"]}, '"maybe"', None),
+        ({"type": "boolean"}, "true", True),
+    ],
+)
+def test_what_is_named_one_by_one_is_all_there_is(score: dict[str, Any], said: str, value: Any):
+    text = f'{{"score": {said}}}'
+    if value is not None:
+        assert read_reply(text, scored(**score)) == {"score": value}
+        return
+    with pytest.raises(Unusable, match=r"\$\.score: "):
+        read_reply(text, scored(**score))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"score": {"anyOf": []}}},
+        {"type": "object", "properties": {"score": {"type": "integer", "enum": []}}},
+        {"type": "object", "properties": {}, "required": ["score"]},
+        {"type": "object", "properties": {'a"b': {"type": "string"}}},
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_an_error_before_anyone_is_asked(schema: dict[str, Any]):
+    question = Question(("x",), (), schema, Place("s", 0))
+    with pytest.raises(WeftError, match="the question about x, sample s: its schema: ValueError"):
+        want_of(question)
+
+
+def test_a_reply_nested_without_end_is_unusable():
+    with pytest.raises(Unusable):
+        read_reply('{"a":' * 5000 + "1" + "}" * 5000, SCHEMA)

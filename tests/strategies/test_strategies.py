@@ -157,3 +157,16 @@ def test_pictures_that_cannot_be_fitted_cost_their_turn_not_the_run(tmp_path: Pa
     job["model"] = model
     run = weft.evaluate("weave", strategy=name, model_options={"images": "strip"}, **job)
     assert run.turns[0].reply.outcome == "failed" and "strip of" in run.turns[0].reply.reason and run.record.state == "finished"
+
+
+def test_the_calls_of_a_strategy_are_on_the_report_page(toy: Path, tmp_path: Path, serve: Serve):
+    from weft.api import write_report
+
+    provider = serve(answer=painter(lambda seen: "2" if "Candidate 1" in said(seen) else "Image #1."))
+    run = evaluate(toy, tmp_path / "home", provider, "best-of:2", history="dialogue")
+    page = write_report([run], tmp_path / "report", home=tmp_path / "home")
+    shown = (page.parent / "d" / "0.html").read_text()
+    assert shown.count("3 calls behind this reply") == 2, "two pictures and the choice between them, for each picture that was due"
+    assert shown.count(": picture") == 4 and shown.count(": words") == 2 and shown.count(", the one that counts") == 2
+    assert "Which candidate does best what was asked?" in shown, "and what it was asked"
+    assert "best-of:2: 7 model calls behind 3 replies" in page.read_text()

@@ -4,6 +4,7 @@ They are taken out of a command's words before the command reads the rest. The g
 well: `--class Game` keeps the samples of that class.
 """
 
+import itertools
 from typing import Any
 
 import typer
@@ -19,8 +20,8 @@ class WithOwnOptions(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         flags = {word for param in self.params for word in param.opts if getattr(param, "is_flag", False)}
-        known = {word for param in self.params for word in (*param.opts, *param.secondary_opts)} | {"-h", "--help"}
-        name = _benchmark(args, flags)
+        known = {word for param in self.params for word in (*param.opts, *param.secondary_opts)} | {"-h", "--help", "--"}
+        name = _named(args) if "--benchmark" in known else _first_word(args, known - flags)
         ctx.meta[META] = taken = Taken(name)
         return super().parse_args(ctx, taken.take(args, known) if name else args)
 
@@ -66,7 +67,7 @@ class Taken:
                 self.options[key[3:]] = False
             elif key in self._known or key in self._axes:
                 given = value if sign else next(words, None)
-                if given is None:
+                if given is None or (not sign and given.startswith("--")):
                     raise UserError(f"{option} needs a value")
                 (self.options if key in self._known else self.where)[key] = given
             else:
@@ -87,17 +88,21 @@ def taken(context: typer.Context) -> Taken:
     return context.meta[META]
 
 
-def _benchmark(args: list[str], flags: set[str]) -> str:
-    """The benchmark that a command is about, as far as its words tell."""
+def _named(args: list[str]) -> str:
+    """What follows `--benchmark`."""
+    after = next((word for before, word in itertools.pairwise(args) if before == "--benchmark"), "")
+    return next((word.partition("=")[2] for word in args if word.startswith("--benchmark=")), after)
+
+
+def _first_word(args: list[str], with_value: set[str]) -> str:
+    """The benchmark that a command is about: the first word that is neither an option nor its value. A benchmark's own options may stand
+    before it, so a known name wins over a word that may be a value."""
     from weft import benchmarks
 
+    free = [
+        word
+        for before, word in zip(("", *args), args, strict=False)
+        if not word.startswith("-") and before not in with_value - {"-h", "--help", "--"}
+    ]
     known = benchmarks.names()
-    before = ""
-    for word in args:
-        after_option = before.startswith("-") and "=" not in before and before not in flags
-        if before == "--benchmark" or word.startswith("--benchmark="):
-            return word.removeprefix("--benchmark=")
-        if not after_option and not word.startswith("-") and (word in known or ".py:" in word):
-            return word
-        before = word
-    return ""
+    return next((word for word in free if word in known or ".py:" in word), free[0] if free and args[0] == free[0] else "")

@@ -87,8 +87,13 @@ class Judging:
             self._keep(await self._judge.judge(question))
             return
         asked = [self._judge.judge(question, draw, f"repeat {draw + 1}") for draw in range(repeats)]
-        for verdicts in await asyncio.gather(*asked):
-            self._keep(verdicts)
+        found = await asyncio.gather(*asked, return_exceptions=True)  # all come back, whatever one does: each may have been paid for
+        for verdicts in found:
+            if not isinstance(verdicts, BaseException):
+                self._keep(verdicts)
+        raised = next((one for one in found if isinstance(one, BaseException)), None)
+        if raised is not None:
+            raise raised
 
     async def _look(self, check: Check, answered: Answered) -> None:
         try:

@@ -22,4 +22,6 @@ async def collected(endpoint: TaskEndpoint, journal: Journal, key: str, messages
         if error.retry.kind == "no" or isinstance(error, Expired):  # it leads nowhere: the next try, or the next command, hands in anew
             await asyncio.wrap_future(journal.drop_ticket(key))
         raise
+    if sent.outcome == "failed" or sent.again:  # another look would find the same
+        await asyncio.wrap_future(journal.drop_ticket(key))
     return sent

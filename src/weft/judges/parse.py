@@ -64,7 +64,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def _decoded(text: str) -> dict[str, Any] | None:
     try:
         found: Any = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return cast(dict[str, Any], found) if isinstance(found, dict) else None
 
@@ -92,17 +92,51 @@ def _closing(text: str, start: int) -> int | None:
 
 def fit_schema(value: Any, schema: dict[str, Any]) -> Any:
     """The value if it fits, with numbers in strings made numbers. Keys that were not asked for do no harm."""
+    kind = type_of(schema)
     try:
-        found = msgspec.to_builtins(msgspec.convert(value, _type_of(msgspec.json.encode(schema)), strict=False))
+        fitting = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        said, _, where = str(error).partition(" - at ")
-        raise Unusable(f"{where.strip('`') or '$'}: {said}") from None
+        try:
+            fitting = msgspec.convert(_stripped(value), kind, strict=False)
+        except msgspec.ValidationError:
+            said, _, where = str(error).partition(" - at ")
+            raise Unusable(f"{where.strip('`') or '$'}: {said}") from None
+    found = msgspec.to_builtins(fitting)
+    _check_numbers(found, schema, "$")
     return {**value, **cast(dict[str, Any], found)} if isinstance(found, dict) else found
+
+
+def type_of(schema: dict[str, Any]) -> Any:
+    """A schema as a type that msgspec checks, which is quick and says where something does not fit. Raises ValueError for what it is not
+    checked for: before anyone is asked."""
+    return _type_of(msgspec.json.encode(schema))
+
+
+def _stripped(value: Any) -> Any:
+    """Judges put spaces around numbers."""
+    if isinstance(value, dict):
+        return {name: _stripped(one) for name, one in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_stripped(one) for one in cast(list[Any], value)]
+    return value.strip() if isinstance(value, str) else value
+
+
+def _check_numbers(value: Any, schema: dict[str, Any], where: str) -> None:
+    """Numbers that are named one by one; the type has their bounds alone."""
+    kind = schema["type"]
+    if kind == "object":
+        for name, one in schema.get("properties", {}).items():
+            if name in value:
+                _check_numbers(value[name], one, f"{where}.{name}")
+    elif kind == "array" and "items" in schema:
+        for at, one in enumerate(value):
+            _check_numbers(one, schema["items"], f"{where}[{at}]")
+    elif kind in ("number", "integer") and "enum" in schema and value not in schema["enum"]:
+        raise Unusable(f"{where}: {value:g} is not one of {', '.join(map(str, schema['enum']))}")
 
 
 @functools.lru_cache(maxsize=1024)
 def _type_of(schema: bytes) -> Any:
-    """A schema as a type that msgspec checks, which is quick and says where something does not fit."""
     return _made_type(msgspec.json.decode(schema))
 
 
@@ -116,29 +150,24 @@ def _made_type(schema: dict[str, Any]) -> Any:
         short = {name: f"f{at}" for at, name in enumerate(known)}  # keys may be no names: `Prompt Adherence`
         types = {name: _made_type(one) for name, one in known.items()}
         due: list[str] = schema.get("required", [])
+        strange = [name for name in known if not name or set(name) & set('"\\') or not name.isprintable()]
+        if strange or set(due) - set(known):
+            raise ValueError(f"weft does not check the keys {[*strange, *sorted(set(due) - set(known))]} in a rubric's schema")
         required = [(short[name], types[name]) for name in known if name in due]
         rest = [(short[name], types[name] | msgspec.UnsetType, msgspec.UNSET) for name in known if name not in due]
         return msgspec.defstruct("Reply", [*required, *rest], rename={one: name for name, one in short.items()})
     if kind == "array":
         length = msgspec.Meta(min_length=schema.get("minItems"), max_length=schema.get("maxItems"))
         return Annotated[list[_made_type(schema.get("items", {"type": "string"}))], length]
+    if "enum" in schema and not schema["enum"]:
+        raise ValueError("an empty enum in a rubric's schema: nothing could fit it")
     if kind in ("string", "boolean"):
         return Literal[tuple(schema["enum"])] if "enum" in schema else str if kind == "string" else bool
     return _made_number(kind, schema)
 
 
 def _made_number(kind: str, schema: dict[str, Any]) -> Any:
-    """Bounds, or numbers at even steps (1 to 5; 0, 5, 10), which is all that scores need."""
-    low, high, step = schema.get("minimum"), schema.get("maximum"), None
-    if "enum" in schema:
-        allowed = sorted(schema["enum"])
-        low, high = allowed[0], allowed[-1]
-        step = allowed[1] - low if len(allowed) > 1 else 1
-        if any(one % step for one in allowed) or [low + at * step for at in range(len(allowed))] != allowed:
-            raise ValueError(
-                f"weft does not check the numbers {allowed} in a rubric's schema: give minimum and maximum, or even steps from 0"
-            )
-    low, high = -LARGEST if low is None else low, LARGEST if high is None else high
+    low, high = (min(schema["enum"]), max(schema["enum"])) if "enum" in schema else (schema.get("minimum"), schema.get("maximum"))
     number: Any = int if kind == "integer" else float
-    steps = {"multiple_of": step} if step not in (None, 1) else {}
-    return Annotated[number, msgspec.Meta(ge=low, le=high, **steps)]
+    low, high = number(-LARGEST if low is None else low), number(LARGEST if high is None else high)
+    return Annotated[number, msgspec.Meta(ge=low, le=high)]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.errors import PictureError, blamed
-from weft.judges.parse import Unusable, read_reply
+from weft.judges.parse import Unusable, read_reply, type_of
 from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.types import Mark, Message, Model, Question, Reply, Text, Verdict, Want
@@ -68,6 +68,11 @@ class VlmJudge:
 
 
 def want_of(question: Question, draw: int = 0) -> Want:
+    """What a judge is to send. A schema that replies could not be checked for is an error before anyone is asked."""
+    try:
+        type_of(question.schema)
+    except (KeyError, TypeError, ValueError) as error:
+        raise blamed(f"the question about {', '.join(question.metrics)}, sample {question.place.sample}: its schema", error) from error
     return Want("text", question.schema, draw, question.place, question)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DRAWS, CHUNK = 2000, 128
+DRAWS, CHUNK, MANY = 2000, 128, 512
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
 
 
@@ -92,9 +92,12 @@ def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
 
 
 def _drawn(times: "NDArray[np.uint8]", first: Any, second: Any) -> tuple[Any, Any]:
-    """Both sums in every draw, some draws at a time: as floating-point numbers the whole table of draws would be fifty megabytes."""
+    """Both sums in every draw. Of many dialogues, some draws at a time: the whole table would be fifty megabytes."""
     import numpy as np
 
+    if times.shape[1] <= MANY:
+        every = times.astype(np.float64)
+        return every @ first, every @ second
     both = np.hstack([first, second]).astype(np.float64)
     made = np.empty((len(times), both.shape[1]))
     room = np.empty((CHUNK, times.shape[1]))

@@ -2,6 +2,7 @@
 of the mean (the coefficient of variation)."""
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,21 +20,28 @@ def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]
     rows: list[Row] = []
     for name, verdicts in runs.items():
         for metric in metrics:
-            mine = [
-                verdict for verdict in verdicts if verdict.metric == metric and verdict.spread is not None and verdict.value is not None
-            ]
-            if not mine:
+            items = [values for verdict in verdicts if verdict.metric == metric for values in _asked_again(verdict)]
+            if not items:
                 continue
-            mean = 100 * statistics.fmean(verdict.value for verdict in mine if verdict.value is not None)
-            deviation = 100 * math.sqrt(statistics.fmean((verdict.spread or 0.0) ** 2 for verdict in mine))
-            count = len(mine)
+            mean = 100 * statistics.fmean(value for values in items for value in values)
+            deviation = 100 * math.sqrt(statistics.fmean(statistics.variance(values) for values in items))
+            count = len(items)
             cells = {
                 "mean": Cell(round(mean, 2), count, count),
                 "deviation": Cell(round(deviation, 2), count, count),
                 "variation": Cell(round(100 * deviation / mean, 2), count, count) if mean else Cell(None),
                 "items": Cell(float(count), count, count),
-                "repeats": Cell(round(statistics.fmean(len(verdict.behind) for verdict in mine), 2), count, count),
+                "repeats": Cell(round(statistics.fmean(map(len, items)), 2), count, count),
             }
             rows.append(Row(metric if len(runs) == 1 else f"{name}: {metric}", cells, kind="part"))
     if rows:
         yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, 2, "mixed")
+
+
+def _asked_again(verdict: Verdict) -> list[list[float]]:
+    """The values of one question asked again and again; two orders of a battle, or two raters, are two questions."""
+    by_question: dict[str, list[float]] = {}
+    for one in verdict.behind:
+        if one.value is not None:
+            by_question.setdefault(re.sub(r"(, )?repeat \d+$", "", one.variant), []).append(one.value)
+    return [values for values in by_question.values() if len(values) > 1]

@@ -163,8 +163,11 @@ class Journal:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 db.executescript(SCHEMA)
+                db.execute("BEGIN IMMEDIATE")  # whoever else opens it now waits, and finds it done
                 if not _has(db, "verdicts", "variant"):
-                    db.executescript(f"BEGIN IMMEDIATE;{WITH_VARIANTS}COMMIT;")
+                    for statement in WITH_VARIANTS.split(";"):
+                        db.execute(statement)
+                db.commit()
                 for table, column, kind in ADDED:
                     if not _has(db, table, column):
                         db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
@@ -397,7 +400,7 @@ def _grouped(batch: Sequence[tuple[str, Sequence[Any], Any]]) -> Iterator[tuple[
     as one piece of JSON that SQLite takes apart by itself, so that this thread need not hold up the others for every row."""
     placed: dict[str, list[Sequence[Any]]] = {}
     for sql, values, _ in batch:
-        if sql in PLACED:
+        if sql in PLACED and not any(isinstance(value, str) and "\0" in value for value in values):  # JSON of SQLite ends at a NUL
             placed.setdefault(sql, []).append(values)
         else:
             yield sql, [values]

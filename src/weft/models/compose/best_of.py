@@ -18,7 +18,11 @@ class BestOf(Strategy):
 
     async def make(self, messages: tuple[Message, ...], want: Want) -> Reply:
         draws = [self.ask("model", messages, replace(want, draw=want.draw + number)) for number in range(self._count)]
-        replies = await asyncio.gather(*draws)
+        found = await asyncio.gather(*draws, return_exceptions=True)  # all come back, whatever one does: each may have been paid for
+        raised = next((one for one in found if isinstance(one, BaseException)), None)
+        if raised is not None:
+            raise raised
+        replies = [one for one in found if not isinstance(one, BaseException)]
         failed = next((reply for reply in replies if reply.outcome == "failed"), None)
         if failed is not None:  # a pick among fewer would be another strategy
             return joined(failed, [reply for reply in replies if reply is not failed])
