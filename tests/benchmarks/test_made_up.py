@@ -31,8 +31,8 @@ def data(tmp_path: Path) -> Path:
         picture.save(folder / f"{number}.png")
         turns = [
             {"want": "image", "ask": f"Dig a pond, number {number}."},
-            {"want": "text", "ask": f"How many ponds are there in {number}?", "true": "1"},
-            {"want": "interleaved", "ask": f"Show and tell {number}.", "true": "a pond"},
+            {"want": "text", "ask": f"How many ponds are there in {number}?", "true": ["1"]},
+            {"want": "interleaved", "ask": f"Show and tell {number}.", "true": ["a pond"]},
         ]
         records.append({"id": f"g{number}", "bed": bed, "picture": f"{number}.png", "turns": turns})
     records.append({"id": "g9", "bed": "weeds", "picture": "0.png", "turns": []})
@@ -255,6 +255,13 @@ def test_what_is_no_benchmark_says_what_it_lacks():
         resolve(Half)
     with pytest.raises(UserError, match="make its class one of weft.benchmarks.Benchmark"):
         resolve(object())
+
+
+def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Path, tmp_path: Path):
+    done = subprocess.run([sys.executable, "-m", "weft", "data", "check", GARDEN, str(data)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "error: garden.json: record 6: bed: 'weeds' is none of roses, herbs, trees" in done.stdout
+    assert "6 of 7 records can be used: 18 turns (6 image, 6 interleaved, 6 text)" in done.stdout
+    assert "ground truth through the whole path: 48 verdicts, all complete" in done.stdout, done.stdout
 
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():

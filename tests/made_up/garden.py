@@ -32,7 +32,7 @@ class GardenRecords(Records):
             self.fail(name, "bed", f"{record['bed']!r} is none of {', '.join(BEDS)}")
         picture = self.picture(name, "picture", record["picture"])
         turns = tuple(
-            Turn(number, (picture, Text(turn["ask"])), turn["want"], (Text(turn.get("true", "")),), gold=turn.get("true"))
+            Turn(number, (picture, Text(turn["ask"])), turn["want"], tuple(map(Text, turn.get("true", []))), gold=turn.get("true"))
             for number, turn in enumerate(record["turns"])
         )
         return Sample(record["id"], turns, groups={"bed": record["bed"]})
