@@ -68,9 +68,13 @@ def test_a_run_that_is_not_whole_is_not_judged_again(toy: Path, tmp_path: Path):
 def test_a_strategy_that_does_not_exist_leaves_no_journal_open(toy: Path, tmp_path: Path):
     import threading
 
+    def writers() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "journal" and thread.is_alive()}
+
+    before = writers()  # other tests of this process may have left some
     with pytest.raises(UserError, match="there is no strategy 'nosuch'"):
         weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=tmp_path / "home", strategy="nosuch")
-    assert not [thread for thread in threading.enumerate() if thread.name == "journal" and thread.is_alive()]
+    assert not writers() - before
 
 
 def test_a_task_that_failed_is_handed_in_again_by_the_next_command(tmp_path: Path):
