@@ -225,22 +225,40 @@ def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, t
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("questions = lambda self, answered: []", "nothing is asked or said about visual, alignment, reasoning, change"),
-        ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 0: ZeroDivisionError.*\(bad.py:\d+\)"),
-        ("see = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 0: IndexError"),
         ("settle = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
-        ("read = lambda self, question, found: found['nothing']", "reading the judge's reply about .*KeyError"),
-        ("changed = lambda self, answered, blobs: 1 / 0", "ZeroDivisionError"),
+        ("due = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 0: ZeroDivisionError.*\(bad.py:\d+\)"),
         ("load = lambda self, data, blobs: 1 / 0", "benchmark garden: loading .*ZeroDivisionError"),
     ],
 )
 def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_path: Path, spoil: str, said: str):
+    with pytest.raises(WeftError, match=said):
+        spoilt(data, tmp_path, spoil)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("questions = lambda self, answered: []", "nothing is asked or said about visual, alignment, reasoning, change"),
+        ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 0: ZeroDivisionError.*\(bad.py:\d+\)"),
+        ("see = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 0: IndexError"),
+        ("read = lambda self, question, found: found['nothing']", r"could not be used, twice: it could not be read: KeyError.*\(bad.py"),
+        ("changed = lambda self, answered, blobs: 1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_what_a_benchmark_raises_on_a_reply_costs_that_reply_alone(data: Path, tmp_path: Path, spoil: str, said: str):
+    run = spoilt(data, tmp_path, spoil)
+    assert run.record.state == "finished" and len(run.turns) == run.record.manifest["dataset"]["turns"]
+    unscored = [verdict for verdict in run.verdicts if verdict.value is None]
+    assert unscored and any(re.search(said, verdict.reason) for verdict in unscored), {verdict.reason for verdict in unscored}
+
+
+def spoilt(data: Path, tmp_path: Path, spoil: str) -> weft.Run:
     (tmp_path / "bad.py").write_text(
         f"import sys; sys.path.insert(0, {str(Path(GARDEN.rpartition(':')[0]).parent)!r})\nimport garden\n"
         f"class Bad(garden.Garden):\n    {spoil}\n"
     )
-    with pytest.raises(WeftError, match=said):
-        weft.evaluate(f"{tmp_path / 'bad.py'}:Bad", data=data, model=Gardener(), judge=Judge(), home=tmp_path / "home", concurrency=1)
+    where = f"{tmp_path / 'bad.py'}:Bad"
+    return weft.evaluate(where, data=data, model=Gardener(), judge=Judge(), home=tmp_path / "home", concurrency=1)
 
 
 def test_what_is_no_benchmark_says_what_it_lacks():

@@ -73,7 +73,7 @@ async def foresee(
                 _, dialogue[turn.number] = await source.turn(sample, turn, dialogue)
                 place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                 answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
-                for question in await _questions(items_of(plan, answered, others)[1], blobs):
+                for question in await _questions(items_of(plan, answered, others), blobs):
                     messages = await fitted(question.messages, counting["judge"].takes, blobs)
                     for draw in range(plan.repeats):
                         await counting["judge"].reply(messages, want_of(question, draw))

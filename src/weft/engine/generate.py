@@ -49,8 +49,9 @@ class Live:
         try:
             messages = benchmark.see(sample, turn, dialogue, options)
             needed = sorted(benchmark.needs(sample, turn, options)) if self._sees else ()
-        except Exception as error:
-            raise blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error) from error
+        except Exception as error:  # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
+            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
+            return "[]", Reply("failed", reason=str(why))
         for number in needed:
             if number in dialogue and dialogue[number].outcome == "failed":
                 return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")

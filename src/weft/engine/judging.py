@@ -51,11 +51,13 @@ class Judging:
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:
         """Judge a reply, in tasks of `group` where that takes time."""
+        due = due_of(self._plan, answered, self._others)
+        items: Sequence[Item]
         try:
-            due, items = items_of(self._plan, answered, self._others)
+            items = items_of(self._plan, answered, self._others)
             checked(items, answered.place, due)
         except Exception as error:
-            raise blamed(_where(self._plan, answered.place), error) from error
+            items = self._lost(error, answered, due)
         given = [item for item in items if isinstance(item, Verdict)]
         self.progress.verdicts_due += len(given)
         self._keep(given)
@@ -63,6 +65,11 @@ class Judging:
             if not isinstance(item, Verdict):
                 self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats if isinstance(item, Question) else 1)
                 group.create_task(self._work(item, answered))
+
+    def _lost(self, error: Exception, answered: Answered, metrics: Sequence[str]) -> list[Verdict]:
+        """Whatever a benchmark makes of a reply, it costs that reply alone: it is stored, and comes again with every run."""
+        why = str(blamed(_where(self._plan, answered.place), error))
+        return [answered.verdict(metric, None, why) for metric in metrics]
 
     def _keep(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
@@ -103,7 +110,7 @@ class Judging:
         except PictureError as error:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
         except Exception as error:
-            raise blamed(_where(self._plan, check.place), error) from error
+            found = self._lost(error, answered, check.metrics)
         self._keep([item for item in found if isinstance(item, Verdict)])
         for item in found:
             if isinstance(item, Question):
@@ -111,16 +118,23 @@ class Judging:
                 await self._ask(item)
 
 
-def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> tuple[Sequence[str], Sequence[Item]]:
-    """The metrics that are due of a reply, and what is asked about it, or about it and another run's."""
+def due_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[str]:
+    """The metrics that are due of a reply, or of it and another run's."""
+    try:
+        return plan.benchmark.battle_metrics if others is not None else plan.benchmark.due(answered.turn)
+    except Exception as error:
+        raise blamed(_where(plan, answered.place), error) from error
+
+
+def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[Item]:
+    """What is asked about a reply, or about it and another run's."""
     benchmark, reply = plan.benchmark, answered.reply
     if others is not None:
-        return benchmark.battle_metrics, _battle(plan, answered, others.get(answered.sample.id, {}))
-    due = benchmark.due(answered.turn)
+        return _battle(plan, answered, others.get(answered.sample.id, {}))
     if reply.outcome == "failed":
         detail = benchmark.detail(answered.turn, reply)
-        return due, [answered.verdict(metric, None, reply.reason, detail=detail) for metric in due]
-    return due, list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
+        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in benchmark.due(answered.turn)]
+    return list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
 
 
 def _battle(plan: Plan, first: Answered, other: Mapping[int, Reply]) -> Sequence[Item]:

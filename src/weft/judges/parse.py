@@ -3,91 +3,130 @@ schema is not. Nothing is guessed, clamped or defaulted: `Unusable` says what is
 shown to the judge."""
 
 import functools
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
+from msgspec import Struct
 
 from weft.errors import WeftError
 
-THINKING = re.compile(r"<(think|thinking|reasoning|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-UNCLOSED = re.compile(r"<(?:think|thinking|reasoning|thought)>.*$", re.DOTALL | re.IGNORECASE)  # cut off while thinking: no verdict yet
-UNOPENED = re.compile(r"^.*</(?:think|thinking|reasoning|thought)>", re.DOTALL | re.IGNORECASE)
-
+TAG = re.compile(r"\{|<(/?)(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
+CLOSES = re.compile(r"[ \t]*(?:\n|$|\{|`{3}|<)")  # what follows a tag that really ends thinking; a judge that names one goes on in its line
+OWN = re.compile(  # how a judge introduces what it gives, as against what it quotes
+    r"\b(?:my|here|final|verdict|judge?ment|score|wait|actually|correct\w*|instead|rather|revis\w*|reconsider\w*|therefore|so|result)\b[^\w{}]*$",
+    re.IGNORECASE,
+)
 KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "minItems", "maxItems"}
 TYPES = ("object", "array", "string", "number", "integer", "boolean")
-LONGEST, MOST_DEAD_ENDS, LARGEST = 50_000, 50, 1_000_000_000
+DECODER = json.JSONDecoder()
+LONGEST, MOST_WASTED, LARGEST = 200_000, 2_000_000, 1_000_000_000
 
 
 class Unusable(WeftError):
     """Why a reply cannot be used."""
 
 
-def read_reply(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The last object in the reply that fits the schema (a judge that corrects itself means its last word)."""
-    said = UNCLOSED.sub("", UNOPENED.sub("", THINKING.sub("", text))).strip()
-    if not said:
+class Found(Struct, frozen=True):
+    """An object in a reply, and the text in front of it, back to the object before."""
+
+    value: dict[str, Any]
+    before: str
+
+
+def read_reply(text: str, schema: dict[str, Any], shown: Callable[[], str] = str) -> dict[str, Any]:
+    """The object in the reply that fits the schema. `shown` gives what the judge was shown: where several objects fit, what stands there as
+    well is a quotation, and no verdict. Of those that are left the judge's own introduction decides (`No, wait: {...}`), then which
+    begins its line; where they still contradict each other the reply cannot be used."""
+    said = text.strip()
+    whole = _decoded(said) if said[:1] == "{" and said[-1:] == "}" else None
+    if whole is not None:
+        return fit_schema(whole, schema)
+    there, talked = _objects(said)
+    if not there and not talked:
         raise Unusable("the reply is empty")
-    if said[0] == "{" and said[-1] == "}":
-        whole = _decoded(said)
-        if whole is not None:
-            return fit_schema(whole, schema)
     problem = "there is no JSON object in the reply"
-    fitting: dict[str, Any] | None = None
-    for found in _objects(said):
+    fitting: list[tuple[Found, dict[str, Any]]] = []
+    for found in there:
         try:
-            fitting = fit_schema(found, schema)
+            fitting.append((found, fit_schema(found.value, schema)))
         except Unusable as error:
             problem = str(error)
-    if fitting is None:
+    if not fitting:
         raise Unusable(problem)
-    return fitting
+    return _meant(fitting, shown)
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every outermost JSON object in a text, in order. Braces that lead nowhere are tried a bounded number of times."""
+def _meant(fitting: list[tuple[Found, dict[str, Any]]], shown: Callable[[], str]) -> dict[str, Any]:
+    """Of several objects, the one that the judge gives."""
+    if _agree(fitting):
+        return fitting[-1][1]
+    quoted = [found.value for found in _objects(shown())[0]]
+    own = [one for one in fitting if one[0].value not in quoted] or fitting
+    introduced = [one for one in own if OWN.search(one[0].before[-80:])][-1:]
+    standing = [one for one in own if not one[0].before.rpartition("\n")[2].strip(" \t`")]
+    for some in (own, introduced, standing):
+        if some and _agree(some):
+            return some[-1][1]
+    raise Unusable(f"it has {len(own)} JSON objects that fit and contradict each other; give one")
+
+
+def _agree(some: list[tuple[Found, dict[str, Any]]]) -> bool:
+    """Whether they come to the same: words may differ."""
+    told = [{name: value for name, value in fitted.items() if not isinstance(value, str)} for _, fitted in some]
+    return len(some) == 1 or (bool(told[0]) and all(one == told[0] for one in told))
+
+
+def _objects(text: str) -> tuple[list[Found], bool]:
+    """Every outermost JSON object outside of thinking, in order, and whether anything but thinking is there. One pass: a tag inside an
+    object is a text of it. A tag opens thinking only at the beginning of a line, and ends it only where its line ends or the verdict
+    begins: a judge may name tags. Braces that lead nowhere are followed for a bounded number of characters, all together."""
     text = text[-LONGEST:]
-    start, dead_ends = text.find("{"), 0
-    while start != -1 and dead_ends < MOST_DEAD_ENDS:
-        end = _closing(text, start)
-        if end is not None:
-            found = _decoded(text[start:end])
-            if found is not None:
-                yield found
-                start = text.find("{", end)
+    found: list[Found] = []
+    at, since, wasted, opened = 0, 0, 0, -1
+    while (match := TAG.search(text, at)) is not None:
+        at = match.end()
+        if match.group() == "{":
+            if opened >= 0 or wasted >= MOST_WASTED:
                 continue
-        dead_ends += 1
-        start = text.find("{", start + 1)
+            one, end = _object_at(text, match.start())
+            if one is None:
+                wasted += end - match.start() + at // 50 + 200  # what a try costs by itself
+            else:
+                found.append(Found(one, text[since : match.start()]))
+                at = since = end
+        elif not match.group(1):
+            line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - 200)
+            if opened < 0 and not text[line : match.start()].strip():
+                opened = match.start()
+        elif CLOSES.match(text, match.end()):
+            if opened < 0:  # the template opened it
+                found.clear()
+            opened, since = -1, match.end()
+    if opened >= 0:  # cut off while thinking
+        return found, bool(text[since:opened].strip()) or bool(found)
+    return found, bool(text[since:].strip()) or bool(found)
+
+
+def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    """The object that begins there, if one does, and how far it was followed."""
+    try:
+        _, end = DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return None, error.pos + 1
+    except (ValueError, RecursionError):
+        return None, len(text)
+    return _decoded(text[start:end]), end
 
 
 def _decoded(text: str) -> dict[str, Any] | None:
     try:
         found: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return cast(dict[str, Any], found) if isinstance(found, dict) else None
-
-
-def _closing(text: str, start: int) -> int | None:
-    """Where the object that opens at `start` ends."""
-    depth, quoted, escaped = 0, False, False
-    for at in range(start, len(text)):
-        char = text[at]
-        if escaped:
-            escaped = False
-        elif quoted:
-            escaped = char == "\\"
-            quoted = char != '"'
-        elif char == '"':
-            quoted = True
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-    return None
 
 
 def fit_schema(value: Any, schema: dict[str, Any]) -> Any:

@@ -1,6 +1,7 @@
-"""A vision-language model as a judge. A reply that does not fit its schema is shown to the judge once, with what is wrong; if the
-second one does not fit either, or the judge refuses or cannot be reached, the verdicts are unscored with the reason, and the calls
-behind them are void, so that the next command asks again. No path leads from an error to a number."""
+"""A vision-language model as a judge. A reply that does not fit its schema, or that cannot be read for whatever reason, is shown to the
+judge once, with what is wrong; if the second one is no better, or the judge refuses or cannot be reached, the verdicts are unscored with
+the reason, and the calls behind them are void, so that the next command asks again. No path leads from an error to a number, and no
+reply can end a run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -41,23 +42,25 @@ class VlmJudge:
                 problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
                 break
             try:
-                marks = self._reader(question, read_reply(reply.text, question.schema))
-                if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
-                    read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
-                    raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
-            except Unusable as error:
-                problem = str(error)
+                marks = self._read(reply, question)
+            except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
+                problem = str(error) if isinstance(error, Unusable) else str(blamed("it could not be read", error))
                 messages = (*messages, *_objection(reply, problem, question))
                 problem = f"the judge's reply could not be used, twice: {problem}"
                 continue
-            except Exception as error:
-                raise blamed(f"reading the judge's reply about {', '.join(question.metrics)}, sample {place.sample}", error) from error
             return [
                 Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, one.detail, variant, one.score)
                 for one in marks
             ]
         self._model.void(keys, problem)
         return [Verdict(place.sample, place.turn, one, None, problem, "judge", keys, question.detail, variant) for one in question.metrics]
+
+    def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
+        marks = self._reader(question, read_reply(reply.text, question.schema, lambda: _shown(question)))
+        if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
+            read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
+            raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
+        return marks
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
@@ -74,6 +77,11 @@ def want_of(question: Question, draw: int = 0) -> Want:
     except (KeyError, TypeError, ValueError) as error:
         raise blamed(f"the question about {', '.join(question.metrics)}, sample {question.place.sample}: its schema", error) from error
     return Want("text", question.schema, draw, question.place, question)
+
+
+def _shown(question: Question) -> str:
+    """What the judge was shown in words."""
+    return "\n".join(part.text for message in question.messages for part in message.parts if isinstance(part, Text))
 
 
 def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:
