@@ -9,7 +9,7 @@ import pytest
 import weft
 
 SOURCE = Path(weft.__file__).parent
-BASE = {"errors", "types"}
+BASE = {"errors", "types", "secrets", "outside"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
@@ -17,6 +17,8 @@ RUNS = ENGINE | {"runs"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
+    "secrets": set(),
+    "outside": {"errors", "secrets"},
     "store": BASE,
     "stats": BASE,
     "models": MODELS,

@@ -16,6 +16,10 @@ class PictureError(WeftError):
     """Bytes that are not a usable picture; the message says why, without naming a file (the caller knows which)."""
 
 
+class StoreError(WeftError):
+    """What weft must keep cannot be written: the run ends, since whatever came next would be lost."""
+
+
 class BudgetReached(WeftError):
     """The next call could pass `--budget`."""
 

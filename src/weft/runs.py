@@ -186,7 +186,7 @@ def summarise(
         unscored=_top(unscored, most),
         left_out=record.left_out,
         totals=list(totals),
-        seconds=None if record.ended is None else record.ended - record.started,
+        seconds=None if record.ended is None else max(0.0, record.ended - record.started),
         calls=sum(len(turn.reply.keys) for turn in turns),
     )
     return replace(summary, lines=tuple(_lines(summary)))

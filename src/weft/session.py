@@ -6,6 +6,7 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 import asyncio
 import contextlib
 import functools
+import math
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -22,7 +23,7 @@ from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, told_endpoint, told_model
-from weft.engine.prices import Budget, price_of
+from weft.engine.prices import MOST_OUT, Budget, Price, price_of
 from weft.errors import UserError, WeftError
 from weft.judges.vlm import VlmJudge
 from weft.models import registry
@@ -105,10 +106,11 @@ class Session:
         self._source_of, self._others, self._place = source_of, others, place
         self._work: asyncio.Future[None] | None = None
         self.budget, self.prices = Budget(job.budget), {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
-        for role, endpoint in endpoints.items():
-            if job.budget is not None and self.prices[role] is None:
+        for role, endpoint in endpoints.items() if job.budget is not None else ():
+            if self.prices[role] is None:
                 name = endpoint.identity["model"]
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
+            endpoint.longest = MOST_OUT if self.prices[role] != Price(0, 0) else None
         judges = job.judge_concurrency if isinstance(job, Job) else None
         composed = plan.strategy != "none" or len(endpoints) > 2
         self.callers = {
@@ -151,7 +153,7 @@ class Session:
         prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
             for endpoint in endpoints.values():
-                closing.push_async_callback(endpoint.close)
+                closing.push_async_callback(_closed, endpoint)
             journal = Journal(Path(job.home) / "journal.sqlite")
             closing.callback(journal.close)
             yield cls(job, plan, run_id, blobs, journal, endpoints, prices, source_of, None, place)
@@ -177,7 +179,7 @@ class Session:
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
         prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
-            closing.push_async_callback(judge.close)
+            closing.push_async_callback(_closed, judge)
             journal = Journal(Path(job.home) / "journal.sqlite")
             closing.callback(journal.close)
             yield cls(job, plan, run_id, blobs, journal, {"judge": judge}, prices, lambda _: Stored(first.turns), others, place)
@@ -198,7 +200,19 @@ class Session:
             except BaseExceptionGroup as group:
                 self.journal.end(self.run_id, "stopped")
                 raise _first(group) from group
-            self.journal.end(self.run_id, "stopped" if self.halt.reason else "finished")
+            missing = "" if self.halt.reason else self._missing()
+            self.journal.end(self.run_id, "stopped" if self.halt.reason or missing else "finished")
+            if missing:
+                raise WeftError(f"{missing}: run the same command again to go on")
+
+    def _missing(self) -> str:
+        """A run is finished if everything that was planned is accounted for, in the journal; else, what is not."""
+        self.journal.flush()
+        progress, (turns, verdicts) = self.progress, self.journal.progress(self.run_id)
+        for what, due, there in (("turns", self.plan.turns(), turns), ("verdicts", progress.verdicts_due, verdicts)):
+            if due != there:
+                return f"the run is not finished: {there} of {due} {what} are in the journal"
+        return ""
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
@@ -263,6 +277,8 @@ def data_of(job: StoredJob, run: Run) -> Path:
 
 def check_numbers(job: Job | StoredJob) -> None:
     judges = job.judge_concurrency if isinstance(job, Job) else None
+    if job.budget is not None and not 0 <= job.budget < math.inf:
+        raise UserError(f"budget must be a number of USD from 0 up, not {job.budget}")
     for name, value in (("concurrency", job.concurrency), ("judge_concurrency", judges), ("judge_repeats", job.judge_repeats)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
@@ -279,6 +295,18 @@ def checked(job: Job) -> Job:
     return structs.replace(job, where=tuple(where.items()))
 
 
+async def _closed(endpoint: Endpoint) -> None:
+    """What a model raises when it is closed changes nothing any more."""
+    try:
+        await endpoint.close()
+    except (Exception, SystemExit, KeyboardInterrupt):
+        return
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+
+
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that a person can act on, out of those that came together."""
     leaves = [_first(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e for e in group.exceptions]
@@ -287,12 +315,26 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextlib.contextmanager
 def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    for number in signals:
-        loop.add_signal_handler(number, act)
+    """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model of the user's blocks
+    it, and is broken off."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, waiting = asyncio.get_running_loop(), threading.Event()
+
+    def in_loop() -> None:
+        waiting.clear()
+        act()
+
+    def told(number: int, frame: Any) -> None:
+        if waiting.is_set():
+            raise KeyboardInterrupt
+        waiting.set()
+        loop.call_soon_threadsafe(in_loop)
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)

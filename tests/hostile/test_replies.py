@@ -49,19 +49,14 @@ def test_a_verdict_that_stands_in_what_the_judge_was_shown_is_a_quotation():
         read_reply(said, SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<think>" * 15_000,
-        "x<think>" * 15_000,
-        "</think>" * 15_000,
-        "</think>\n" * 12_000,
-        "{" * 100_000,
-        '{"a":' * 20_000,
-        '{"a": [' * 20_000,
-    ]
-    + ['{"a": "' * 20_000, "`{" * 50_000, '{"a": 1}' * 15_000, "\n<think>{</think>" * 8_000, "{" + "9" * 100_000],
-)
+ENDLESS = [
+    "<think>" * 15_000, "x<think>" * 15_000, "</think>" * 15_000, "</think>\n" * 12_000, "{" * 100_000,
+    '{"a":' * 20_000, '{"a": [' * 20_000,
+    '{"a": "' * 20_000, "`{" * 50_000, '{"a": 1}' * 15_000, "\n<think>{</think>" * 8_000, "{" + "9" * 100_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ENDLESS, ids=lambda text: text[:12])
 def test_a_hundred_kilobytes_of_anything_are_read_in_no_time(text: str):
     began = time.process_time()
     with pytest.raises(Unusable):

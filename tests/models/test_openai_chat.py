@@ -190,14 +190,15 @@ QUOTA = {"error": {"message": "You exceeded your current quota", "type": "insuff
         (503, {}, {}, "rate_limit", None),
         (429, QUOTA, {}, "fatal", None),
         (402, {"error": {"message": "no credits"}}, {}, "fatal", None),
-        (401, {"error": {"message": "bad key"}}, {}, "fatal", None),
-        (404, {"error": {"message": "no such model"}}, {}, "fatal", None),
+        (401, {"error": {"message": "bad key"}}, {}, "denied", None),
+        (403, {"error": {"message": "not for you"}}, {}, "denied", None),
+        (404, {"error": {"message": "no such model"}}, {}, "denied", None),
         (400, {"error": {"message": "At most 4 image(s) may be provided in one prompt."}}, {}, "no", None),
         (200, {"error": {"message": "overloaded", "code": 503}}, {}, "rate_limit", None),
         (200, {"error": {"message": "who knows"}}, {}, "transient", None),
         (200, "{broken", {}, "transient", None),
         (200, {"choices": []}, {}, "transient", None),
-        (301, {"message": "moved"}, {"Location": "http://127.0.0.1:9/"}, "fatal", None),
+        (301, {"message": "moved"}, {"Location": "http://127.0.0.1:9/"}, "denied", None),
     ],
 )
 def test_each_kind_of_trouble_has_its_retry_decision(

@@ -13,8 +13,10 @@ from typing import Any, Literal, NoReturn, cast
 
 import msgspec
 
-from weft.errors import PictureError
+from weft.errors import PictureError, StoreError, UserError
+from weft.outside import read_file
 from weft.store.blobs import Blobs
+from weft.store.pictures import MAX_BYTES
 from weft.types import Dataset, Image, Problem, Sample
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
@@ -34,6 +36,10 @@ class Records:
     def __init__(self, file: Path, pictures: Path, blobs: Blobs) -> None:
         self._file, self._blobs = file, blobs
         self._pictures = pictures.resolve()
+        if not self._pictures.is_relative_to(file.parent.resolve()):
+            raise UserError(
+                f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
+            )
         self.problems: list[Problem] = []
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
@@ -62,10 +68,14 @@ class Records:
     def picture(self, name: str, field: str, path: str) -> Image:
         """A picture of the dataset, in the store."""
         full = self._pictures / path
-        if PurePosixPath(path).is_absolute() or not full.resolve().is_relative_to(self._pictures):
+        try:
+            inside = not PurePosixPath(path).is_absolute() and full.resolve().is_relative_to(self._pictures)
+        except (OSError, ValueError, RuntimeError):  # a NUL in it, links in a circle
+            inside = False
+        if not inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            return self._blobs.put(full.read_bytes(), durable=False)
+            return self._blobs.put(read_file(full, MAX_BYTES, PictureError), durable=False)
         except PictureError as error:
             self.fail(name, field, f"{path} {error}")
         except OSError as error:
@@ -99,10 +109,14 @@ class Records:
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
             return name, self.sample(name, cast(dict[str, Any], record))
+        except StoreError:  # not the record's fault, and it would go on with the next
+            raise
         except LeftOut:
             return name, None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeError) as error:
             self.say("error", name, "", f"broken JSON: {error}")
+        except RecursionError:
+            self.say("error", name, "", "broken JSON: it is nested too deep")
         except Exception as error:  # whatever a record holds, it costs only itself
             self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
         return name, None

@@ -3,11 +3,15 @@
 A call's key is a digest of everything that can change its answer: endpoint, model, every parameter, the messages with picture
 digests, what is wanted, the draw number. An answer is in the journal before anyone gets it; the same call is never made twice,
 not even by two tasks at the same moment. A call that fails is journalled as failed, comes back as a `failed` reply, and is
-made again by the next command. Only what makes every further call pointless (a wrong key, no quota) ends the run.
+made again by the next command. One request's trouble is one request's: only what makes every further call pointless (a key that is never
+accepted, no quota) ends the run. Whatever a user's own code does, in the way it raises or in what it returns, is a failed call; and what
+comes from outside is scrubbed of keys here, before anyone keeps or shows it.
 """
 
 import asyncio
 import hashlib
+import math
+import os
 import random
 import time
 from collections import Counter
@@ -21,15 +25,17 @@ from msgspec.structs import replace
 
 from weft.engine.limits import Limiter
 from weft.engine.pending import collected
-from weft.engine.prices import Budget, Price, added, estimate, most_of
-from weft.errors import WeftError
+from weft.engine.prices import Budget, Excess, Price, added, estimate, most_of
+from weft.errors import StoreError, WeftError
 from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import CallRecord, Journal
-from weft.types import Message, Part, Reply, Thought, Usage, Want, outcome_of
+from weft.types import Image, Message, Part, Reply, Thought, Usage, Want, outcome_of
 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
 GONE = 25  # failed calls in a row after which an address is taken to be gone
+DENIALS = 3  # requests that are turned away, before any is answered, after which all would be
 
 
 class Patience(Struct, frozen=True):
@@ -113,6 +119,11 @@ class Caller:
         self._flying: dict[str, asyncio.Future[Reply]] = {}
         self._reached = False
         self._failed_in_a_row = 0
+        self._answered = False  # whether any call was, by this command
+        self._under_way, self._denied = 0, 0
+        self._news = asyncio.Event()  # a call has come back
+        self._over = Excess()
+        self._first = asyncio.Lock() if budget.limit is not None and price is not None and price != Price(0, 0) else None
         self.tally = Tally()
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
         at_once = concurrency or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
@@ -166,15 +177,14 @@ class Caller:
         if known is not None:
             self.tally.remembered += 1
             return known
-        expected = estimate(messages, want)
         began = time.time()
-        async with self._budget.reserved(self._price.of(most_of(expected, self.endpoint.identity)) if self._price else 0.0) as spent:
+        self._under_way += 1
+        try:
             sent, tries, seconds = await self._try(key, messages, want)
-            usage = sent.usage
-            if usage.cost is None and self._price is not None and sent.outcome != "failed":
-                told = usage.tokens_in or usage.tokens_out  # a reply that does not say what it used is taken to have used what was expected
-                usage = replace(usage, cost=self._price.of(usage if told else expected))
-            spent.cost = usage.cost if sent.outcome != "failed" else 0.0
+        finally:
+            self._under_way -= 1
+            self._news.set()
+        usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
         call = CallRecord(
             key=key,
@@ -211,18 +221,20 @@ class Caller:
         return found[1]
 
     async def _try(self, key: str, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:
-        """Tries until an answer, a final error, or the end of patience: what came, after how many tries, and how long the last one took."""
+        """Tries until an answer, a final error, or the end of patience: what came with what all tries used, after how many tries, and how
+        long the last one took."""
         tried, pushed, empty = 0, 0, 0
+        used = Usage(cost=None if self._price is None else 0.0)
         asked = time.perf_counter()
-        used: Usage | None = None
         while True:
             try:
                 async with self.limiter.slot() as began:
                     self._halt.check()
                     asked = time.perf_counter()
                     try:
-                        sent = await self._send(key, messages, want)
+                        sent = await self._paid(key, messages, want)
                     except CallError as error:
+                        used = added(used, getattr(error, "used", Usage()))
                         if error.retry.kind == "rate_limit":
                             if (error.retry.delay or 0) > self._patience.longest_wait:
                                 raise EndpointDown(f"{error}; it asks to wait {error.retry.delay:.0f} s", user=False) from None
@@ -230,8 +242,9 @@ class Caller:
                         raise
                 seconds = time.perf_counter() - asked
                 self._reached = True
+                self._news.set()
                 empty += 1
-                used = sent.usage if used is None else added(used, sent.usage)
+                used = added(used, sent.usage)
                 if not sent.again or empty >= self._patience.empty_tries:
                     return replace(sent, usage=used), tried + pushed + empty, seconds
                 self.tally.retries["empty"] += 1
@@ -240,8 +253,10 @@ class Caller:
                 retry = error.retry
                 if retry.kind == "fatal":
                     raise EndpointDown(str(error), user=True) from None
-                if retry.kind == "no":
-                    return Sent((), "failed", str(error)), tried + pushed + empty + 1, time.perf_counter() - asked
+                if retry.kind == "denied":
+                    await self._hear(error)
+                if retry.kind in ("no", "denied"):
+                    return Sent((), "failed", str(error), usage=used), tried + pushed + empty + 1, time.perf_counter() - asked
                 if retry.kind == "rate_limit":
                     pushed += 1
                     over = pushed >= self._patience.rate_limit_tries
@@ -252,29 +267,81 @@ class Caller:
                     raise EndpointDown(str(error), user=True) from None
                 if over:
                     reason = f"{error} (after {tried + pushed + empty} tries)"
-                    return Sent((), "failed", reason), tried + pushed + empty, time.perf_counter() - asked
+                    return Sent((), "failed", reason, usage=used), tried + pushed + empty, time.perf_counter() - asked
                 self.tally.retries[retry.kind] += 1
                 await asyncio.sleep(self._patience.wait(retry, tried + pushed))
 
+    async def _hear(self, denial: CallError) -> None:
+        """A request was turned away. Where any other is answered, that is its own trouble; where several are turned away before one is
+        answered, or nobody else is left to be answered, all would be. Until that is known, it waits for the others."""
+        self._denied += not self._answered
+        while not self._answered:
+            if self._denied >= DENIALS or self._under_way <= self._denied:
+                self._denied = DENIALS  # for those who wait
+                self._news.set()
+                raise EndpointDown(str(denial), user=True) from None
+            self._halt.check()
+            self._news.clear()
+            await self._news.wait()
+
+    async def _paid(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
+        """One try, with money put by for it. What it used and cost is in its usage; in an error's `used` where it may be billed."""
+        if self._first is not None and not self._answered:
+            async with self._first:  # what the first one is billed at is known before others follow
+                if not self._answered:
+                    return await self._reserved(key, messages, want)
+        return await self._reserved(key, messages, want)
+
+    async def _reserved(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
+        price = self._price
+        expected = None if price is None else price.of(estimate(messages, want))
+        bound = most_of(messages, want, self.endpoint.identity, self.endpoint.longest)
+        most = 0.0 if price is None else self._over.of(bound, price)
+        async with self._budget.reserved(most) as spent:
+            self._halt.check()
+            try:
+                sent = await self._send(key, messages, want)
+            except CallError as error:
+                if error.billed:
+                    spent.cost = most
+                    error.used = Usage(cost=expected)  # type: ignore[attr-defined]
+                raise
+            self._answered = True
+            cost = sent.usage.cost
+            if cost is None and price is not None and (sent.usage.tokens_in or sent.usage.tokens_out):
+                cost = price.of(sent.usage)
+            if cost is None:  # it does not say
+                spent.cost = None if price is None else most
+                return replace(sent, usage=replace(sent.usage, cost=expected))
+            spent.cost = cost
+            if price is not None:
+                self._over.learn(bound, sent.usage, price, cost)
+            return replace(sent, usage=replace(sent.usage, cost=cost))
+
     async def _send(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try. Whatever a foreign endpoint does wrong is a failed call: it neither ends the run nor gets into the journal."""
+        process, task = os.getpid(), asyncio.current_task()
         try:
             if isinstance(self.endpoint, TaskEndpoint):
                 sent: Any = await collected(self.endpoint, self._journal, key, messages, want)
             else:
                 sent = await self.endpoint.send(messages, want)
-        except CallError:
+        except CallError as error:
+            error.args = (scrub(str(error)), *error.args[1:])
             raise
-        except Exception as error:
-            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
+        except StoreError:
+            raise
+        except BaseException as error:  # CancelledError, SystemExit and the like as well, unless it is weft that cancels
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            raise CallError(scrub(f"{self.name} raised {type(error).__name__}: {error}"), NO, billed=True) from error
+        finally:
+            if os.getpid() != process:  # it forked, and this is the other one
+                os._exit(0)
         if not isinstance(sent, Sent):
-            raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO)
+            raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO, billed=True)
         if self.endpoint.foreign:
-            try:
-                sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
-                msgspec.json.encode(sent)
-            except (msgspec.ValidationError, UnicodeEncodeError, OverflowError, TypeError) as error:
-                raise CallError(f"{self.name} sent a reply that is no reply: {error}", NO) from None
+            sent = self._checked(sent)
         if any(part.state for part in sent.parts):
             stamped = (part if part.state is None else replace(part, state=replace(part.state, of=self._mark)) for part in sent.parts)
             sent = replace(sent, parts=tuple(stamped))
@@ -282,6 +349,19 @@ class Caller:
             outcome, reason = outcome_of(sent.parts, want.kind)
             return replace(sent, outcome=outcome, reason=reason or sent.reason)
         return sent
+
+    def _checked(self, sent: Sent) -> Sent:
+        """What came from outside, if it is what it says it is, without any key in it."""
+        try:
+            sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
+            msgspec.json.encode(sent)
+        except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
+            raise CallError(scrub(f"{self.name} sent a reply that is no reply: {error}"), NO, billed=True) from None
+        parts = tuple(part if isinstance(part, Image) else replace(part, text=scrub(part.text)) for part in sent.parts)
+        usage = sent.usage
+        if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
+            usage = Usage()
+        return replace(sent, parts=parts, reason=scrub(sent.reason), raw=scrub(sent.raw), served=scrub(sent.served), usage=usage)
 
 
 def handed_to(messages: tuple[Message, ...], mark: str) -> tuple[Message, ...]:

@@ -16,7 +16,7 @@ from weft.benchmarks.base import Answered
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan
-from weft.errors import BudgetReached, PictureError, blamed
+from weft.errors import BudgetReached, PictureError, StoreError, blamed
 from weft.models.compose import apply
 from weft.models.fit import fitted
 from weft.models.registry import Wired
@@ -108,7 +108,7 @@ class Generator:
                 answered = Answered(sample, turn, reply, dict(dialogue), place, self._plan.options, self._plan.rubrics)
                 self._judging.take(answered, group)
             self.progress.samples_done += not self.halt.reason
-        except (BudgetReached, EndpointDown, Halted) as error:
+        except (BudgetReached, EndpointDown, Halted, StoreError) as error:
             self.halt.stop(error)
         finally:
             self._window.release()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Answered, Check, Item
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.plan import Plan
-from weft.errors import BudgetReached, PictureError, blamed
+from weft.errors import BudgetReached, PictureError, StoreError, blamed
 from weft.judges.vlm import VlmJudge
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -84,7 +84,7 @@ class Judging:
                 await self._ask(item)
             else:
                 await self._look(item, answered)
-        except (BudgetReached, EndpointDown, Halted) as error:
+        except (BudgetReached, EndpointDown, Halted, StoreError) as error:
             self._halt.stop(error)
 
     async def _ask(self, question: Question) -> None:
@@ -107,6 +107,8 @@ class Judging:
             async with self._threads:
                 found = list(await asyncio.to_thread(check.work, self._blobs))
             checked(found, check.place, check.metrics)
+        except StoreError:
+            raise
         except PictureError as error:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
         except Exception as error:

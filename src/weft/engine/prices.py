@@ -1,4 +1,11 @@
-"""What calls cost, before and after they are made. A price that is not known stays unknown: it is never taken for zero."""
+"""What calls cost, before and after they are made. A price that is not known stays unknown: it is never taken for zero.
+
+A budget is kept by reserving, before every try, the most that the try can cost: its input at a token a byte, its pictures by the most
+expensive of the rules in use, its output at the limit that is sent with it. A reply that says what it used is billed at that. One that
+was paid for perhaps, but cannot be read, or does not say, is told in the journal at what was expected, and counted against the budget at
+the most. What a server bills beyond what it was asked for shows with its first reply, which is waited for alone, and raises what is
+reserved from then on.
+"""
 
 import asyncio
 import importlib.resources
@@ -16,7 +23,9 @@ from weft.models.endpoint import Endpoint
 from weft.types import Image, Message, Usage, Want
 
 LOCAL = ("http://127.", "http://localhost", "http://[::1]", "local:", "python:")
-MOST_OUT = 8192  # tokens a reply may have where nothing limits it, for budgets
+MOST_OUT = 8192  # tokens a reply may have where nobody says otherwise and there is a budget
+PER_PICTURE = 2500  # tokens that any picture may be counted as
+PER_CALL = 16  # tokens around a request, and around each message of it
 TEXT_OUT, IMAGE_OUT = 400, 1300  # tokens a reply is taken to have when planning: a verdict with its reason; one picture
 
 
@@ -60,11 +69,16 @@ def estimate(messages: Iterable[Message], want: Want) -> Usage:
     return Usage(tokens_in=tokens, tokens_out=TEXT_OUT if want.kind == "text" else IMAGE_OUT)
 
 
-def most_of(expected: Usage, identity: Mapping[str, Any]) -> Usage:
-    """What a call may use at the most, for budgets: the output up to its `max_tokens` or a generous guess, the input with room to spare."""
+def most_of(messages: Iterable[Message], want: Want, identity: Mapping[str, Any], longest: int | None) -> Usage:
+    """What a call may use at the most, for budgets."""
     parameters: Mapping[str, Any] = identity.get("parameters") or {}
-    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens") or MOST_OUT
-    return Usage(tokens_in=expected.tokens_in * 3 // 2, tokens_out=int(limit))
+    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens") or longest or MOST_OUT
+    tokens = PER_CALL + (len(msgspec.json.encode(want.schema)) if want.schema is not None else 0)
+    for message in messages:
+        tokens += PER_CALL
+        for part in message.parts:
+            tokens += most_image_tokens(part) if isinstance(part, Image) else len(part.text.encode())
+    return Usage(tokens_in=tokens, tokens_out=int(limit) * max(1, int(parameters.get("n") or 1)))
 
 
 def added(one: Usage, other: Usage) -> Usage:
@@ -79,14 +93,43 @@ def image_tokens(image: Image) -> int:
     return 85 + 170 * tiles
 
 
+def most_image_tokens(image: Image) -> int:
+    """The most that a picture is counted as by the rules in use: tiles of 512, tiles of 768, patches of 28, pixels by 750; small ones are
+    not always counted as small."""
+    tiles = 258 * math.ceil(image.width / 768) * math.ceil(image.height / 768)
+    patches = math.ceil(image.width / 28) * math.ceil(image.height / 28)
+    return max(PER_PICTURE, image_tokens(image), tiles, patches, image.width * image.height // 750)
+
+
+@dataclass
+class Excess:
+    """How many times the most that was reckoned with an endpoint has billed, in tokens and in all."""
+
+    tokens_in: float = 1.0
+    tokens_out: float = 1.0
+    cost: float = 1.0
+
+    def of(self, bound: Usage, price: Price) -> float:
+        """What a call may cost, by what is known."""
+        told = (bound.tokens_in * self.tokens_in * price.tokens_in + bound.tokens_out * self.tokens_out * price.tokens_out) / 1e6
+        return max(told, price.of(bound) * self.cost)
+
+    def learn(self, bound: Usage, used: Usage, price: Price, cost: float) -> None:
+        self.tokens_in = max(self.tokens_in, used.tokens_in / max(bound.tokens_in, 1))
+        self.tokens_out = max(self.tokens_out, used.tokens_out / max(bound.tokens_out, 1))
+        most = price.of(bound)
+        if used.cost is not None and most > 0:  # what it says it costs, which need not follow from its tokens
+            self.cost = max(self.cost, cost / most)
+
+
 @dataclass
 class Spent:
     cost: float | None = 0.0  # None where the price is not known
 
 
 class Budget:
-    """Money for one command. A call reserves the most it can cost, so calls in flight together cannot pass the limit together; where that
-    is too much beside what is in flight, it waits for those to come back cheaper."""
+    """Money for one command. Every try reserves the most it can cost, so calls in flight together cannot pass the limit together; where
+    that is too much beside what is in flight, it waits for those to come back cheaper. `spent` is what may have been billed by now."""
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit, self.spent, self.reserved_now = limit, 0.0, 0.0
@@ -95,8 +138,8 @@ class Budget:
 
     @asynccontextmanager
     async def reserved(self, most: float) -> AsyncGenerator["Spent"]:
-        """Room for a call that costs at most so much; what it did cost is told before it ends. Raises BudgetReached if the call could pass
-        the limit even alone."""
+        """Room for a try that costs at most so much; what it did cost is told before it ends. Raises BudgetReached if it could pass the
+        limit even alone."""
         while self.limit is not None and self.spent + self.reserved_now + most > self.limit:
             if self.reserved_now <= 0 or self.spent + most > self.limit:
                 raise BudgetReached(

@@ -15,21 +15,26 @@ from weft.types import Message, Outcome, Part, Takes, Usage, Want
 
 
 class Retry(Struct, frozen=True):
-    """`no`: never again. `transient`: soon. `rate_limit`: after `delay` seconds if the endpoint said so. `fatal`: every further
-    call would fail as well (wrong key, no such model, no quota), so the run stops."""
+    """`no`: never again. `transient`: soon. `rate_limit`: after `delay` seconds if the endpoint said so. `denied`: turned away (a wrong
+    key, no such model, not allowed): the request's own trouble where others are answered, else the endpoint's. `fatal`: every further
+    call would fail as well (no quota), so the run stops."""
 
-    kind: Literal["no", "transient", "rate_limit", "fatal"]
+    kind: Literal["no", "transient", "rate_limit", "denied", "fatal"]
     delay: float | None = None
 
 
-NO, TRANSIENT, FATAL = Retry("no"), Retry("transient"), Retry("fatal")
+NO, TRANSIENT, DENIED, FATAL = Retry("no"), Retry("transient"), Retry("denied"), Retry("fatal")
 
 
 class CallError(WeftError):
-    def __init__(self, message: str, retry: Retry, *, unreachable: bool = False) -> None:
+    """`billed`: the request may have been worked on, and may have to be paid for. Unless it is said, that is so where another try is
+    due soon: a reply that is cut or broken, none in time, an error of the server's."""
+
+    def __init__(self, message: str, retry: Retry, *, unreachable: bool = False, billed: bool | None = None) -> None:
         super().__init__(message)
         self.retry = retry
         self.unreachable = unreachable
+        self.billed = (retry.kind == "transient" and not unreachable) if billed is None else billed
 
 
 class Sent(Struct, frozen=True):
@@ -54,6 +59,7 @@ class Endpoint:
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     takes: Takes = Takes()
     foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
+    longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
     words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
     name: str
     address: str

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs
-from weft.store.pictures import MAX_PIXELS
+from weft.store.pictures import MAX_PIXELS, ROOM, orientation, upright
 from weft.types import Image, Message, Part, Takes, Text, Thought, caption
 
 if TYPE_CHECKING:
@@ -73,11 +73,13 @@ def _fitted(part: Part, max_side: int | None, blobs: Blobs) -> Part:
     longest = max(part.width, part.height)
     if max_side is None or longest <= max_side:
         return replace(part, label=None)
-    picture = _upright(blobs.open(part))
     size = (max(1, part.width * max_side // longest), max(1, part.height * max_side // longest))
-    if picture.size != (part.width, part.height):  # EXIF turned it
-        size = (size[1], size[0])
-    return blobs.put_picture(picture.resize(size, _lanczos()))
+    with blobs.opened(part) as opened:
+        picture = upright(opened)
+        if picture.size != (part.width, part.height):  # EXIF turned it
+            size = (size[1], size[0])
+        small = picture.resize(size, _lanczos())
+    return blobs.put_picture(small)
 
 
 def _move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -137,24 +139,54 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
         labels = [image.label if image.label is not None else position + 1 for position, image in enumerate(images)]
         if len(messages) > 1:
             text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
-        return (Message("user", (blobs.put_picture(strip([blobs.open(image) for image in images], labels)), text)),)
+        return (Message("user", (blobs.put_picture(strip_of(images, labels, blobs)), text)),)
     return (Message("user", (*images, text)),)
+
+
+def strip_of(images: Sequence[Image], labels: Sequence[int], blobs: Blobs) -> "Pil.Image":
+    """The same of pictures in the store: all at once where there is room for them, else one at a time."""
+    pixels = sum(image.width * image.height for image in images)
+    if pixels <= MAX_PIXELS:
+        with ROOM.taken(pixels):
+            return strip([blobs.open(image) for image in images], labels)
+    sizes: list[tuple[int, int]] = []
+    for image in images:
+        with blobs.opened(image) as picture:
+            sizes.append((image.width, image.height) if orientation(picture) < 5 else (image.height, image.width))
+    height = _height(sizes)
+    scaled: list[Pil.Image] = []
+    for image in images:
+        with blobs.opened(image) as picture:
+            scaled.append(_scaled(picture, height))
+    return _row(scaled, labels, height)
 
 
 def strip(pictures: Sequence["Pil.Image"], labels: Sequence[int]) -> "Pil.Image":
     """One row of all pictures, each with its number."""
+    turned = [upright(picture) for picture in pictures]
+    height = _height([picture.size for picture in turned])
+    return _row([_scaled(picture, height) for picture in turned], labels, height)
+
+
+def _height(sizes: Sequence[tuple[int, int]]) -> int:
+    """That of the tallest. Raises PictureError if the row would be too large."""
+    height = max(size[1] for size in sizes)
+    long = sum(size[0] * height / size[1] for size in sizes)
+    if long * height > MAX_PIXELS:
+        raise PictureError(f"strip of {len(sizes)} would be {long:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
+    return height
+
+
+def _scaled(picture: "Pil.Image", height: int) -> "Pil.Image":
+    picture = upright(picture)
+    width = max(1, int(picture.width * (height / picture.height)))
+    return _on_white(picture).resize((width, height), _lanczos())
+
+
+def _row(scaled: Sequence["Pil.Image"], labels: Sequence[int], height: int) -> "Pil.Image":
     from PIL import Image as Pil
     from PIL import ImageDraw, ImageFont
 
-    height = max(_upright(picture).height for picture in pictures)
-    long = sum(_upright(picture).width * height / _upright(picture).height for picture in pictures)
-    if long * height > MAX_PIXELS:
-        raise PictureError(f"strip of {len(pictures)} would be {long:.0f} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
-    scaled: list[Pil.Image] = []
-    for picture in pictures:
-        upright = _upright(picture)
-        width = max(1, int(upright.width * (height / upright.height)))
-        scaled.append(_on_white(upright).resize((width, height), _lanczos()))
     row = Pil.new("RGB", (sum(picture.width for picture in scaled) + GAP * (len(scaled) - 1), height), "white")
     size = max(1, height // 12)
     font = ImageFont.load_default(size=size)
@@ -180,12 +212,6 @@ def _contrast(row: "Pil.Image", corner: tuple[int, int], size: int) -> str:
 
     red, green, blue = ImageStat.Stat(row.crop((*corner, corner[0] + size, corner[1] + size))).mean[:3]
     return "white" if math.sqrt(0.299 * red**2 + 0.587 * green**2 + 0.114 * blue**2) < 128 else "black"
-
-
-def _upright(picture: "Pil.Image") -> "Pil.Image":
-    from PIL import ImageOps
-
-    return ImageOps.exif_transpose(picture)
 
 
 def _on_white(picture: "Pil.Image") -> "Pil.Image":

@@ -4,8 +4,9 @@ It is called with a list of (role, [str | PIL.Image, ...]) and what is wanted ("
 PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run in a thread, one at a time unless the object
 has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a name, under its file and its name
 there; without a version, under a digest of the source of its module, so that an edit asks anew. What it raises is reported and leaves
-the turn unscored: never a score. Thoughts that belong to a reply are `weft.Thought(text)` in the list. A judge is the same and returns a
-dict; one with a third parameter `question` is given the question itself, with its `metrics`, `schema` and `material`.
+the turn unscored: never a score; so does a call that does not come back within `timeout` seconds (an hour). Thoughts that belong to a
+reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a third parameter `question` is given the
+question itself, with its `metrics`, `schema` and `material`.
 
     class Echo:
         name, version = "echo", "1"
@@ -15,11 +16,13 @@ dict; one with a third parameter `question` is given the question itself, with i
 """
 
 import asyncio
+import contextlib
 import hashlib
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,14 +30,17 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
+from weft.models.registry import seconds
 from weft.store.blobs import Blobs
+from weft.store.pictures import lazily
 from weft.types import Image, Message, Part, Reply, Takes, Text, Thought, Want, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
 OwnFunction = Callable[..., Any]
-OPTIONS = ("name", "version", "concurrency", "images", "own_images", "max_side")
+OPTIONS = ("name", "version", "concurrency", "timeout", "images", "own_images", "max_side")
+HOUR = 3600.0
 
 
 class FunctionEndpoint(Endpoint):
@@ -50,6 +56,7 @@ class FunctionEndpoint(Endpoint):
         version: str,
         takes: Takes,
         concurrency: int,
+        timeout: float,
         guessed: bool,
     ) -> None:
         super().__init__(name, address=f"python:{name}")
@@ -57,20 +64,20 @@ class FunctionEndpoint(Endpoint):
         self._make, self._blobs = make, blobs
         self._made: OwnFunction | None = None
         self._making = threading.Lock()
-        self.takes, self.concurrency = takes, concurrency
+        self.takes, self.concurrency, self._timeout = takes, concurrency, timeout
         self.version, self.version_is_guessed = version, guessed
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
         function = self._made or await in_thread(self._function)
+        told = (want.question,) if _wants_question(function) else ()
+        limit = asyncio.timeout(self._timeout)
         try:
-            told = (want.question,) if _wants_question(function) else ()
-            if _is_async(function):
-                made = await cast(Awaitable[Any], function(shown, want.kind, *told))
-            else:
-                made = await in_thread(function, shown, want.kind, *told)
-                if inspect.isawaitable(made):
-                    made = await made
+            async with limit:
+                made = await self._called(function, shown, want.kind, *told)
+        except TimeoutError as error:
+            why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
+            raise CallError(f"{self.name} {why}", NO) from None
         except Exception as error:
             raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
         if isinstance(made, Reply):
@@ -78,6 +85,12 @@ class FunctionEndpoint(Endpoint):
         parts = self._convert(made)
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
+
+    async def _called(self, function: OwnFunction, *arguments: Any) -> Any:
+        if _is_async(function):
+            return await cast(Awaitable[Any], function(*arguments))
+        made = await in_thread(function, *arguments)
+        return await made if inspect.isawaitable(made) else made
 
     def _function(self) -> OwnFunction:
         """Made once, however many calls come first. What it says of itself then must be what answers are kept under."""
@@ -109,7 +122,7 @@ class FunctionEndpoint(Endpoint):
         return [(message.role, [self._show(part) for part in message.parts]) for message in messages]
 
     def _show(self, part: Part) -> "str | Pil.Image":
-        return self._blobs.open(part) if isinstance(part, Image) else part.text
+        return lazily(self._blobs.read(part)) if isinstance(part, Image) else part.text
 
     def _convert(self, made: Any) -> tuple[Part, ...]:
         if isinstance(made, dict):
@@ -117,7 +130,7 @@ class FunctionEndpoint(Endpoint):
         if isinstance(made, (list, tuple)):
             return tuple(part for one in cast(list[Any], made) for part in self._convert(one))
         if isinstance(made, str):
-            return (Text(made),) if made else ()
+            return (Text("".join((made,))),) if made else ()  # of a class of its own (numpy.str_) as well
         if isinstance(made, (Text, Image, Thought)):
             return (made,)
         try:
@@ -177,8 +190,9 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     version = given.pop("version", None)
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
+        timeout = seconds(given.pop("timeout", HOUR))
         takes = msgspec.convert(given, Takes, strict=False)
-    except (ValueError, TypeError, msgspec.ValidationError) as error:
+    except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
     return FunctionEndpoint(
         (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs))) if inspect.isclass(thing) else (lambda: thing),
@@ -188,6 +202,7 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         version=_source_digest(thing) if version is None else str(version),
         takes=takes,
         concurrency=concurrency,
+        timeout=timeout,
         guessed=version is None,
     )
 
@@ -225,18 +240,27 @@ def _source_digest(thing: Any) -> str:
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a daemon thread of its own, so that Ctrl-C need not wait for a picture that takes a minute."""
-    done: Future[Any] = Future()
+    """Run in a daemon thread of its own, so that Ctrl-C need not wait for a picture that takes a minute. Whatever it raises comes back as
+    an ordinary exception: sys.exit() in a model must not end weft, and a StopIteration would stop what waits for it. If the function
+    forks and both return, the other process ends here."""
+    done: Future[tuple[Any, BaseException | None]] = Future()
+    process = os.getpid()
 
     def work() -> None:
-        if not done.set_running_or_notify_cancel():
-            return
+        made: tuple[Any, BaseException | None]
         try:
-            done.set_result(function(*arguments))
-        except Exception as error:
-            done.set_exception(error)
-        except BaseException as error:  # sys.exit() in a model must not end weft
-            done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+            made = (function(*arguments), None)
+        except BaseException as error:
+            made = (None, error)
+        if os.getpid() != process:
+            os._exit(0)
+        with contextlib.suppress(InvalidStateError):  # nobody waits any more
+            done.set_result(made)
 
     threading.Thread(target=work, name="model", daemon=True).start()
-    return await asyncio.wrap_future(done)
+    made, error = await asyncio.wrap_future(done)
+    if error is None:
+        return made
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        raise error
+    raise RuntimeError(f"{type(error).__name__}: {error}") from error

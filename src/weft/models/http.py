@@ -2,29 +2,38 @@
 straight from the blob files, replies of bounded size, and every trouble as a `CallError` with a retry decision.
 
 No second copy of a picture's base64 is ever held: a body is cut at the pictures, its length is known beforehand, and each picture is
-encoded in pieces while it is sent. Redirects are not followed: a request with a key goes where the user sent it, or nowhere.
+encoded in pieces while it is sent, and checked against its name meanwhile. Redirects are not followed: a request with a key goes where the
+user sent it, or nowhere. What a server says of itself (errors, headers, broken replies) is scrubbed of keys before it is cut or told. Of
+the user's settings only proxies are taken from the environment, never a `.netrc`.
 """
 
+import asyncio
 import binascii
+import contextlib
 import email.utils
+import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError
-from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Retry
+from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Retry
+from weft.secrets import hide, scrub
 from weft.store.blobs import Blobs
 from weft.types import Image
 
 if TYPE_CHECKING:
     import aiohttp
 
-MAX_REPLY = 256 * 1024 * 1024
+MAX_TEXT = 8 * 1024 * 1024  # bytes of a reply where words are due
+MAX_REPLY = 128 * 1024 * 1024  # where pictures are
+LARGE = 4 * 1024 * 1024  # of replies that are larger than this, one at a time is read to its end and taken apart
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PIECE = 3 * 65536  # a multiple of three, so that pieces of base64 join without padding
 REFUSALS = ("content_policy", "moderation", "content_filter", "safety", "sensitivecontent", "datainspectionfailed", "image_content_policy")
@@ -36,86 +45,151 @@ class Answer(Struct, frozen=True):
 
     status: int
     headers: Mapping[str, str]
-    data: bytes
+    data: bytes | bytearray
     body: Any = None
     said: str = ""
     codes: str = ""
 
     @property
     def text(self) -> str:
-        return self.data[:100_000].decode("utf-8", "replace")
+        return scrub(self.data[:100_000].decode("utf-8", "replace"))
 
 
 class Http:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
+        self._one_large = asyncio.Lock()  # held by whoever has a large reply in memory
         self._session: aiohttp.ClientSession | None = None
 
+    @contextlib.asynccontextmanager
     async def post(
-        self, url: str, payload: Mapping[str, Any], headers: Mapping[str, str], blobs: Blobs, *, called: str, bare: bool = False
-    ) -> Answer:
-        """JSON in, JSON out; pictures go as data URLs, or as `bare` base64. `called` is what messages call the endpoint by."""
+        self, url: str, payload: Mapping[str, Any], headers: Mapping[str, str], blobs: Blobs, *, called: str, most: int, bare: bool = False
+    ) -> AsyncGenerator[Answer]:
+        """JSON in, JSON out; pictures go as data URLs, or as `bare` base64. `called` is what messages call the endpoint by; a reply has at
+        `most` so many bytes. Whoever is done with the answer lets it go: a large one keeps other large ones waiting."""
         body = Body(payload, blobs, bare=bare)
         sent = {"Content-Type": "application/json", "Content-Length": str(body.length), **headers}
-        answer = await self._ask("POST", url, called, body, sent)
-        try:
-            decoded: Any = msgspec.json.decode(answer.data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            if answer.status < 400:
-                raise CallError(f"{called} answered {answer.status} with broken JSON ({len(answer.data)} bytes)", TRANSIENT) from None
-            return answer
-        said, codes = error_facts(decoded)
-        return Answer(answer.status, answer.headers, answer.data, decoded, said, codes)
+        async with self._ask("POST", url, called, body, sent, most) as answer:
+            if 300 <= answer.status < 400:
+                place = without_secrets(answer.headers.get("location", "?"))
+                raise CallError(f"{called} answered {answer.status}: it redirects to {place}; give that address", DENIED)
+            try:
+                decoded: Any = msgspec.json.decode(answer.data)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                if answer.status < 400:
+                    raise CallError(f"{called} answered {answer.status} with broken JSON ({len(answer.data)} bytes)", TRANSIENT) from None
+                yield answer
+                return
+            said, codes = error_facts(decoded)
+            small = answer.data if said or answer.status >= 400 else b""  # what it says is in `decoded`: no second copy is kept
+            answer = Answer(answer.status, answer.headers, small, decoded, scrub(said), codes)
+            del decoded
+            yield answer
 
-    async def get(self, url: str, *, called: str) -> Answer:
-        return await self._ask("GET", url, called, None, {})
+    @contextlib.asynccontextmanager
+    async def get(self, url: str, *, called: str) -> AsyncGenerator[Answer]:
+        async with self._ask("GET", url, called, None, {}, MAX_REPLY) as answer:
+            yield answer
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _ask(self, method: str, url: str, called: str, body: "Body | None", headers: Mapping[str, str]) -> Answer:
+    @contextlib.asynccontextmanager
+    async def _ask(
+        self, method: str, url: str, called: str, body: "Body | None", headers: Mapping[str, str], most: int
+    ) -> AsyncGenerator[Answer]:
+        async with contextlib.AsyncExitStack() as holding:
+            yield await self._asked(method, url, called, body, headers, most, holding)
+
+    async def _asked(
+        self,
+        method: str,
+        url: str,
+        called: str,
+        body: "Body | None",
+        headers: Mapping[str, str],
+        most: int,
+        holding: contextlib.AsyncExitStack,
+    ) -> Answer:
         import aiohttp
 
         data = aiter(body) if body is not None else None
         try:
-            async with self._open(url).request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+            async with self._open().request(
+                method, url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url)
+            ) as response:
                 told = {name.lower(): value for name, value in response.headers.items()}
-                if 300 <= response.status < 400:
-                    place = told.get("location", "?")
-                    raise CallError(f"{called} answered {response.status}: it redirects to {place}; give that address", FATAL)
-                return Answer(response.status, told, await _all_of(response, called))
-        except aiohttp.ClientConnectorError as error:
-            raise CallError(f"cannot reach {called}: {error.os_error or error}", TRANSIENT, unreachable=True) from None
-        except aiohttp.InvalidURL:
-            raise CallError(f"{url} is not a usable address", FATAL) from None
-        except aiohttp.ClientError as error:
-            raise CallError(f"{called}: the connection broke: {str(error) or type(error).__name__}", TRANSIENT) from None
+                return Answer(response.status, told, await self._all_of(response, called, most, holding))
+        except (aiohttp.ClientError, PictureError) as error:
+            if body is not None and body.broken is not None:
+                raise CallError(f"a picture {body.broken}", NO) from None
+            raise self._told(error, called) from None
         except TimeoutError:
             raise CallError(f"{called} did not answer within {self._timeout:g} s", TRANSIENT) from None
-        except PictureError as error:
-            raise CallError(f"a picture {error}", NO) from None
+        except ValueError:  # of a header that cannot be sent
+            raise CallError(f"{called}: its key has a character that no header may have", FATAL) from None
 
-    def _open(self, url: str) -> "aiohttp.ClientSession":
+    def _told(self, error: Exception, called: str) -> CallError:
+        import aiohttp
+
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return CallError(f"cannot reach {called}: {scrub(str(error.os_error or error))}", TRANSIENT, unreachable=True)
+        if isinstance(error, aiohttp.InvalidURL):
+            return CallError(f"{called} is not a usable address", FATAL)
+        return CallError(f"{called}: the connection broke: {scrub(str(error) or type(error).__name__)[:300]}", TRANSIENT)
+
+    async def _all_of(self, response: "aiohttp.ClientResponse", called: str, most: int, holding: contextlib.AsyncExitStack) -> bytearray:
+        data, alone = bytearray(), False
+        async for piece in response.content.iter_any():
+            data += piece
+            if len(data) > most:
+                raise CallError(f"{called} sent more than {most >> 20} MiB", NO, billed=True)
+            if len(data) > LARGE and not alone:
+                alone = True
+                await holding.enter_async_context(self._one_large)
+        return data
+
+    def _open(self) -> "aiohttp.ClientSession":
         import aiohttp
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=15),
-                trust_env=urlsplit(url).hostname not in LOOPBACK,
             )
         return self._session
 
 
-async def _all_of(response: "aiohttp.ClientResponse", called: str) -> bytes:
-    data = bytearray()
-    async for piece in response.content.iter_any():
-        data += piece
-        if len(data) > MAX_REPLY:
-            raise CallError(f"{called} sent more than {MAX_REPLY >> 20} MiB", NO)
-    return bytes(data)
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address."""
+    parts = urlsplit(url)
+    if parts.hostname in LOOPBACK or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
+
+
+def address_of(url: str) -> SplitResult:
+    """An http(s) address, taken apart. Raises ValueError, which does not repeat it: it may hold a key. Whatever it holds is hidden."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable, parts = False, SplitResult("", "", "", "", "")
+    for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))):
+        hide(unquote(secret or ""))
+    if not usable:
+        raise ValueError(f"{without_secrets(url)!r} is not an http(s) address")
+    if parts.username or parts.password:
+        raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    return parts
+
+
+def without_secrets(url: str) -> str:
+    """An address as it may be kept and told: without user, password, query and fragment."""
+    bare = re.split(r"[?#]", url, maxsplit=1)[0]
+    return scrub(re.sub(r"//[^/]*@", "//", bare))
 
 
 class Body:
@@ -123,6 +197,7 @@ class Body:
 
     def __init__(self, payload: Mapping[str, Any], blobs: Blobs, *, bare: bool = False) -> None:
         self._blobs = blobs
+        self.broken: PictureError | None = None  # why it could not be sent whole
         self._images: list[Image] = []
         marker = "weft-picture-" + binascii.hexlify(time.monotonic_ns().to_bytes(8, "big")).decode()
 
@@ -138,21 +213,25 @@ class Body:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for text, image in zip(self._texts, self._images, strict=False):
             yield text
-            for piece in self._pieces(image):
-                yield piece
+            try:
+                for piece in self._pieces(image):
+                    yield piece
+            except PictureError as error:
+                self.broken = error
+                raise
         yield self._texts[-1]
 
     def _pieces(self, image: Image) -> Iterator[bytes]:
-        sent = 0
+        digest = hashlib.sha256()
         try:
             with self._blobs.path(image.digest).open("rb") as file:
                 while piece := file.read(PIECE):
-                    sent += len(piece)
+                    digest.update(piece)
                     yield binascii.b2a_base64(piece, newline=False)
         except OSError as error:
             raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
-        if sent != image.size:
-            raise PictureError(f"{image.digest[:12]} has {sent} bytes in the store, not {image.size}: the store was changed")
+        if digest.hexdigest() != image.digest:  # what was sent by now is no whole request
+            raise self._blobs.damaged(image)
 
 
 def _replace(value: Any, mark: Callable[[Image], str]) -> Any:
@@ -219,8 +298,10 @@ def is_refusal(codes: str) -> bool:
 
 def decide(status: int, codes: str, headers: Mapping[str, str], body: Any = None) -> Retry:
     """What an error means for the next try."""
-    if status in (401, 402, 403, 404) or any(word in codes for word in QUOTA):
+    if status == 402 or any(word in codes for word in QUOTA):
         return FATAL
+    if status in (401, 403, 404):
+        return DENIED
     if status in (429, 503, 529):
         return Retry("rate_limit", retry_after(headers) or _told_delay(body))
     if status in (408, 409, 425) or status >= 500:

@@ -4,8 +4,8 @@ Several addresses may be given with commas; each try takes the next. HTTP 200 wi
 reply. Pictures travel as bare base64 with their own bytes.
 """
 
+import asyncio
 import base64
-import binascii
 import itertools
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,20 +14,23 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import Http, decide, fields
-from weft.models.registry import Spec, options
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, without_secrets
+from weft.models.registry import Spec, finite, options, seconds
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 
 class Infer(Endpoint):
     def __init__(self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None) -> None:
-        super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=urls[0])
+        """A query in an address is sent with every request, and neither kept nor told: it may be a token."""
+        told = [without_secrets(url) for url in urls]
+        super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=told[0])
         self._blobs = blobs
         self._turn = itertools.cycle(urls)
         self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
         self._http = Http(timeout)
-        self.identity = {"provider": "infer", "model": self.name, "urls": urls, "parameters": self._settings}
+        self.identity = {"provider": "infer", "model": self.name, "urls": told, "parameters": self._settings}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         settings = dict(self._settings)
@@ -39,18 +42,21 @@ class Infer(Endpoint):
             **settings,
         }
         url = next(self._turn)
-        came = await self._http.post(url, payload, {}, self._blobs, called=url, bare=True)
-        if came.status >= 400:
-            said = (came.said or came.text)[:300]
-            raise CallError(f"{url} answered {came.status}: {said}", decide(came.status, came.codes, came.headers, came.body))
-        body = came.body
+        called, most = without_secrets(url), MAX_TEXT if want.kind == "text" else MAX_REPLY
+        async with self._http.post(url, payload, {}, self._blobs, called=called, most=most, bare=True) as came:
+            if came.status >= 400:
+                said = (came.said or came.text)[:300]
+                raise CallError(f"{called} answered {came.status}: {said}", decide(came.status, came.codes, came.headers, came.body))
+            return await asyncio.to_thread(self._read, came.body, want, called)
+
+    def _read(self, body: Any, want: Want, called: str) -> Sent:
         answer = fields(body)
         if not isinstance(answer.get("response"), dict):
             said = answer.get("error") or answer.get("detail") or answer.get("response") or body
-            raise CallError(f"{url} answered without a response: {str(said)[:300]}", TRANSIENT)
+            raise CallError(f"{called} answered without a response: {scrub(str(said))[:300]}", TRANSIENT)
         response = fields(answer["response"])
         if response.get("error"):
-            raise CallError(f"{url}: the server says: {str(response['error'])[:300]}", TRANSIENT)
+            raise CallError(f"{called}: the server says: {scrub(str(response['error']))[:300]}", TRANSIENT)
         parts = self._parts(response)
         outcome, reason = outcome_of(parts, want.kind)
         raw = msgspec.json.encode({name: value if name != "image" else "(a picture)" for name, value in response.items()}).decode()
@@ -67,7 +73,7 @@ class Infer(Endpoint):
             data = response["image"].partition(",")[2] if response["image"].startswith("data:") else response["image"]
             try:
                 parts.append(self._blobs.put(base64.b64decode(data)))
-            except (PictureError, binascii.Error) as error:
+            except (PictureError, ValueError) as error:
                 raise CallError(f"{self.address}: its picture {error}", TRANSIENT) from None
         return tuple(parts)
 
@@ -76,15 +82,16 @@ def _part(part: Part) -> dict[str, Any]:
     return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
-@options(temperature=float, timeout=float, seed=int)
+@options(temperature=finite, timeout=seconds, seed=int)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
     text = spec.model + (f"@{spec.url}" if spec.url else "")
     urls = [url.strip() for url in text.split(",") if url.strip()]
     for url in urls:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-            raise UserError(f"{spec.text}: {url!r} is not an http(s) address without a key in it")
+        try:
+            address_of(url)
+        except ValueError as error:
+            raise UserError(f"{spec.provider}: {error}") from None
     if not urls:
-        raise UserError(f"{spec.text}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
+        raise UserError(f"{spec.provider}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
     return Infer(urls, blobs, **chosen)

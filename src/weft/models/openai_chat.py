@@ -2,29 +2,29 @@
 
 Parts keep their order as far as the server's reply has one: `content` as a string, as a list of parts, pictures in `message.images`
 (after the text), data URLs inside text. HTTP 200 is not success: refusals, empty bodies and errors inside a 200 are told apart.
-Keys come from the environment, go only into the request header, and are cut out of anything a server echoes.
+Keys come from the environment and go only into the request header; whoever keeps or shows what a server sends has them cut out.
 """
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import replace
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import Http, decide, fields, is_refusal
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal, without_secrets
 from weft.models.openai_parts import Unpacked, unpack
-from weft.models.registry import Spec, options
+from weft.models.registry import Spec, finite, options, seconds
+from weft.secrets import hide
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
 
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
-SHORTEST_KEY = 12
 
 
 class OpenAIChat(Endpoint):
@@ -43,7 +43,8 @@ class OpenAIChat(Endpoint):
         fetch_images: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self._model, self._blobs, self._key = model, blobs, key
+        self._model, self._blobs, self._key = model, blobs, key.strip()
+        hide(self._key)
         self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
         self._own_images, self._fetch = own_images, fetch_images
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
@@ -65,26 +66,29 @@ class OpenAIChat(Endpoint):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        most = MAX_TEXT if want.kind == "text" else MAX_REPLY
         while True:
             payload = self._payload(messages, want)
-            came = await self._http.post(self._url, payload, headers, self._blobs, called=self.address)
-            if came.status < 400 and not came.said:
-                return await self._read(came.body, want)
-            status = came.status
-            if status < 400:
-                code = "".join(char for char in came.codes.split(" ")[0] if char.isdigit())
-                status = int(code) if len(code) == 3 else 502
-            said = self._scrub(came.said or came.text[:300])
-            if is_refusal(came.codes):
-                return Sent((), "refused", said, self._scrub(came.text), self._model)
-            if not self._drop_unsupported(status, said, payload):
-                raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+            async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most) as came:
+                if came.status < 400 and not came.said:
+                    return await self._read(came.body, want)
+                status = came.status
+                if status < 400:
+                    code = re.sub("[^0-9]", "", came.codes.split(" ")[0])
+                    status = int(code) if len(code) == 3 else 502
+                said = came.said or came.text
+                if is_refusal(came.codes):
+                    return Sent((), "refused", said[:1000], came.text, self._model)
+                if not self._drop_unsupported(status, said, payload):
+                    raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
 
     # the request
 
     def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, "messages": [self._message(m) for m in messages], "stream": False}
         payload.update(self._parameters)
+        if self._is_capped():
+            payload["max_tokens"] = self.longest
         if "max_tokens" in self._unsupported and "max_tokens" in payload:
             payload["max_completion_tokens"] = payload.pop("max_tokens")
         if want.kind != "text" and self._modalities and "modalities" not in self._unsupported:
@@ -97,6 +101,10 @@ class OpenAIChat(Endpoint):
         if want.draw and isinstance(payload.get("seed"), int):
             payload["seed"] += want.draw
         return payload
+
+    def _is_capped(self) -> bool:
+        """Whether a budget, and not the user, limits what a reply may have."""
+        return self.longest is not None and not {"max_tokens", "max_completion_tokens"} & set(self._parameters)
 
     def _message(self, message: Message) -> dict[str, Any]:
         texts = [part.text for part in message.parts if isinstance(part, Text)]
@@ -118,16 +126,16 @@ class OpenAIChat(Endpoint):
         choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
         if not choice:
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
-        served, usage = self._scrub(str(fields(body).get("model") or self._model)), _usage(body)
+        served, usage = str(fields(body).get("model") or self._model), _usage(body)
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         if got.links:
             got = await self._follow(got)
-        got = msgspec.structs.replace(
-            got, parts=tuple(p if isinstance(p, Image) else replace(p, text=self._scrub(p.text)) for p in got.parts)
-        )
-        raw = self._scrub(msgspec.json.encode(body).decode())
+        raw = msgspec.json.encode(body).decode()
         if got.refusal:
-            return Sent(got.parts, "refused", self._scrub(got.refusal), raw, served, usage)
+            return Sent(got.parts, "refused", got.refusal, raw, served, usage)
+        if got.cut and self._is_capped():  # not the model's doing, and no answer to keep
+            why = f"the reply was cut at {self.longest} tokens, the limit that --budget sets where there is none: give max_tokens"
+            return Sent((), "failed", why, raw, served, usage)
         outcome, reason = outcome_of(got.parts, want.kind)
         if outcome == "empty" and got.broken:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
@@ -140,15 +148,19 @@ class OpenAIChat(Endpoint):
         """Pictures that came as links: fetched from the endpoint's own host, from others only where the user allowed it."""
         parts = list(got.parts)
         for position, link in reversed(got.links):
-            if urlsplit(link).netloc != urlsplit(self._url).netloc and not self._fetch:
-                raise CallError(f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true", NO)
-            came = await self._http.get(link, called="the picture's link")
-            if came.status != 200:
-                raise CallError(f"the picture's link answered {came.status}", TRANSIENT)
             try:
-                parts.insert(position, self._blobs.put(came.data))
+                if address_of(link).netloc != urlsplit(self._url).netloc and not self._fetch:
+                    why = f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true"
+                    raise CallError(why, NO, billed=True)
+                async with self._http.get(link, called="the picture's link") as came:
+                    if came.status != 200:
+                        moved = ": it redirects" if 300 <= came.status < 400 else ""
+                        raise CallError(f"the picture's link answered {came.status}{moved}", TRANSIENT)
+                    parts.insert(position, await asyncio.to_thread(self._blobs.put, bytes(came.data)))
             except PictureError as error:
                 return msgspec.structs.replace(got, broken=str(error), links=())
+            except ValueError as error:
+                return msgspec.structs.replace(got, broken=f"came as a link: {error}", links=())
         return msgspec.structs.replace(got, parts=tuple(parts), links=())
 
     # errors
@@ -171,14 +183,10 @@ class OpenAIChat(Endpoint):
     def _explain(self, status: int, said: str) -> str:
         said = " ".join(said.split())
         said = said if len(said) <= 300 else said[:299] + "…"
-        if status in (401, 403):
+        if status == 401:
             hint = "the key was not accepted" if self._key else "it wants a key; set the environment variable that `weft doctor` names"
-            return f"{self.address} answered {status}: {hint}: {said}"
-        return f"{self.address} answered {status}: {said}"
-
-    def _scrub(self, text: str) -> str:
-        """A server may echo the key anywhere. What is too short to be a real key (`none`, `EMPTY`) is left alone: it is a word."""
-        return text.replace(self._key, "[key]") if len(self._key) >= SHORTEST_KEY else text
+            return f"{self.address} answered 401: {hint}: {said}"
+        return f"{self.address} answered {status}{': that is not allowed' if status == 403 else ''}: {said}"
 
 
 def _image_part(image: Image) -> dict[str, Any]:
@@ -205,10 +213,6 @@ def key_variable(url: str, chosen: str = "") -> str:
     return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
 
 
-def _number(value: Any) -> float:
-    return float(value)
-
-
 def _flag(value: Any) -> bool:
     if str(value).lower() not in ("true", "false", "1", "0"):
         raise ValueError("give true or false")
@@ -218,10 +222,13 @@ def _flag(value: Any) -> bool:
 def _object(value: Any) -> dict[str, Any]:
     try:
         made: Any = msgspec.json.decode(value) if isinstance(value, str) else value
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ValueError(f"not a JSON object ({error})") from None
     if not isinstance(made, dict):
         raise ValueError("not a JSON object")
+    secret = [name for name in fields(made) if name.lower() in ("key", "api_key", "token", "authorization")]
+    if secret:
+        raise ValueError(f"{secret[0]}: keys come from the environment; name the variable with key_env=NAME")
     return fields(made)
 
 
@@ -235,27 +242,25 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
 
 
 @options(
-    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), _number),
+    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), finite),
     **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
     **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
     images=_one_of("interleaved", "list", "strip", "none"),
     own_images=_one_of("user", "assistant", "images"),
-    timeout=_number,
+    timeout=seconds,
     fetch_images=_flag,
     extra=_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     url = spec.url or DEFAULT_URL
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise UserError(f"{spec.text}: {url!r} is not an http(s) address") from None
+        parts = address_of(url)
+    except ValueError as error:
+        raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
     if not spec.model:
-        raise UserError(f"{spec.text}: name the model, as in openai-chat/NAME@URL")
-    if parts.username or parts.password or parts.query:
+        raise UserError(f"{without_secrets(spec.text)}: name the model, as in openai-chat/NAME@URL")
+    if parts.query:
         raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"{spec.text}: {url!r} is not an http(s) address")
     parameters = {**chosen.pop("extra", {})}
     for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
         if name in chosen:
@@ -267,6 +272,8 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
         max_side=chosen.pop("max_side", None),
     )
     variable = key_variable(url, chosen.pop("key_env", ""))
-    return OpenAIChat(
-        spec.model, url, blobs, key=os.environ.get(variable, ""), takes=takes, own_images=own_images, parameters=parameters, **chosen
-    )
+    key = os.environ.get(variable, "").strip()
+    hide(key)
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")
+    return OpenAIChat(spec.model, url, blobs, key=key, takes=takes, own_images=own_images, parameters=parameters, **chosen)

@@ -18,6 +18,7 @@ options (`options`); an unknown one is an error.
 import importlib
 import importlib.metadata
 import importlib.util
+import math
 import re
 import sys
 import tomllib
@@ -29,6 +30,7 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
+from weft.outside import text_file
 from weft.store.blobs import Blobs
 
 if TYPE_CHECKING:
@@ -65,8 +67,8 @@ def read_config(folder: Path | None = None) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found = tomllib.loads(text_file(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
     for name, section in found.items():
         if name not in SECTIONS or not isinstance(section, dict):
@@ -79,9 +81,13 @@ def read_config(folder: Path | None = None) -> dict[str, Any]:
             raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
     for name, price in found.get("prices", {}).items():
         sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
-        if not all(isinstance(sides.get(side), (int, float)) for side in ("in", "out")):
-            raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens')
+        if not all(_is_price(sides.get(side)) for side in ("in", "out")):
+            raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens: numbers from 0 up')
     return found
+
+
+def _is_price(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
 
 
 class Spec(Struct, frozen=True):
@@ -103,9 +109,24 @@ class Spec(Struct, frozen=True):
                 raise UserError(f"{self.text}: unknown option {name!r}; {self.provider} knows {', '.join(sorted(known)) or 'none'}")
             try:
                 taken[name] = known[name](value)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise UserError(f"{self.text}: option {name}={value!r}: {error}") from None
         return taken
+
+
+def finite(value: Any) -> float:
+    """A converter of options: a number, and no infinity."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("give a finite number")
+    return number
+
+
+def seconds(value: Any) -> float:
+    number = finite(value)
+    if number <= 0:
+        raise ValueError("give a number of seconds")
+    return number
 
 
 def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:

@@ -6,7 +6,6 @@ not in the store has none; the page says so instead.
 
 import base64
 import functools
-import hashlib
 import io
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Protocol
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs, write_file
-from weft.store.pictures import encode_png
+from weft.store.pictures import encode_png, orientation, turned
 from weft.types import Image
 
 SIDE = 640  # the longer side of a picture on a page, in pixels
@@ -40,8 +39,7 @@ class Shown:
     def data(self, image: Image) -> bytes | None:
         try:
             if self._as_it_is(image):
-                data = self.blobs.read(image)
-                return data if hashlib.sha256(data).hexdigest() == image.digest else None
+                return self.blobs.read(image)
             kept = self._folder / self.name(image)
             if not kept.is_file():
                 made = self._smaller(image)
@@ -55,10 +53,10 @@ class Shown:
         return max(image.width, image.height) <= self.side and image.size <= SMALL and image.media_type in EXTENSIONS
 
     def _smaller(self, image: Image) -> bytes:
-        from PIL import ImageOps
-
-        picture = ImageOps.exif_transpose(self.blobs.open(image))
-        picture.thumbnail((self.side, self.side))
+        with self.blobs.opened(image) as opened:
+            how = orientation(opened)
+            opened.thumbnail((self.side, self.side))
+            picture = turned(opened, how)
         out = io.BytesIO()
         picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
         return out.getvalue()

@@ -2,20 +2,22 @@
 under another name first, then renamed.
 
 A blob is written to a temporary name, flushed and renamed, so a file that has its final name is whole. Putting the same
-bytes twice stores them once. A picture is decoded fully the first time it is put; what is in the store is known to open.
+bytes twice stores them once. A picture is proven the first time it is put: what is in the store can be used for everything. It is checked
+against its name whenever it is read: a file that was damaged is put aside, so that the next command makes it anew, and is never used.
 """
 
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.errors import PictureError
-from weft.store.pictures import decode, encode_png, measure
+from weft.errors import PictureError, StoreError
+from weft.store.pictures import ROOM, decode, encode_png, measure, prove
 from weft.types import Image
 
 if TYPE_CHECKING:
@@ -32,15 +34,19 @@ class Blobs:
         return self.root / digest[:2] / digest
 
     def put(self, data: bytes, *, durable: bool = True) -> Image:
-        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. What can be made again at no
-        cost need not be `durable`: it survives the process, but is not waited for until it would survive a power cut."""
+        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. Raises StoreError if it cannot
+        be kept. What can be made again at no cost need not be `durable`: it survives the process, but is not waited for until it would
+        survive a power cut."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         media_type, width, height = measure(data)
-        if not path.exists() or path.stat().st_size != len(data):  # a power cut may have left it short
-            decode(data)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, data, durable=durable)
+        if not _is(path, data):
+            prove(data)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_file(path, data, durable=durable)
+            except OSError as error:
+                raise StoreError(f"a picture cannot be kept in {self.root}: {error.strerror or error}") from None
         return Image(digest, media_type, width, height, len(data))
 
     def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
@@ -52,12 +58,38 @@ class Blobs:
 
     def read(self, image: Image) -> bytes:
         try:
-            return self.path(image.digest).read_bytes()
+            data = self.path(image.digest).read_bytes()
         except FileNotFoundError:
-            raise PictureError(f"picture {image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
+            raise PictureError(f"{image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
+        except OSError as error:
+            raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != image.digest:
+            raise self.damaged(image)
+        return data
+
+    def damaged(self, image: Image) -> PictureError:
+        """A picture's file is not what it was: it is put aside, and is not in the store any more."""
+        path = self.path(image.digest)
+        with suppress(OSError):
+            path.replace(path.with_name(f".damaged-{image.digest}"))
+        return PictureError(f"{image.digest[:12]} is damaged in the store: its file was put aside; run the same command again")
 
     def open(self, image: Image) -> "Pil.Image":
+        """The decoded picture, for small ones; who opens large ones uses `opened`, and lets them go."""
         return decode(self.read(image))
+
+    @contextmanager
+    def opened(self, image: Image) -> "Generator[Pil.Image]":
+        """The decoded picture for a moment, once there is room for it."""
+        with ROOM.taken(image.width * image.height):
+            yield decode(self.read(image))
+
+
+def _is(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:

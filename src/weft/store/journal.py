@@ -278,9 +278,9 @@ class Journal:
         calls so far is made anew from them. `benchmark` and `data` are where its code and its dataset can be found again."""
         found = next((record for record in self.runs() if record.id == run), None)
         round = 1 if found is None else found.round + (found.state == "finished")
-        self._put(
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version) "
-            "VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?4, ?7, ?8) "
+        self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version) VALUES "
+            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
             "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, left_out = excluded.left_out, "
             "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version",
             (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION),

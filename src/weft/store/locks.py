@@ -1,5 +1,6 @@
 """Who is at work on a run: one process at a time, which holds the run's lock file. The lock goes with the process, however it ends; so a
-run that says it is running, while nobody holds its lock, was killed."""
+run that says it is running, while nobody holds its lock, was killed. A process that is forked off meanwhile does not hold it: who works for
+a model may outlive the run."""
 
 import contextlib
 import fcntl
@@ -13,6 +14,18 @@ from msgspec.structs import replace
 from weft.errors import UserError
 from weft.store.journal import RunRecord
 
+_held: set[int] = set()  # the files of the locks that this process holds
+
+
+def _let_go() -> None:
+    """In a child of a fork: a lock belongs to all who have its file open."""
+    for file in _held:
+        with contextlib.suppress(OSError):
+            os.close(file)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
 TRIES, WAIT = 10, 0.05  # somebody who only looks holds a lock for a moment
 
 
@@ -21,7 +34,9 @@ def only_one(home: Path, run: str) -> Generator[None]:
     """The same run twice at once would pay twice."""
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    with (locks / run).open("w") as file:
+    file = os.open(locks / run, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    _held.add(file)
+    try:
         for left in reversed(range(TRIES)):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,9 +45,13 @@ def only_one(home: Path, run: str) -> Generator[None]:
                 if not left:
                     raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home") from None
                 time.sleep(WAIT)
-        file.write(str(os.getpid()))
-        file.flush()
+        os.ftruncate(file, 0)
+        os.write(file, str(os.getpid()).encode())
         yield
+    finally:
+        if file in _held:
+            _held.discard(file)
+            os.close(file)
 
 
 def alive(record: RunRecord, home: Path) -> RunRecord:

@@ -1,8 +1,17 @@
 """The one place where picture bytes are opened. Bytes are untrusted: the format comes from the bytes, never from a name;
-size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing."""
+size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing.
 
+What may be a picture is decided here and nowhere else: a whole PNG, JPEG, WebP or GIF of one frame. An SVG is a program, an animation is
+many pictures, a truncated file is none. A picture whose EXIF cannot be read is taken as it stands.
+
+Pictures are large once they are decoded: `ROOM` lets as many be in memory together as have `MAX_PIXELS` between them.
+"""
+
+import contextlib
 import io
+import threading
 import warnings
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from weft.errors import PictureError
@@ -42,13 +51,98 @@ def measure(data: bytes) -> tuple[str, int, int]:
 
 def decode(data: bytes) -> "Pil.Image":
     """The decoded picture. Raises PictureError for anything cut short or corrupt."""
-    measure(data)
+    media_type = sniff(data)
     picture = _open(data)
     try:
+        if getattr(picture, "is_animated", False):
+            raise PictureError("is animated: one still picture is due")
+        _check_whole(data, media_type)
         picture.load()
+    except PictureError:
+        raise
     except Exception as error:  # Pillow's decoders raise nearly anything on broken input
-        raise PictureError(f"is corrupt: {error}") from None
+        raise PictureError(f"is corrupt: {_first_line(error)}") from None
     return picture
+
+
+def lazily(data: bytes) -> "Pil.Image":
+    """A picture from the store that is decoded when somebody looks at it."""
+    return _open(data)
+
+
+def prove(data: bytes) -> None:
+    """Raises PictureError unless the picture can be used for everything that weft does with pictures: decoded, turned, converted."""
+    _, width, height = measure(data)
+    with ROOM.taken(width * height):
+        picture = decode(data)
+        try:
+            for mode in ("RGB", "RGBA", "L"):
+                turned(picture.crop((0, 0, 1, 1)), orientation(picture)).convert(mode)
+        except Exception as error:  # see decode
+            raise PictureError(f"cannot be used: {_first_line(error)}") from None
+
+
+class Room:
+    """How many pixels may be in memory together. A picture that is larger than all of it is let in alone."""
+
+    def __init__(self, pixels: int) -> None:
+        self._free = self._all = pixels
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, pixels: int) -> Generator[None]:
+        """Waits until there is room. Who has some does not ask for more."""
+        pixels = min(pixels, self._all)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= pixels)
+            self._free -= pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += pixels
+                self._changed.notify_all()
+
+
+ROOM = Room(MAX_PIXELS)
+
+
+def orientation(picture: "Pil.Image") -> int:
+    """How EXIF says that the picture is to be turned: 1 is as it is, which is what unreadable EXIF means as well."""
+    try:
+        found = picture.getexif().get(0x0112, 1)
+    except Exception:  # see decode
+        return 1
+    return found if found in range(1, 9) else 1
+
+
+def turned(picture: "Pil.Image", how: int) -> "Pil.Image":
+    from PIL import Image as Pil
+
+    way = Pil.Transpose
+    ways = {
+        2: way.FLIP_LEFT_RIGHT, 3: way.ROTATE_180, 4: way.FLIP_TOP_BOTTOM, 5: way.TRANSPOSE, 6: way.ROTATE_270, 7: way.TRANSVERSE,
+        8: way.ROTATE_90,
+    }  # fmt: skip
+    return picture.transpose(ways[how]) if how in ways else picture
+
+
+def upright(picture: "Pil.Image") -> "Pil.Image":
+    """The picture as people see it."""
+    return turned(picture, orientation(picture))
+
+
+def _check_whole(data: bytes, media_type: str) -> None:
+    """Pillow itself refuses what is cut short, but for GIFs, or if somebody's code in this process has told it not to."""
+    from PIL import ImageFile
+
+    ends = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
+    if media_type == "image/gif":
+        whole = data.rstrip(b"\0").endswith(b";")
+    else:
+        whole = ends[media_type] in data[-4096:] if media_type in ends else len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    if not whole and (ImageFile.LOAD_TRUNCATED_IMAGES or media_type == "image/gif"):
+        raise PictureError("is corrupt: it is truncated")
 
 
 def encode_png(picture: "Pil.Image") -> bytes:

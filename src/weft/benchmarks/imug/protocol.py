@@ -84,7 +84,8 @@ class Imug(Benchmark):
         """The cubes tasks are read from pixels, without a judge."""
         gold: Points = answered.turn.gold
         assert gold.grid is not None
-        found = grid.read_grid(blobs.open(answered.made))
+        with blobs.opened(answered.made) as picture:
+            found = grid.read_grid(picture)
         scores = grid.points(found, gold.grid, len(gold.points))
         seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
         why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"

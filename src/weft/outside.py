@@ -1,0 +1,68 @@
+"""Files and texts that weft did not make. A file is refused by its kind and size before it is read: a pipe is never waited for, a sparse
+giant never loaded. A text is shown on a terminal with everything that could steer the terminal, or turn its lines about, made visible."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from weft.errors import UserError, WeftError
+from weft.secrets import scrub
+
+LARGEST = 2 * 1024**3  # bytes of a file of records
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+E = TypeVar("E", bound=WeftError)
+
+
+def read_file(path: Path, most: int = LARGEST, error: type[WeftError] = UserError) -> bytes:
+    """The bytes of a plain file of at most so many. Raises OSError where there is none, and `error`, without the path, for any other."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 (a pipe must not be waited for)
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise error("is no plain file")
+        if about.st_size > most:
+            raise error(f"has {about.st_size:,} bytes, more than the limit of {most:,}")
+        return file.read(most + 1)
+
+
+def json_from(data: bytes | bytearray, what: object, type: Any = Any) -> Any:
+    """Decoded JSON. Raises UserError, which calls it `what`, for anything that is none: invalid UTF-8 and endless nesting as well."""
+    try:
+        return msgspec.json.decode(data, type=type)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UserError(f"{what}: broken JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{what}: broken JSON: it is nested too deep") from None
+
+
+def json_file(path: Path) -> Any:
+    try:
+        return json_from(read_file(path), path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except UserError as error:
+        raise error if str(error).startswith(str(path)) else UserError(f"{path} {error}") from None
+
+
+def text_file(path: Path) -> str:
+    try:
+        return read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except UserError as error:
+        raise UserError(f"{path} {error}") from None
+
+
+def visible(text: str) -> str:
+    """The text with what is not seen made visible, so that it can go into a page, a plot or a table."""
+    return STEERING.sub(lambda match: f"\\x{ord(match.group()):02x}" if ord(match.group()) < 256 else f"\\u{ord(match.group()):04x}", text)
+
+
+def told(text: object) -> str:
+    """A text for the terminal."""
+    return visible(scrub(str(text)))

@@ -1,0 +1,165 @@
+"""A store that is full, damaged, or fed with what only looks like a picture."""
+
+import errno
+import io
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from server import drawn
+from weft.errors import PictureError, StoreError
+from weft.store import blobs as blobs_module
+from weft.store.blobs import Blobs
+from weft.store.pictures import Room
+
+
+def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*args: Any, **named: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(blobs_module, "write_file", full)
+    with pytest.raises(StoreError, match="a picture cannot be kept in .*: No space left on device"):
+        weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+
+
+def test_a_disk_that_fills_up_during_a_run_ends_it(toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch):
+    provider, real, count = serve(), blobs_module.write_file, [0]
+
+    def filling(path: Path, data: bytes, *, durable: bool = False) -> None:
+        count[0] += durable
+        if count[0] > 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, data, durable=durable)
+
+    monkeypatch.setattr(blobs_module, "write_file", filling)
+    options: Any = {"data": toy, "model": f"openai-chat/model@{provider.url}", "judge": "constant/5", "home": tmp_path / "home"}
+    with pytest.raises(StoreError, match="No space left on device"):
+        weft.evaluate("weave", **options)
+    monkeypatch.setattr(blobs_module, "write_file", real)
+    run = weft.evaluate("weave", **options)
+    assert run.record.state == "finished" and all(verdict.value is not None for verdict in run.verdicts)
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp_path: Path, serve: Any):
+    data = drawn("a")
+    image = blobs.put(data)
+    spoil(blobs.path(image.digest))
+    with pytest.raises(PictureError, match="is damaged in the store"):
+        blobs.read(image)
+    assert not blobs.has(image), "it is put aside"
+    assert blobs.read(blobs.put(data)) == data
+    spoil(blobs.path(image.digest))
+    assert blobs.read(blobs.put(data)) == data, "putting it again mends it"
+
+    provider = serve()
+    options: Any = {"data": toy, "model": f"openai-chat/model@{provider.url}", "home": tmp_path / "home"}
+    run = weft.evaluate("weave", judge="constant/5", **options)
+    made = next(turn.reply.picture for turn in run.turns if turn.reply.picture is not None)
+    spoil(Blobs(tmp_path / "home" / "blobs").path(made.digest))
+    judge = f"openai-chat/judge@{provider.url}"
+    again = weft.evaluate("weave", judge=judge, **options)
+    unscored = [verdict for verdict in again.verdicts if verdict.value is None]
+    assert unscored and all("a picture" in verdict.reason and "store" in verdict.reason for verdict in unscored)
+    assert any("is damaged in the store" in verdict.reason for verdict in unscored)
+    sent = {picture for seen in provider.seen if seen.is_judge for picture in seen.pictures}
+    assert sent and f"sha256:{made.digest}" not in sent, "what was damaged went to nobody"
+    mended = weft.evaluate("weave", judge=judge, **options)
+    assert all(verdict.value is not None for verdict in mended.verdicts), "and the next command asks for it again"
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def with_exif(exif: bytes) -> bytes:
+    data = drawn("exif", 700)
+    end = data.index(b"IDAT") - 4
+    return data[:end] + chunk(b"eXIf", exif) + data[end:]
+
+
+BAD_EXIF = [b"", b"II", b"garbage and more", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\xff\xff\0\0\0\0\0\0"]
+
+
+@pytest.mark.parametrize("exif", BAD_EXIF)
+def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywhere(exif: bytes, toy: Path, tmp_path: Path):
+    from weft import api
+    from weft.models.fit import fit, strip_of
+    from weft.types import Message, Takes
+
+    data = with_exif(exif)
+    for file in (toy / "test" / "imgs").iterdir():
+        file.write_bytes(data)
+    run = weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+    assert len(run.turns) == 10
+    page = api.write_report([run], tmp_path / "report", home=tmp_path / "home")
+    assert page.exists()
+    blobs = Blobs(tmp_path / "home" / "blobs")
+    image = blobs.put(data)
+    assert strip_of([image, image], [1, 2], blobs).width > 1400
+    small = fit((Message("user", (image,)),), Takes(max_side=100), blobs)[0].parts[0]
+    assert small.width == 100  # type: ignore[union-attr]
+
+
+def animated(format: str) -> bytes:
+    from PIL import Image
+
+    frames = [Image.new("RGB", (9, 9), colour) for colour in ("red", "green")]
+    out = io.BytesIO()
+    frames[0].save(out, format, save_all=True, append_images=frames[1:])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG"])
+def test_an_animation_is_no_picture(blobs: Blobs, format: str):
+    with pytest.raises(PictureError, match="is animated: one still picture is due"):
+        blobs.put(animated(format))
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "JPEG"])
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_truncated_picture_is_none_whatever_the_users_code_told_pillow(
+    blobs: Blobs, format: str, lenient: bool, monkeypatch: pytest.MonkeyPatch
+):
+    from PIL import Image, ImageFile
+
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
+    picture = Image.effect_noise((200, 200), 80).convert("RGB")
+    out = io.BytesIO()
+    picture.save(out, format)
+    data = out.getvalue()
+    blobs.put(data)
+    for share in (0.3, 0.9):
+        with pytest.raises(PictureError):
+            blobs.put(data[: int(len(data) * share)])
+
+
+def test_pictures_that_are_large_together_wait_for_each_other():
+    import threading
+    import time
+
+    room, inside, most = Room(100), [0], [0]
+
+    def work(pixels: int) -> None:
+        with room.taken(pixels):
+            inside[0] += min(pixels, 100)
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.01)
+            inside[0] -= min(pixels, 100)
+
+    threads = [threading.Thread(target=work, args=(pixels,)) for pixels in (60, 60, 30, 500, 10, 90, 40, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert most[0] <= 100 and inside[0] == 0
