@@ -55,6 +55,8 @@ async def judge_async(run: "str | runs.Run", *, on_start: Callable[[Session], No
     if unknown:
         raise UserError(f"judge() knows no {unknown[0]!r}; it knows {', '.join(StoredJob.__struct_fields__)}")
     against = options.pop("against", "")
+    if isinstance(run, runs.Run):
+        options.setdefault("benchmark", run.benchmark)
     names = [one.id if isinstance(one, runs.Run) else str(one) for one in (run, against)]
     job = StoredJob(run=names[0], against=names[1], **options)
     return await completed(Session.open_stored(job), Run, on_start)

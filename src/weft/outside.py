@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,6 @@ from weft.secrets import scrub
 
 LARGEST = 2 * 1024**3  # bytes of a file of records
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-E = TypeVar("E", bound=WeftError)
 
 
 def read_file(path: Path, most: int = LARGEST, error: type[WeftError] = UserError) -> bytes:
@@ -38,24 +37,25 @@ def json_from(data: bytes | bytearray, what: object, type: Any = Any) -> Any:
         raise UserError(f"{what}: broken JSON: it is nested too deep") from None
 
 
-def json_file(path: Path) -> Any:
+def bytes_file(path: Path) -> bytes:
+    """The bytes of a file that the user named. Whatever is wrong with it is a UserError that names it."""
     try:
-        return json_from(read_file(path), path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except UserError as error:
-        raise error if str(error).startswith(str(path)) else UserError(f"{path} {error}") from None
-
-
-def text_file(path: Path) -> str:
-    try:
-        return read_file(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+        return read_file(path)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except UserError as error:
         raise UserError(f"{path} {error}") from None
+
+
+def json_file(path: Path) -> Any:
+    return json_from(bytes_file(path), path)
+
+
+def text_file(path: Path) -> str:
+    try:
+        return bytes_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def visible(text: str) -> str:

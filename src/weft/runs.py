@@ -4,15 +4,16 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Benchmark, Finished, resolve
+from weft.benchmarks.base import Benchmark, Finished, names, resolve
 from weft.errors import UserError, blamed
 from weft.stats.repeats import repeats_tables
-from weft.store.journal import Journal, RunRecord, Totals, TurnRecord
+from weft.store.journal import Damaged, Journal, Manifest, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
 from weft.types import Table, Verdict
 
@@ -92,24 +93,53 @@ def named(runs: Sequence[Run]) -> dict[str, Run]:
     return {run.name if names.count(run.name) == 1 else f"{run.name} {run.id}": run for run in runs}
 
 
+def known(journal: Journal) -> list[RunRecord]:
+    """All runs, the one that was last begun or gone on with last, if their records are what they must be."""
+    records = journal.runs()
+    for record in records:
+        try:
+            msgspec.convert(record.manifest, Manifest)
+        except msgspec.ValidationError as error:
+            raise Damaged(journal.path, f"run {record.id}: {error}") from None
+    return records
+
+
 def one_run(journal: Journal, name: str) -> RunRecord:
     """A run by its id, the beginning of it, or `last`."""
-    records = journal.runs()
+    records = known(journal)
     if not records:
         raise UserError(f"there is no run in {journal.path} yet")
     found = records[-1:] if name == "last" else [record for record in records if record.id == name]
     found = found or [record for record in records if record.id.startswith(name)]
     if len(found) != 1:
-        known = ", ".join(record.id for record in (found or records)[-8:])
+        there = ", ".join(record.id for record in (found or records)[-8:])
         more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
-        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {known}{more}")
+        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {there}{more}")
     return found[0]
 
 
 def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
-    """A run of the journal; its benchmark is found by name unless given."""
+    """A run of the journal. Its benchmark is found by name, or is one of those given: a Python file that a journal names is not run unless
+    the user names it as well, since a journal may have come from anywhere."""
     record = alive(one_run(journal, name), journal.path.parent)
-    return Run(resolve(benchmark or record.benchmark), record, journal)
+    return Run(benchmark_of(record, benchmark), record, journal)
+
+
+def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
+    name = record.manifest["benchmark"]["name"]
+    some: list[Any] = [*cast(Sequence[Any], given)] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    made = [resolve(one) for one in some]
+    found = next((one for one in made if one.name == name), None)
+    if found is not None:
+        return found
+    if record.benchmark in names():
+        return resolve(record.benchmark)
+    if made:
+        raise UserError(f"{record.id} is a run of {name}, not of {', '.join(one.name for one in made)}")
+    raise UserError(
+        f"{record.id} was made with {record.benchmark}; Python files that a journal names are not run unasked: "
+        f"if you trust it, add --benchmark {record.benchmark}"
+    )
 
 
 def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:

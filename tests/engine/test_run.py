@@ -234,7 +234,10 @@ def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(toy: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weft.toml").write_text('[prices."model"]\nin = 100.0\nout = 1000.0\n[prices."judge"]\nin = 10.0\nout = 10.0\n')
     provider = serve()
-    limited = {"model_options": {"max_tokens": 500}, "judge_options": {"max_tokens": 500}}  # a model call costs 0.02, and 0.54 at the most, 0.25 more for each picture
+    limited = {
+        "model_options": {"max_tokens": 500},
+        "judge_options": {"max_tokens": 500},
+    }  # a model call costs 0.02, and 0.54 at the most, 0.25 more for each picture
     with pytest.raises(BudgetReached, match=r"could pass the budget of \$1.2"):
         evaluate(toy, tmp_path / "home", provider, budget=1.2, **limited)
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)

@@ -10,7 +10,9 @@ from weft.errors import PictureError, UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, CallError, Sent
 from weft.models.registry import Spec
+from weft.outside import read_file, text_file
 from weft.store.blobs import Blobs
+from weft.store.pictures import MAX_BYTES
 from weft.types import Kind, Message, Part, Text, Want, outcome_of
 
 
@@ -41,11 +43,13 @@ class Folder(Local):
     def read(self, path: Path, kind: Kind) -> tuple[Part, ...]:
         try:
             if kind == "text":
-                return (Text(path.read_text(encoding="utf-8")),)
-            return (self._blobs.put(path.read_bytes(), durable=False),)
+                return (Text(text_file(path)),)
+            return (self._blobs.put(read_file(path, MAX_BYTES, PictureError), durable=False),)
         except PictureError as error:
             raise CallError(f"{path} {error}", NO) from None
-        except (OSError, UnicodeDecodeError) as error:
+        except UserError as error:
+            raise CallError(str(error), NO) from None
+        except OSError as error:
             raise CallError(f"{path} cannot be read: {error}", NO) from None
 
     def sent(self, parts: tuple[Part, ...], kind: Kind) -> Sent:
@@ -53,7 +57,11 @@ class Folder(Local):
         return Sent(parts, outcome, reason, served=self.name)
 
     def inside(self, path: Path) -> Path:
-        if not path.resolve().is_relative_to(self._root):
+        try:
+            there = path.resolve().is_relative_to(self._root)
+        except (OSError, ValueError, RuntimeError):
+            there = False
+        if not there:
             raise CallError(f"{path} leads out of {self._root}", NO)
         return path
 

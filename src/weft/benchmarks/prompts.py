@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.judges.official_prompts import read_constants
+from weft.outside import text_file
 from weft.types import Image, Part, Text
 
 SLOT = re.compile(r"\[\[(\w+)\]\]")
@@ -43,7 +44,7 @@ def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, s
     """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for named constants of a file of the paper's repository."""
     if prompts == "weft":
         found = sorted((folder / "rubrics").glob("*.md"))
-        return rubrics_of(Texts({path.stem: path.read_text(encoding="utf-8") for path in found}), "weft")
+        return rubrics_of(Texts({path.stem: text_file(path) for path in found}), "weft")
     if not official:
         raise UserError(f"--prompts {prompts}: {name} has weft's own prompts alone")
     if not prompts.startswith("official:"):

@@ -49,7 +49,7 @@ class Records:
         return f"record {at}"
 
     def dataset(self, name: str, records: Sequence[Any]) -> Dataset:
-        """All that can be used. A record may be bytes: JSON that is read with it."""
+        """All that can be used. A record may be bytes, or raw JSON: it is read when its turn comes, and let go."""
         read = self._read_all(list(enumerate(records)))
         first: dict[str, str] = {}
         for at, (called, sample) in enumerate(read):
@@ -62,16 +62,15 @@ class Records:
         order = {called: at for at, (called, _) in enumerate(read)}
         problems = sorted(self.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
         other = next((what for beside, what in OTHERS.items() if (self._file.parent / beside).exists()), name)
-        digest = hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
-        return Dataset(other, digest, kept, tuple(problems), len(read))
+        return Dataset(other, _digest(kept), kept, tuple(problems), len(read))
 
     def picture(self, name: str, field: str, path: str) -> Image:
         """A picture of the dataset, in the store."""
         full = self._pictures / path
         try:
             inside = not PurePosixPath(path).is_absolute() and full.resolve().is_relative_to(self._pictures)
-        except (OSError, ValueError, RuntimeError):  # a NUL in it, links in a circle
-            inside = False
+        except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, links in a circle
+            self.fail(name, field, f"{path!r} cannot be read: {error}")
         if not inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
@@ -103,9 +102,9 @@ class Records:
         at, record = numbered
         name = f"record {at}"
         try:
-            name = self.called(at, record)
-            if isinstance(record, bytes):
+            if isinstance(record, (bytes, msgspec.Raw)):
                 record = msgspec.json.decode(record)
+            name = self.called(at, record)
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
             return name, self.sample(name, cast(dict[str, Any], record))
@@ -120,3 +119,12 @@ class Records:
         except Exception as error:  # whatever a record holds, it costs only itself
             self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
         return name, None
+
+
+def _digest(samples: Sequence[Sample]) -> str:
+    """Of the samples as one JSON array, which is never there as a whole."""
+    digest = hashlib.sha256(b"[")
+    for at, sample in enumerate(samples):
+        digest.update((b"," if at else b"") + msgspec.json.encode(sample, order="deterministic"))
+    digest.update(b"]")
+    return digest.hexdigest()

@@ -7,12 +7,14 @@ import typer
 from weft.cli.data import app as data_app
 from weft.cli.demo import demo
 from weft.cli.doctor import doctor
+from weft.cli.journal import app as journal_app
 from weft.cli.judge import judge
 from weft.cli.models import models
 from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report, runs
 from weft.cli.run import run
 from weft.cli.score import score
+from weft.cli.terminal import say
 from weft.cli.train import app as train_app
 from weft.cli.view import view
 
@@ -29,7 +31,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from weft import __version__
 
-        print(f"weft {__version__}")
+        say(f"weft {__version__}")
         raise typer.Exit
 
 
@@ -49,6 +51,7 @@ app.command()(compare)
 app.command()(view)
 app.command()(runs)
 app.add_typer(data_app, name="data")
+app.add_typer(journal_app, name="journal")
 app.command()(demo)
 app.add_typer(train_app, name="train")
 app.command()(models)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 app = typer.Typer(no_args_is_help=True, help="Make and check datasets.", rich_markup_mode=None)
 
@@ -33,7 +34,7 @@ def make_data(
     """
     from weft.tabletop.make import make
 
-    print(make(name, out, samples=samples, seed=seed))
+    say(make(name, out, samples=samples, seed=seed))
 
 
 @app.command()
@@ -59,19 +60,19 @@ def check(
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
         dataset = found.load(folder, Blobs(o.Path(home) / "blobs"))
         for problem in dataset.problems:
-            print(f"{problem.severity}: {problem}")
+            say(f"{problem.severity}: {problem}")
         turns = [turn for sample in dataset.samples for turn in sample.turns]
         kinds = ", ".join(f"{sum(turn.want == kind for turn in turns)} {kind}" for kind in sorted({turn.want for turn in turns}))
-        print(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
+        say(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
         if dataset.samples:
             run = api.validate(benchmark, folder, home=home)
             whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
-            print(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
+            say(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
             without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
             if without:
-                print(f"{without} turns have no true reply in the data: a stand-in took its place")
+                say(f"{without} turns have no true reply in the data: a stand-in took its place")
             if not whole:
-                print("\n".join(f"  {line}" for line in run.summary().lines[3:]))
+                say("\n".join(f"  {line}" for line in run.summary().lines[3:]))
                 raise typer.Exit(1)
     if any(problem.severity == "error" for problem in dataset.problems):
         raise typer.Exit(2)

@@ -3,9 +3,8 @@
 import itertools
 from pathlib import Path
 
-from rich.console import Console
-
 from weft import api
+from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
@@ -20,7 +19,7 @@ MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")
 def default_run(home: Path, given: list[str]) -> None:
     if given:
         raise UserError(f"{', '.join(given)} needs a benchmark: weft run weave {given[0]} ...; without one, `weft run` takes no options")
-    console = Console(stderr=True, soft_wrap=True)
+    console = Screen(stderr=True, soft_wrap=True)
     data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
     if not data.exists():
         make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
@@ -34,7 +33,7 @@ def default_run(home: Path, given: list[str]) -> None:
     path.write_text(api.report(runs), encoding="utf-8")
     page = api.write_report([runs[1], runs[0], runs[2]], Path("reports") / "tabletop", home=home)
     turns, pictures = len(runs[1].turns), sum(turn.want == "image" for turn in runs[1].turns)
-    out = Console(soft_wrap=True, highlight=False)
+    out = Screen(soft_wrap=True, highlight=False)
     out.print(
         f"A small model that ships with weft (9 million weights, really trained) has just held {SAMPLES} dialogues about a drawn table: "
         f"{turns} turns, {pictures} of them pictures that it drew, with its own earlier pictures in the history. A judge that reads pixels "

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 
 def demo(
@@ -25,9 +26,9 @@ def demo(
     """
     import csv
 
-    from rich.console import Console
     from rich.table import Table
 
+    from weft.cli.screen import Screen
     from weft.cli.work import quietly
     from weft.errors import UserError
     from weft.report import plots
@@ -37,7 +38,7 @@ def demo(
 
     if name not in DEMOS:
         raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")
-    console = Console(stderr=True, soft_wrap=True)
+    console = Screen(stderr=True, soft_wrap=True)
 
     own = home / "demo"  # a journal of its own: a demo's runs are not the user's
 
@@ -56,13 +57,13 @@ def demo(
         )
     for row in made.rows:
         table.add_row(*(shown(value) for value in (row[column] for column in made.columns)))
-    Console().print(table)
-    print(made.words)
+    Screen().print(table)
+    say(made.words)
     out.mkdir(parents=True, exist_ok=True)
     with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, made.columns)
         writer.writeheader()
         writer.writerows({column: row[column] for column in made.columns} for row in made.rows)
-    print(f"its runs: weft view --home {own} --open")
+    say(f"its runs: weft view --home {own} --open")
     for path in [out / f"{name}.csv", *plots.save(made.chart, out / name)]:
-        print(path)
+        say(path)

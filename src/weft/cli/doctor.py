@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 
 def doctor(
@@ -23,37 +24,42 @@ def doctor(
     import os
     import platform
     import socket
-    from urllib.parse import urlsplit
 
     from weft import __version__
+    from weft.models.http import address_of
     from weft.models.openai_chat import DEFAULT_URL, KEY_BY_HOST, key_variable
     from weft.models.registry import parse, read_config
     from weft.store.journal import Journal
 
-    print(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
+    say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
     for name in ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python"):
-        print(f"  {name} {importlib.metadata.version(name)}")
+        say(f"  {name} {importlib.metadata.version(name)}")
     path = home / "journal.sqlite"
     if path.exists():
-        print(f"journal {path}: {len(Journal(path, readonly=True).runs())} runs, {path.stat().st_size / 1e6:.1f} MB")
+        say(f"journal {path}: {len(Journal(path, readonly=True).runs())} runs, {path.stat().st_size / 1e6:.1f} MB")
     else:
-        print(f"journal {path}: none yet")
-    print("keys, from the environment")
+        say(f"journal {path}: none yet")
+    say("keys, from the environment")
     for variable in sorted({*KEY_BY_HOST.values(), "WEFT_API_KEY"}):
         host = next((host for host, name in KEY_BY_HOST.items() if name == variable), "any other address")
-        print(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
+        say(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
     named = read_config().get("models", {})
     specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
     bad = False
     if specs:
-        print("endpoints")
+        say("endpoints")
     for name, text in specs.items():
         spec = parse(text)
         if spec.provider != "openai-chat":
-            print(f"  {name}: {text}, local")
+            say(f"  {name}: {text}, local")
             continue
         url = spec.url or DEFAULT_URL
-        parts = urlsplit(url)
+        try:
+            parts = address_of(url)
+        except ValueError as error:
+            say(f"  {name}: {error}")
+            bad = True
+            continue
         variable = key_variable(url, str(named.get(name, {}).get("key_env", "")))
         try:
             with socket.create_connection((parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=5):
@@ -61,6 +67,6 @@ def doctor(
         except (OSError, ValueError) as error:
             reached, bad = f"NOT reachable: {error}", True
         key = f"key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
-        print(f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
+        say(f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
     if bad:
         raise typer.Exit(1)

@@ -18,6 +18,7 @@ def judge(
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
+    benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """Judge the stored replies of a run again: by another judge, with other prompts, or several times. No model is asked.
@@ -43,6 +44,7 @@ def judge(
         judge=judge,
         against=against or "",
         data=data or "",
+        benchmark=benchmark or None,
         prompts=prompts,
         judge_options=o.pairs(judge_opt, "--judge-opt"),
         judge_repeats=judge_repeats,

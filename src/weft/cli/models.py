@@ -1,5 +1,7 @@
 """weft models"""
 
+from weft.cli.terminal import say
+
 
 def models() -> None:
     """What can be named as --model and --judge, with options and, for weft.toml, what stands behind each name.
@@ -12,25 +14,25 @@ def models() -> None:
     from weft.models.compose import composition, compositions
     from weft.models.registry import declared, load_target, providers, read_config
 
-    print("providers")
+    say("providers")
     for name, (_, what) in sorted(providers().items()):
-        print(f"  {name:<12} {what}")
-    print(f"  {'truth':<12} the dataset's own answers: what a perfect model would send")
-    print(f"  {'file.py:NAME':<12} a function or object of your own: (messages, want) -> str, PIL.Image, or a list of both")
-    print("compositions: NAME:role=MODEL,role=MODEL")
+        say(f"  {name:<12} {what}")
+    say(f"  {'truth':<12} the dataset's own answers: what a perfect model would send")
+    say(f"  {'file.py:NAME':<12} a function or object of your own: (messages, want) -> str, PIL.Image, or a list of both")
+    say("compositions: NAME:role=MODEL,role=MODEL")
     for name in sorted(compositions()):
-        print(f"  {name:<12} {', '.join(composition(name).roles)}")
-    print("benchmarks")
+        say(f"  {name:<12} {', '.join(composition(name).roles)}")
+    say("benchmarks")
     for name in sorted(benchmarks.names()):
-        print(f"  {name}")
+        say(f"  {name}")
     named = read_config().get("models", {})
     if named:
-        print("weft.toml")
+        say("weft.toml")
         for name, entry in sorted(named.items()):
             rest = ", ".join(f"{key}={value}" for key, value in entry.items() if key != "use")
-            print(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
-    print("options")
+            say(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
+    say("options")
     for name, (target, _) in sorted(providers().items()):
         if known := declared(load_target(target)):
-            print(f"  {name:<12} {', '.join(sorted(known))}")
-    print(f"  {'file.py:NAME':<12} name, version, concurrency, images, own_images, max_side")
+            say(f"  {name:<12} {', '.join(sorted(known))}")
+    say(f"  {'file.py:NAME':<12} name, version, concurrency, images, own_images, max_side")

@@ -23,6 +23,12 @@ Concurrency = Annotated[
 ]
 JudgeConcurrency = Annotated[int | None, typer.Option(min=1, help="The same for the judge alone.")]
 Budget = Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by this command.")]
+OwnBenchmark = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--benchmark", help="file.py:NAME of a run's benchmark, if it is your own: a journal's word for it is not taken. Repeatable."
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be called and what it would cost; call nothing.")]
 
 

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from weft.outside import told
 from weft.session import Session
 
 EVERY = 15.0  # seconds between lines where there is no terminal
@@ -71,7 +72,7 @@ def _bars(session: Session, console: Console, done: threading.Event) -> None:
             due = progress.verdicts_due * progress.turns / max(progress.turns_done, 1)  # those of turns to come are foreseen
             bar.update(turns, completed=progress.turns_done)
             bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
-            live.update(Group(bar, *(Text(line, style="dim") for line in (facts(session), *by_role(session)))))
+            live.update(Group(bar, *(Text(told(line), style="dim") for line in (facts(session), *by_role(session)))))
 
 
 def _lines(session: Session, console: Console, done: threading.Event) -> None:
@@ -82,6 +83,4 @@ def _lines(session: Session, console: Console, done: threading.Event) -> None:
         left = f", about {spent / share - spent:.0f} s left" if 0 < share < 1 else ""
         console.print(
             f"turns {progress.turns_done}/{progress.turns}{left}: {facts(session)}; {'; '.join(by_role(session))}",
-            markup=False,
-            highlight=False,
         )

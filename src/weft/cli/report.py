@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 FORMATS = "html, md, latex, csv, json, or parquet"
 
@@ -18,6 +19,7 @@ def report(
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     single_file: Annotated[bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")] = False,
     published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")] = None,
+    benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the run goes on.
@@ -31,6 +33,8 @@ def report(
       weft report last --single-file --out mail-me.html
 
       weft report --published imug --format md
+
+      weft report last --benchmark garden.py:Garden
     """
     from weft import api, benchmarks
     from weft.errors import UserError
@@ -50,32 +54,32 @@ def report(
         _text(render.render(list(benchmarks.resolve(published).tables([])), [], "md" if format == "html" else format), out)
         return
     journal = Journal(home / "journal.sqlite", readonly=True)
-    runs = [load_run(journal, name) for name in run or ["last"]]
+    runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
     usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
         page = api.write_report(runs, place, home=home, single_file=single_file)
-        print(page)
+        say(page)
         if open:
             import webbrowser
 
             if not webbrowser.open(page.absolute().as_uri()):
-                print("no browser could be opened here: open the page yourself")
+                say("no browser could be opened here: open the page yourself")
     elif format == "parquet":
         path = out or usual.with_name(usual.name + ".parquet")
         parquet.write(runs, path)
-        print(path)
+        say(path)
     else:
         _text(api.report(runs, format), out)
 
 
 def _text(text: str, out: o.Path | None) -> None:
     if out is None:
-        print(text, end="" if text.endswith("\n") else "\n")
+        say(text.rstrip("\n"))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
-        print(out)
+        say(out)
 
 
 def compare(
@@ -83,6 +87,7 @@ def compare(
     second: Annotated[str, typer.Argument(help="Another run of the same benchmark.")],
     most: Annotated[int, typer.Option(min=0, help="How many of the dialogues that differ most to list.")] = 10,
     format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
+    benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """Two runs on the same dialogues: paired differences with 95% intervals and p-values, and where they differ most.
@@ -98,11 +103,12 @@ def compare(
     """
     import msgspec
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from weft.cli.screen import Screen
     from weft.errors import UserError
+    from weft.outside import told
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
     from weft.runs import load_run, named
@@ -111,14 +117,14 @@ def compare(
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
     journal = Journal(home / "journal.sqlite", readonly=True)
-    runs = [load_run(journal, name) for name in (first, second)]
+    runs = [load_run(journal, name, benchmark) for name in (first, second)]
     found = compared(runs[0], runs[1], most)
     names = list(named(runs)) if first != second else list(found.names)
     if format == "json":
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        say(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    console = Console(soft_wrap=True)
-    table = Table(title=Text(f"A: {names[0]}   B: {names[1]}"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    console = Screen(soft_wrap=True)
+    table = Table(title=Text(told(f"A: {names[0]}   B: {names[1]}")), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
         table.add_column(column, justify="left" if not column else "right", no_wrap=bool(column), min_width=0 if column else 12)
     for row in found.rows:
@@ -132,19 +138,19 @@ def compare(
             chance(row.corrected),
             str(d.pairs),
         ]
-        table.add_row(Text(row.what), *cells, style="bold" if row.corrected < 0.05 else None)
+        table.add_row(Text(told(row.what)), *cells, style="bold" if row.corrected < 0.05 else None)
     console.print(table)
-    console.print("points of a hundred; bold where p (Holm) is under 0.05", markup=False, highlight=False)
+    console.print("points of a hundred; bold where p (Holm) is under 0.05")
     for note in found.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.print(f"note: {note}")
     if found.unpaired:
-        console.print(f"{found.unpaired} verdicts have no partner and are left out", markup=False, highlight=False)
+        console.print(f"{found.unpaired} verdicts have no partner and are left out")
     if found.gaps:
-        console.print("where they differ most:", markup=False)
+        console.print("where they differ most:")
     for gap in found.gaps:
-        console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}", markup=False, highlight=False)
+        console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}")
     where = "" if str(home) == ".weft" else f" --home {home}"
-    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}", markup=False, highlight=False)
+    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}")
 
 
 def runs(home: o.Home = o.Path(".weft")) -> None:
@@ -158,11 +164,11 @@ def runs(home: o.Home = o.Path(".weft")) -> None:
     """
     import time
 
-    from weft.runs import title_of
+    from weft.runs import known, title_of
     from weft.store.journal import Journal
     from weft.store.locks import alive
 
-    for found in Journal(home / "journal.sqlite", readonly=True).runs():
+    for found in known(Journal(home / "journal.sqlite", readonly=True)):
         record = alive(found, home)
         started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
-        print(f"{record.id}  {record.state}  {started}  {title_of(record.manifest)}, judged by {record.manifest['judge']['name']}")
+        say(f"{record.id}  {record.state}  {started}  {title_of(record.manifest)}, judged by {record.manifest['judge']['name']}")

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from weft.outside import told
 from weft.report.render import shown
 from weft.types import Table
 
@@ -12,17 +13,17 @@ NAME = 28  # columns of the screen that a row's name and the frame want
 
 def show_table(console: Console, table: Table) -> None:
     """All columns, below each other where the screen is too narrow for all of them side by side."""
-    title = table.title
+    title = told(table.title)
     for columns in _fitting(table, console.width - NAME):
         made = RichTable(title=Text(title), title_justify="left")
         longest = max((len(row.label) for row in table.rows), default=1)
         made.add_column("", width=min(longest, console.width - _width(table, columns) - 5), overflow="fold")
         for column in columns:
-            made.add_column("\n".join(column.split()), justify="right")
+            made.add_column(Text(told("\n".join(column.split()))), justify="right")
         for row in table.rows:
-            made.add_row(Text(row.label), *(shown(row.cells.get(column), table.digits) for column in columns))
+            made.add_row(Text(told(row.label)), *(shown(row.cells.get(column), table.digits) for column in columns))
         console.print(made)
-        title = f"{table.title}, continued"
+        title = told(f"{table.title}, continued")
 
 
 def _width(table: Table, columns: list[str]) -> int:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 app = typer.Typer(no_args_is_help=True, help="Train the models that ship with weft.", rich_markup_mode=None)
 
@@ -45,4 +46,4 @@ def tiny(
             f"training needs torch, which is not here ({error}); install the extra, from the clone: pip install -e '.[train]'"
         ) from None
     train(out, minutes=minutes, parts=chosen, workers=workers)
-    print(out)
+    say(out)

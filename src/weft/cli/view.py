@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from weft.cli import options as o
+from weft.cli.terminal import say
 
 
 def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1. Default: a free port.")] = 0,
     open: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """Every run of the journal in the browser, live while one goes on. Read-only, on this machine alone; Ctrl-C ends it.
@@ -29,10 +31,10 @@ def view(
 
     async def serve() -> None:
         try:
-            runner, address = await Viewer(home).start(port)
+            runner, address = await Viewer(home, benchmarks=benchmark or ()).start(port)
         except OSError as error:
             raise UserError(f"port {port} cannot be used: {error.strerror}") from None
-        print(f"{address}\nfor you alone: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
+        say(f"{address}\nfor you alone: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
         if open:
             webbrowser.open(address)
         try:

@@ -9,9 +9,12 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from weft import benchmarks
 from weft.cli.own_options import Taken
 from weft.cli.progress import follow
+from weft.cli.screen import Screen
 from weft.cli.show import show_table
+from weft.cli.terminal import say
 from weft.engine.call import EndpointDown
 from weft.errors import UserError
 from weft.models.function import FunctionEndpoint
@@ -33,7 +36,7 @@ def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> No
 
 
 async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
-    console = Console(stderr=True, soft_wrap=True)
+    console = Screen(stderr=True, soft_wrap=True)
     async with opened as session:
         _introduce(console, session)
         with follow(session, console):
@@ -60,9 +63,9 @@ def quietly(job: Job, console: Console) -> Run:
     run = stored(session)
     if session.halt.reason is not None:
         if isinstance(session.halt.reason, Interrupted):
-            console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
+            console.print("stopped. Nothing is lost: run the same command again to go on.")
         else:
-            console.print(f"weft: {session.halt.reason}", markup=False, highlight=False)
+            console.print(f"weft: {session.halt.reason}")
         sys.exit(_exit_code(session, run))
     return run
 
@@ -72,41 +75,41 @@ def _introduce(console: Console, session: Session) -> None:
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
     for problem in dataset.problems:
         if problem.severity == "warning" and not problem.record:
-            console.print(f"note: {problem}", markup=False, highlight=False)
+            console.print(f"note: {problem}")
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in dataset.problems)
     if warned:
-        console.print(f"{warned} warnings about records; `weft data check` lists them", markup=False)
+        console.print(f"{warned} warnings about records; `weft data check` lists them")
     for problem in errors[:20]:
-        console.print(f"left out: {problem}", markup=False, highlight=False)
+        console.print(f"left out: {problem}")
     if errors:
         out = len({problem.record for problem in errors})
-        console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem", markup=False)
+        console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem")
     for model in session.endpoints.values():
         if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
             console.print(
                 f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
-                markup=False,
             )
 
 
 def _conclude(console: Console, session: Session, run: Run) -> None:
     if run.verdicts:
         table = run.table()
-        show_table(Console(), msgspec.structs.replace(table, rows=table.ours, note=""))
+        show_table(Screen(), msgspec.structs.replace(table, rows=table.ours, note=""))
     summary = run.summary()
     for line in summary.lines[3 + bool(summary.unfinished) :]:
         if not line.startswith("left out of the dataset: "):
-            console.print(line, markup=False, highlight=False)
+            console.print(line)
     out = len({problem.record for problem in session.plan.dataset.problems if problem.severity == "error"})
     if out:
-        console.print(f"{out} of {session.plan.dataset.records} records were left out", markup=False)
+        console.print(f"{out} of {session.plan.dataset.records} records were left out")
     reason = session.halt.reason
     if isinstance(reason, Interrupted):
-        console.print("stopped. Nothing is lost: run the same command again to go on.", markup=False)
+        console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif reason is not None:
-        console.print(f"weft: {reason}", markup=False, highlight=False)
-        console.print("What is done is kept: run the same command again to go on.", markup=False)
-    console.print(f"report: weft report {run.id}" + _home(session.job.home), markup=False, highlight=False)
+        console.print(f"weft: {reason}")
+        console.print("What is done is kept: run the same command again to go on.")
+    own = "" if run.record.benchmark in benchmarks.names() else f" --benchmark {run.record.benchmark}"
+    console.print(f"report: weft report {run.id}{own}{_home(session.job.home)}")
 
 
 def _exit_code(session: Session, run: Run) -> int:
@@ -122,18 +125,18 @@ def _exit_code(session: Session, run: Run) -> int:
 async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
     async with opened as session:
         shares = await session.foresee()
-        print(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
+        say(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
         for role, share in shares.items():
             cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
-            print(
+            say(
                 f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
             )
         if session.plan.strategy != "none":
-            print(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
+            say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
         costs = [share.cost for share in shares.values()]
         if None not in costs:
-            print(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")
+            say(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from weft.errors import UserError
+from weft.outside import text_file
 
 
 def read_constants(checkout: Path, file: str, names: Iterable[str]) -> dict[str, str]:
@@ -14,8 +15,8 @@ def read_constants(checkout: Path, file: str, names: Iterable[str]) -> dict[str,
     if not path.is_file():
         raise UserError(f"--prompts official:{checkout}: there is no {file} in it; point it at a checkout of the official repository")
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    except (SyntaxError, UnicodeDecodeError, ValueError) as error:
+        tree = ast.parse(text_file(path), filename=str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{path} cannot be parsed: {error}") from None
     found: dict[str, str] = {}
     for node in tree.body:

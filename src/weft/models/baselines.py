@@ -6,7 +6,7 @@ import msgspec
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint, Sent
-from weft.models.registry import Spec
+from weft.models.registry import Spec, finite
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Kind, Message, Part, Text, Want, outcome_of
 
@@ -105,6 +105,6 @@ def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
 
 def constant_from_spec(spec: Spec, blobs: Blobs) -> Constant:
     try:
-        return Constant(None if spec.model == "max" else float(spec.model))
+        return Constant(None if spec.model == "max" else finite(spec.model))
     except ValueError:
         raise UserError(f"{spec.text}: constant/SCORE needs a number, such as constant/10, or max") from None

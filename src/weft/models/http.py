@@ -12,6 +12,7 @@ import binascii
 import contextlib
 import email.utils
 import hashlib
+import math
 import re
 import time
 import urllib.request
@@ -254,14 +255,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the endpoint asked us to wait, from any of the headers in use."""
     try:
         if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+            delay = max(0.0, float(headers["retry-after-ms"]) / 1000)
+            return delay if math.isfinite(delay) else None
         value = headers.get("retry-after")
         if value is None:
             return None
-        if value.replace(".", "", 1).isdigit():
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
             return float(value)
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

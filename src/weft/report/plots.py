@@ -3,7 +3,9 @@ colour, so that they can be told apart in print and by the colour-blind."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from weft.outside import visible
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # Okabe and Ito
 Rows = Sequence[Mapping[str, Any]]
@@ -161,18 +163,32 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
     )
 
 
+def svg(chart: Any) -> str:
+    """Drawn. A control character in a name, which no SVG may have, would end the process that draws."""
+    import vl_convert
+
+    return vl_convert.vegalite_to_svg(_shown(chart.to_dict()))
+
+
+def _shown(spec: Any) -> Any:
+    if isinstance(spec, str):
+        return visible(spec)
+    if isinstance(spec, dict):
+        return {visible(str(key)): _shown(value) for key, value in cast(dict[Any, Any], spec).items()}
+    return [_shown(one) for one in cast(list[Any], spec)] if isinstance(spec, list) else spec
+
+
 def save(chart: Any, stem: Path) -> list[Path]:
     """As PNG (twice the size, for screens), SVG and PDF (for print)."""
     import vl_convert
 
     stem.parent.mkdir(parents=True, exist_ok=True)
-    spec = chart.to_dict()
-    png, svg, pdf = (stem.with_suffix(suffix) for suffix in (".png", ".svg", ".pdf"))
-    drawn = vl_convert.vegalite_to_svg(spec)
-    svg.write_text(drawn, encoding="utf-8")
+    png, page, pdf = (stem.with_suffix(suffix) for suffix in (".png", ".svg", ".pdf"))
+    drawn = svg(chart)
+    page.write_text(drawn, encoding="utf-8")
     png.write_bytes(vl_convert.svg_to_png(drawn, scale=2))
     pdf.write_bytes(vl_convert.svg_to_pdf(drawn))
-    return [png, svg, pdf]
+    return [png, page, pdf]
 
 
 def _styled(chart: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError
+from weft.outside import visible
 from weft.report.marks import marks
 from weft.runs import Summary
 from weft.types import Cell, Table
@@ -35,7 +36,7 @@ def with_range(cell: Cell | None, digits: int = 3) -> str:
 def render(tables: Sequence[Table], runs: Sequence[Summary], format: str) -> str:
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
-    return FORMATS[format](tables, runs)
+    return visible(FORMATS[format](tables, runs))
 
 
 def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
@@ -90,7 +91,7 @@ def _marked(text: str, mark: str | None) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(LATEX.get(char, char) for char in " ".join(text.split()))
+    return "".join(LATEX.get(char, char) for char in visible(" ".join(text.split())))
 
 
 def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:

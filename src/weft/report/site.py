@@ -171,7 +171,4 @@ def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, sid
 
 
 def _data_url(plot: Plot) -> str:
-    import vl_convert
-
-    drawn: str = vl_convert.vegalite_to_svg(plot.chart.to_dict())
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(plots.svg(plot.chart).encode()).decode()}"

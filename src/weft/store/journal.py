@@ -70,6 +70,15 @@ PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, varia
 PLACED = (PUT_TURN, PUT_VERDICT)
 
 
+class Damaged(UserError):
+    """A journal that cannot be read."""
+
+    def __init__(self, path: Path, why: object) -> None:
+        home = "" if str(path.parent) == ".weft" else f" --home {path.parent}"
+        saves = f"if it is one that was damaged, `weft journal check{home}` says what can be saved, and saves it"
+        super().__init__(f"{path} cannot be used as a journal: {why}; {saves}")
+
+
 class CallRecord(Struct, frozen=True):
     """One row of `calls`, without its id."""
 
@@ -103,6 +112,31 @@ class RunRecord(Struct, frozen=True):
     benchmark: str  # where its code can be found again
     data: str = ""  # where its dataset was
     version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
+
+
+class Manifest(Struct, frozen=True):
+    """What a manifest must have to be shown."""
+
+    class Named(Struct, frozen=True):
+        name: str
+
+    class Data(Struct, frozen=True):
+        name: str
+        digest: str
+        turns: int
+
+    class Rubric(Struct, frozen=True):
+        source: str
+        digest: str
+
+    benchmark: Named
+    dataset: Data
+    model: Named
+    judge: Named
+    rubric: Rubric
+    told: list[str] = []
+    strategy: str = "none"
+    judge_repeats: int = 1
 
 
 class TurnRecord(Struct, frozen=True):
@@ -154,6 +188,7 @@ class Journal:
             else:
                 db = sqlite3.connect(self.path, check_same_thread=False)
             db.execute("PRAGMA busy_timeout = 30000")
+            db.execute("PRAGMA trusted_schema = OFF")  # a journal that was received runs nothing
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
                 raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
@@ -172,9 +207,32 @@ class Journal:
                     if not _has(db, table, column):
                         db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
+            if "no such" in str(error) or "malformed" in str(error) or "has no column" in str(error):
+                raise Damaged(self.path, error) from None
             raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
+        except sqlite3.Error as error:
+            raise Damaged(self.path, error) from None
+        except (OverflowError, ValueError, UnicodeError) as error:
+            raise Damaged(self.path, error) from None
         return db
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._reader.execute(sql, values).fetchall()
+        except (sqlite3.DatabaseError, UnicodeError, OverflowError) as error:  # bytes that are no UTF-8 as well
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise WeftError(f"the journal {self.path} is locked by another process") from None
+            raise Damaged(self.path, error) from None
+
+    def _has(self, table: str, column: str) -> bool:
+        return any(row[1] == column for row in self._rows(f"PRAGMA table_info({table})"))
+
+    def _read(self, text: Any, kind: Any, what: str) -> Any:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+            raise Damaged(self.path, f"{what}: {error}") from None
 
     def _write(self) -> None:
         db = self._connect(False)
@@ -248,20 +306,20 @@ class Journal:
 
     def ticket(self, key: str) -> str | None:
         """What to collect the answer to a request with, if it was handed in and is not back yet."""
-        row = self._reader.execute("SELECT ticket FROM pending WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+        rows = self._rows("SELECT ticket FROM pending WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     def drop_ticket(self, key: str) -> Future[None]:
         return self._put("DELETE FROM pending WHERE key = ?", (key,))
 
     def find(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
         """The latest usable answer under this key. Failed calls do not count; void ones only in the round that voided them."""
-        row = self._reader.execute(
+        rows = self._rows(
             "SELECT id, reply FROM calls WHERE key = ? AND outcome != 'failed' AND NOT EXISTS (SELECT 1 FROM voids "
             "WHERE voids.call = calls.id AND (voids.run != ? OR voids.round != ?)) ORDER BY id DESC LIMIT 1",
             (key, run, round),
-        ).fetchone()
-        return None if row is None else (row[0], msgspec.json.decode(row[1], type=Reply))
+        )
+        return (rows[0][0], self._read(rows[0][1], Reply, f"call {rows[0][0]}")) if rows else None
 
     def void(self, key: str, run: str, round: int, reason: str) -> Future[None]:
         """The answers under this key led to nothing: the next round asks again."""
@@ -300,24 +358,30 @@ class Journal:
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
-        there = {column: column if _has(self._reader, "runs", column) else usual for column, usual in BEFORE}
-        rows = self._reader.execute(
+        there = {column: column if self._has("runs", column) else usual for column, usual in BEFORE}
+        rows = self._rows(
             "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
             f"{there['data']}, {there['version']} FROM runs ORDER BY MAX({there['begun']}, started), id"
-        ).fetchall()
-        return [
-            RunRecord(i, msgspec.json.decode(m), r, state, started, ended, msgspec.json.decode(left), where, data, version)
-            for i, m, r, state, started, ended, left, where, data, version in rows
-        ]
+        )
+        return [self._run(row) for row in rows]
+
+    def _run(self, row: Sequence[Any]) -> RunRecord:
+        what = f"run {row[0]}"
+        read = [*row]
+        read[1], read[6] = self._read(row[1], dict[str, Any], what), self._read(row[6], list[str], what)
+        try:
+            return msgspec.convert(dict(zip(RunRecord.__struct_fields__, read, strict=True)), RunRecord)
+        except msgspec.ValidationError as error:
+            raise Damaged(self.path, f"{what}: {error}") from None
 
     @contextlib.contextmanager
     def at_once(self) -> Generator[None]:
         """What is read inside is of one moment, while a run may be writing."""
-        self._reader.execute("BEGIN")
+        self._rows("BEGIN")
         try:
             yield
         finally:
-            self._reader.execute("COMMIT")
+            self._rows("COMMIT")
 
     # what a run made of its turns
 
@@ -334,53 +398,56 @@ class Journal:
         )
 
     def turns(self, run: str) -> list[TurnRecord]:
-        about = "about" if _has(self._reader, "replies", "about") else "'{}'"
-        rows = self._reader.execute(
+        about = "about" if self._has("replies", "about") else "'{}'"
+        rows = self._rows(
             f"SELECT sample, turn, position, groups, want, seen, reply, {about} FROM replies WHERE run = ? ORDER BY position, turn", (run,)
-        ).fetchall()
-        return [
-            TurnRecord(s, t, p, msgspec.json.decode(g), want, seen, msgspec.json.decode(reply, type=Reply), about)
-            for s, t, p, g, want, seen, reply, about in rows
-        ]
+        )
+        return [self._turn(row) for row in rows]
+
+    def _turn(self, row: Sequence[Any]) -> TurnRecord:
+        sample, turn, position, groups, want, seen, reply, about = row
+        what = f"sample {sample}, turn {turn}"
+        if not all(isinstance(one, str) for one in (sample, want, seen, about)) or not isinstance(turn, int):
+            raise Damaged(self.path, what)
+        found: Reply = self._read(reply, Reply, what)
+        return TurnRecord(sample, turn, position, self._read(groups, dict[str, str], what), want, seen, found, about)
 
     def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
         """The latest call under each key."""
         columns = CallRecord.__struct_fields__
         marks = ", ".join("?" * len(keys))
-        rows = self._reader.execute(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys)).fetchall()
+        rows = self._rows(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys))
         return {row[0]: CallRecord(*row) for row in rows}
 
     def progress(self, run: str) -> tuple[int, int]:
         """Turns and verdicts that are there by now."""
-        counted = [
-            self._reader.execute(f"SELECT COUNT(*) FROM {table} WHERE run = ?", (run,)).fetchone()[0] for table in ("replies", "verdicts")
-        ]
-        return counted[0], counted[1]
+        turns, verdicts = (self._rows(f"SELECT COUNT(*) FROM {table} WHERE run = ?", (run,))[0][0] for table in ("replies", "verdicts"))
+        return turns, verdicts
 
     def verdicts(self, run: str) -> list[Verdict]:
-        variant = ", variant" if _has(self._reader, "verdicts", "variant") else ""
-        rows = self._reader.execute(
+        variant = ", variant" if self._has("verdicts", "variant") else ""
+        rows = self._rows(
             f"SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric{variant}",
             (run,),
-        ).fetchall()
-        return [msgspec.json.decode(row[0], type=Verdict) for row in rows]
+        )
+        return [self._read(row[0], Verdict, f"a verdict of {run}") for row in rows]
 
     def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
         """Turns whose record has a text (as JSON writes it): run, sample, turn, where, and the JSON that has it."""
         like = "%" + "".join(f"!{char}" if char in "!%_" else char for char in text) + "%"
         places = (("answered", "reply", "replies"), ("shown", "seen", "replies"), ("verdict", "verdict", "verdicts"))
         for where, column, table in places:
-            rows = self._reader.execute(f"SELECT run, sample, turn, {column} FROM {table} WHERE {column} LIKE ? ESCAPE '!'", (like,))
+            rows = self._rows(f"SELECT run, sample, turn, {column} FROM {table} WHERE {column} LIKE ? ESCAPE '!'", (like,))
             yield from ((run, sample, turn, where, said) for run, sample, turn, said in rows)
 
     def totals(self, run: str) -> list[Totals]:
         """Calls made on behalf of a run, by role; answers taken over from earlier runs are not among them."""
-        rows = self._reader.execute(
+        rows = self._rows(
             "SELECT role, COUNT(*), SUM(outcome != 'failed'), SUM(tokens_in), SUM(tokens_out), "
             "CASE WHEN SUM(cost IS NULL AND outcome != 'failed') THEN NULL ELSE TOTAL(cost) END, SUM(attempts - 1), TOTAL(latency) "
             "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
             (run,),
-        ).fetchall()
+        )
         return [Totals(*row) for row in rows]
 
 

@@ -56,13 +56,23 @@ def only_one(home: Path, run: str) -> Generator[None]:
 
 def alive(record: RunRecord, home: Path) -> RunRecord:
     """The record, with the state it is really in."""
-    if record.state != "running":
-        return record
-    try:
-        with (home / "locks" / record.id).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        pass
-    except OSError:  # somebody holds it
+    if record.state != "running" or _is_held(home / "locks" / record.id):
         return record
     return replace(record, state="killed")
+
+
+def anyone(home: Path) -> str:
+    """A run that is at work in a home, if there is one."""
+    locks = home / "locks"
+    return next((file.name for file in sorted(locks.iterdir()) if _is_held(file)), "") if locks.is_dir() else ""
+
+
+def _is_held(file: Path) -> bool:
+    try:
+        with file.open() as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, ValueError, UnicodeError):
+        return False
+    except OSError:  # somebody holds it
+        return True
+    return False

@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
-from weft.models.registry import Spec, options
+from weft.models.registry import Spec, finite, options
 from weft.store.blobs import Blobs
 
 KNOWN = {
@@ -23,7 +23,7 @@ def _rate(value: Any) -> float:
     return rate
 
 
-@options(error=_rate, seed=int, temperature=float, weights=Path)
+@options(error=_rate, seed=int, temperature=finite, weights=Path)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     if spec.model not in KNOWN:
         raise UserError(f"{spec.text}: there is tabletop/exact (a judge), tabletop/oracle, tabletop/tiny and tabletop/tiny-single")

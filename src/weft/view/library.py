@@ -6,7 +6,7 @@ Contents are made again only when a run has got further. One reader at a time; n
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
-from weft.runs import load_run, named, tables_of
+from weft.runs import known, load_run, named, tables_of
 from weft.store.journal import Journal, RunRecord
 from weft.store.locks import alive
 
@@ -27,7 +27,8 @@ FOUND = 200
 
 
 class Library:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, benchmarks: Sequence[Any] = ()) -> None:
+        self._benchmarks = list(benchmarks)
         self._journal = Journal(home / "journal.sqlite", readonly=True)
         self.gallery = Named(Shown(home))
         self._lock = threading.Lock()
@@ -37,7 +38,7 @@ class Library:
     def runs(self) -> list[tuple[RunRecord, int]]:
         """Every run with the turns it has by now, the latest first."""
         with self._lock:
-            records = [alive(record, self._journal.path.parent) for record in reversed(self._journal.runs())]
+            records = [alive(record, self._journal.path.parent) for record in reversed(known(self._journal))]
             return [(record, self._journal.progress(record.id)[0]) for record in records]
 
     def stamp(self, ids: tuple[str, ...]) -> str:
@@ -46,10 +47,10 @@ class Library:
             return self._stamp(ids)
 
     def _stamp(self, ids: tuple[str, ...]) -> str:
-        known = {record.id: record for record in self._journal.runs()}
+        records = {record.id: record for record in self._journal.runs()}
         stamps: list[str] = []
         for one in ids:
-            record = known.get(one)
+            record = records.get(one)
             told = (record.state, record.round, record.ended) if record else ()
             stamps.append(":".join(map(str, (one, *told, *self._journal.progress(one)))))
         return ";".join(stamps)
@@ -60,16 +61,16 @@ class Library:
 
     def _contents(self, ids: tuple[str, ...]) -> site.Contents:
         stamp = self._stamp(ids)
-        known = self._made.get(ids)
-        if known is None or known[0] != stamp:
-            runs = named([load_run(self._journal, one) for one in ids])
-            known = (stamp, site.contents(runs, list(tables_of(runs))))
-            self._made[ids] = known
+        there = self._made.get(ids)
+        if there is None or there[0] != stamp:
+            runs = named([load_run(self._journal, one, self._benchmarks or None) for one in ids])
+            there = (stamp, site.contents(runs, list(tables_of(runs))))
+            self._made[ids] = there
         self._made.move_to_end(ids)
         while len(self._made) > KEPT:
             gone, _ = self._made.popitem(last=False)
             self._plots = {key: value for key, value in self._plots.items() if key[0] != gone}
-        return known[1]
+        return there[1]
 
     def listing(self, ids: tuple[str, ...]) -> dict[str, Any]:
         with self._lock:

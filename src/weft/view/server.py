@@ -5,7 +5,7 @@ import asyncio
 import hmac
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
 from weft.report.listing import by_name, list_page
 from weft.report.numbers import numbers_page, told_live, top
+from weft.report.plots import svg
 from weft.report.site import numbers
 from weft.runs import title_of
 from weft.store.journal import RunRecord
@@ -35,8 +36,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Viewer:
-    def __init__(self, home: Path, token: str | None = None) -> None:
-        self.library = Library(home)
+    def __init__(self, home: Path, token: str | None = None, benchmarks: Sequence[Any] = ()) -> None:
+        """`benchmarks` are the user's own that runs may have been made with."""
+        self.library = Library(home, benchmarks)
         self.token = token or secrets.token_urlsafe(24)
         self.cookie = f"weft_view_{secrets.token_hex(4)}"  # browsers keep cookies by host, not by port: two servers must not share a name
 
@@ -182,12 +184,7 @@ class Viewer:
         if plot is None:
             raise web.HTTPNotFound
 
-        def draw() -> str:
-            import vl_convert
-
-            return vl_convert.vegalite_to_svg(plot.chart.to_dict())
-
-        return web.Response(text=await asyncio.to_thread(draw), content_type="image/svg+xml")
+        return web.Response(text=await asyncio.to_thread(svg, plot.chart), content_type="image/svg+xml")
 
     async def _picture(self, request: web.Request) -> web.Response:
         called = request.match_info["name"]

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.imug.classes import CLASS_OF
@@ -18,6 +17,7 @@ from weft.benchmarks.imug.mcq import LETTERS, key_letters, options
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.http import fields
+from weft.outside import bytes_file, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Part, Sample, Text, Turn
 
@@ -63,7 +63,7 @@ class Links(Struct, frozen=True):
 def load(data: Path, blobs: Blobs) -> Dataset:
     folder = find(data)
     file = folder / "benchmark.jsonl"
-    lines = [line for line in file.read_bytes().splitlines() if line.strip()]
+    lines = [line for line in bytes_file(file).splitlines() if line.strip()]
     return ImugRecords(file, folder / "images", blobs, read_links(folder)).dataset("imug", lines)
 
 
@@ -87,7 +87,7 @@ def read_links(folder: Path) -> Links:
                     for link in line["reference_links"]
                 }
                 images[_key(line)] = turns
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
     dynamic: dict[tuple[Key, int], tuple[int, ...]] | None = None
     path = folder / "dynamic_references.jsonl"
@@ -96,7 +96,7 @@ def read_links(folder: Path) -> Links:
         for where, line in _lines(path):
             try:
                 dynamic[_key(line), int(line["turn_idx"])] = tuple(sorted(int(turn) for turn in line["ref_turn_idxs"]))
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
     return Links(images, dynamic, _grids(folder / "grid_gt"))
 
@@ -110,22 +110,19 @@ def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
         domain, subdomain, sample = named
         for where, line in _lines(path):
             grid: Any = line.get("grid")
-            if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or not isinstance(line.get("turn"), int):
+            if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or type(line.get("turn")) is not int:
                 raise UserError(f"{where}: a grid is three rows of three cells, with its turn")
-            rows = tuple(tuple(str(cell) for cell in row) for row in cast(list[list[str]], grid))
-            if any(len(row) != 3 or set(row) - set("01rg") for row in rows):
+            rows = tuple(tuple(str(cell) for cell in cast(list[Any], row)) for row in cast(list[Any], grid) if isinstance(row, (list, str)))
+            if len(rows) != 3 or any(len(row) != 3 or set(row) - set("01rg") for row in rows):
                 raise UserError(f"{where}: a grid is three rows of three cells, each 0, 1, r or g")
             made[(domain, subdomain, sample), int(line["turn"])] = rows
     return made
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(bytes_file(path).splitlines(), start=1):
         if line.strip():
-            try:
-                yield f"{path.name}: line {number}", fields(msgspec.json.decode(line))
-            except msgspec.DecodeError as error:
-                raise UserError(f"{path}: line {number}: broken JSON: {error}") from None
+            yield f"{path.name}: line {number}", fields(json_from(line, f"{path}: line {number}"))
 
 
 def _key(line: Mapping[str, Any]) -> Key:
@@ -150,8 +147,8 @@ class ImugRecords(Records):
         task = record.get("subdomain", record.get("category"))
         key = (str(record.get("domain") or ""), str(task or ""), str(record.get("sample_id") or ""))
         for field, value in zip(("domain", "subdomain", "sample_id"), key, strict=True):
-            if not value or any(char in value for char in "/\\") or value.startswith("."):
-                self.fail(name, field, f"{value!r} must be a plain name")
+            if not value or any(char in value for char in "/\\") or value.startswith(".") or not value.isprintable():
+                self.fail(name, field, f"{value[:80]!r} must be a plain name")
         tasks: Any = record.get("tasks")
         if not isinstance(tasks, list) or not tasks:
             self.fail(name, "tasks", "must be a list of turns")

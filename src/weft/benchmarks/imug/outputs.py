@@ -8,11 +8,11 @@ out of the count.
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
 from weft.benchmarks.outputs import Folder
+from weft.errors import UserError
 from weft.models.endpoint import NO, CallError, Sent
 from weft.models.http import fields
+from weft.outside import json_file
 from weft.types import Message, Part, Text, Want
 
 
@@ -32,11 +32,11 @@ class Outputs(Folder):
         return self.sent(self.read(picture, "image"), "image")
 
     def _response(self, result: Path, turn: int) -> str:
+        if not result.exists():
+            raise CallError(f"there is no {result}", NO)
         try:
-            tasks: Any = fields(msgspec.json.decode(result.read_bytes())).get("tasks")
-        except FileNotFoundError:
-            raise CallError(f"there is no {result}", NO) from None
-        except (OSError, msgspec.DecodeError) as error:
-            raise CallError(f"{result} cannot be read: {error}", NO) from None
+            tasks: Any = fields(json_file(result)).get("tasks")
+        except UserError as error:
+            raise CallError(str(error), NO) from None
         found = [fields(task) for task in cast(list[Any], tasks)] if isinstance(tasks, list) else []
         return next((str(task.get("model_response") or "") for task in found if task.get("turn") == turn), "")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from weft.benchmarks.records import LeftOut, Records
 from weft.benchmarks.weave.domains import CLASS_OF
 from weft.errors import UserError
+from weft.outside import bytes_file, json_from
 from weft.store.blobs import Blobs
 from weft.types import MENTION, Dataset, Image, Sample, Text, Turn, mentions
 
@@ -31,13 +32,11 @@ class KeyPoint(Struct, frozen=True):
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = find(data)
-    try:
-        records: Any = msgspec.json.decode(file.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: broken JSON: {error}") from None
-    if not isinstance(records, list):
-        raise UserError(f"{file}: must be one JSON array of records, not {type(records).__name__}")
-    return WeaveRecords(file, file.parent, blobs).dataset("weave", cast(list[Any], records))
+    whole = bytes_file(file)
+    if not whole.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"["):
+        raise UserError(f"{file}: must be one JSON array of records, not {type(json_from(whole, file)).__name__}")
+    records: list[msgspec.Raw] = json_from(whole, file, list[msgspec.Raw])  # each is taken apart when its turn comes
+    return WeaveRecords(file, file.parent, blobs).dataset("weave", records)
 
 
 def find(data: Path) -> Path:

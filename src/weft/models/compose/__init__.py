@@ -68,7 +68,7 @@ def apply(name: str, model: Model, blobs: Blobs, words: Words | None = None) -> 
     if kind == "cot" and not number:
         return ChainOfThought(model, blobs, spoken)
     if kind in ("self-verify", "best-of"):
-        if not number.isdigit() or not (1 if kind == "self-verify" else 2) <= int(number) <= 64:
+        if not re.fullmatch("[0-9]{1,3}", number) or not (1 if kind == "self-verify" else 2) <= int(number) <= 64:
             raise UserError(f"--strategy {name}: give a number, as in {kind}:3")
         return SelfVerify(model, blobs, spoken, int(number)) if kind == "self-verify" else BestOf(model, blobs, spoken, int(number))
     raise UserError(f"there is no strategy {name!r}; there is {NAMES}")

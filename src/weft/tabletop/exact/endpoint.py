@@ -3,7 +3,6 @@
 It asks for the question's material by name, and reads none of its words; what is missing is an error, and leaves the question unscored.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ import msgspec
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import NO, CallError, Sent
+from weft.models.http import fields
+from weft.outside import json_file
 from weft.store.blobs import Blobs
 from weft.tabletop.exact import imug, weave
 from weft.tabletop.make.sidecar import sidecar_of
@@ -28,13 +29,12 @@ Found = dict[str, Any]
 class Exact(Local):
     def __init__(self, data: Path, blobs: Blobs) -> None:
         path = sidecar_of(data)
-        try:
-            text = path.read_text(encoding="utf-8")
-            self._truth: dict[str, Any] = json.loads(text)["samples"]
-        except FileNotFoundError:
-            raise UserError(f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} cannot be read: {error}") from None
+        if not path.is_file():
+            raise UserError(f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data")
+        found = fields(json_file(path)).get("samples")
+        if not isinstance(found, dict):
+            raise UserError(f"{path} cannot be read: it has no samples")
+        self._truth: dict[str, Any] = fields(found)
         super().__init__("tabletop/exact", version=1)
         self._blobs = blobs
         self._readings: dict[str, Reading] = {}

@@ -41,10 +41,27 @@ class Tiny:
         self._t, facts = load(folder / f"{talker}.safetensors")
         if facts.get("vocabulary") != str(vocab.size()):
             raise UserError(f"{folder / talker}.safetensors was trained with another vocabulary; train it again with this weft")
-        self._width = self._t["token.weight"].shape[1]
-        self._layers = 1 + max(int(name.split(".")[1]) for name in self._t if name.startswith("blocks."))
-        self._context = self._t["position.weight"].shape[0]
         self._recent: deque[tuple[list[int], _Cache]] = deque(maxlen=RECENT)
+        try:
+            self._width = self._t["token.weight"].shape[1]
+            self._layers = 1 + max(int(name.split(".")[1]) for name in self._t if name.startswith("blocks."))
+            self._context = self._t["position.weight"].shape[0]
+            self._try_out()
+        except Exception as error:  # tensors that are missing, or of another shape
+            raise UserError(f"{folder}: these weights are not of this model: {type(error).__name__}: {error}") from None
+
+    def _try_out(self) -> None:
+        """Every tensor is used once: a picture to codes and back, and the first words of a reply to it."""
+        import numpy as np
+        from PIL import Image as Pil
+
+        codes = self.codes(Pil.new("RGB", (vocab.SIDE, vocab.SIDE), "white"))
+        if self.picture(codes).size != (vocab.SIDE, vocab.SIDE):
+            raise ValueError("its pictures have another size")
+        tokens = [vocab.USER, vocab.IMAGE, *(len(vocab.words()) + code for code in codes)]
+        logits = self._forward(np.array(tokens), np.array([0, 0, *range(1, len(codes) + 1)]), _Cache(self._layers))
+        if logits.shape != (vocab.size(),):
+            raise ValueError("it has another vocabulary")
 
     # pictures
 

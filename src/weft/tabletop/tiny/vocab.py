@@ -11,6 +11,7 @@ PAD, UNK, SYSTEM, USER, ASSISTANT, IMAGE, IMAGE_END, END = range(len(SPECIAL))
 LEVELS = (8, 8, 8, 5)  # of the picture codes; their product is how many there are
 CODES = 8 * 8 * 8 * 5
 PLACES = 16  # codes a picture
+SIDE = 64  # pixels of a picture, both ways
 ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these options above"
 LETTERS = re.compile(r"\b[A-E]{1,5}\b")  # of a multiple choice: `AC` is two answers
 TOKEN = re.compile(r"[A-E]|[a-d][1-4](?![a-z0-9])|[a-z]+|\d|[^\sa-zA-E\d]")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import UserError
+from weft.outside import read_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
 SCALE = ".scale"
+LARGEST = 1024**3  # bytes of a file
 
 
 def save(path: Path, arrays: Mapping[str, Any], facts: Mapping[str, str]) -> None:
@@ -49,12 +51,17 @@ def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
     import numpy as np
 
     try:
-        data = path.read_bytes()
+        data = read_file(path, LARGEST)
         length = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8 : 8 + length])
         facts: dict[str, str] = header.pop("__metadata__", {})
         body = memoryview(data)[8 + length :]
-        if max(entry["data_offsets"][1] for entry in header.values()) != len(body):
+        end = 0
+        for low, high in sorted(tuple(entry["data_offsets"]) for entry in header.values()):
+            if low != end or high < low:
+                raise ValueError("its tensors overlap, or leave something out")
+            end = high
+        if end != len(body):
             raise ValueError("it is cut short")
         if hashlib.sha256(body).hexdigest() != facts.get("sha256"):
             raise ValueError("its contents do not match its digest")
@@ -64,13 +71,17 @@ def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
         }
     except FileNotFoundError:
         raise UserError(f"{path}: there are no weights; `weft train tiny` makes them") from None
-    except (ValueError, KeyError, TypeError, struct.error, OSError) as error:
-        raise UserError(f"{path}: these weights cannot be read: {error}") from None
+    except Exception as error:  # what its header says may be anything
+        raise UserError(f"{path}: these weights cannot be read: {type(error).__name__}: {error}") from None
     made: Arrays = {}
     for name, array in raw.items():
         if name.endswith(SCALE):
             continue
         scale = raw.get(name + SCALE)
         wide = array.astype(np.float32)
+        if scale is not None and (array.ndim < 2 or scale.shape != array.shape[:1]):
+            raise UserError(f"{path}: these weights cannot be read: the scale of {name} does not fit it")
         made[name] = wide if scale is None else wide * scale.reshape(-1, *[1] * (array.ndim - 1))
+        if not np.isfinite(made[name]).all():
+            raise UserError(f"{path}: these weights cannot be read: {name} has numbers that are none")
     return made, facts

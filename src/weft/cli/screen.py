@@ -1,0 +1,15 @@
+"""rich's console, for texts that are nothing but texts."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from weft.outside import told
+
+
+class Screen(Console):
+    """No markup, no highlighting, nothing that steers."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(Text(told(one)) if isinstance(one, str) else one for one in objects), **options)
