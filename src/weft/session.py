@@ -231,11 +231,13 @@ async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R],
         if on_start:
             on_start(session)
         await session.go()
-    if isinstance(session.halt.reason, Interrupted):
+    reason, where = session.halt.reason, (session.job.home, session.run_id, session.plan.benchmark)
+    del session  # with its dataset: what is read now may be as large
+    if isinstance(reason, Interrupted):
         raise KeyboardInterrupt
-    if session.halt.reason is not None:
-        raise session.halt.reason
-    return kind.stored(session.job.home, session.run_id, session.plan.benchmark)
+    if reason is not None:
+        raise reason
+    return kind.stored(*where)
 
 
 def stored_runs(job: StoredJob) -> tuple[Run, Run | None]:

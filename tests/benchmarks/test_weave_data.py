@@ -84,7 +84,7 @@ def record(**fields: Any) -> Callable[[Records], None]:
         (chat(2, content=None), "chats[2].content", "must be a string"),
         (record(idx=9), "", ""),
         (record(domain=[]), "domain", "none of the 16 domains"),
-        (record(images=["imgs/a\0b.png", "imgs/toy_2.png", "imgs/toy_3.png"]), "", "cannot be read"),
+        (record(images=["imgs/a\0b.png", "imgs/toy_2.png", "imgs/toy_3.png"]), "images[0]", "cannot be read"),
         (chat(1, key_point={"GT #" + "9" * 5000: "As in <image>."}), "chats[1].key_point", "must be 'GT #k'"),
         (chat(1, content="Image #" + "9" * 5000), "chats[1].content", "must name the picture to make"),
     ],

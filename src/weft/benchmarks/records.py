@@ -40,6 +40,7 @@ class Records:
             raise UserError(
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )
+        self._known: dict[str, Image] = {}
         self.problems: list[Problem] = []
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
@@ -65,7 +66,9 @@ class Records:
         return Dataset(other, _digest(kept), kept, tuple(problems), len(read))
 
     def picture(self, name: str, field: str, path: str) -> Image:
-        """A picture of the dataset, in the store."""
+        """A picture of the dataset, in the store. One that many records show is read once."""
+        if path in self._known:
+            return self._known[path]
         full = self._pictures / path
         try:
             inside = not PurePosixPath(path).is_absolute() and full.resolve().is_relative_to(self._pictures)
@@ -74,7 +77,8 @@ class Records:
         if not inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            return self._blobs.put(read_file(full, MAX_BYTES, PictureError), durable=False)
+            self._known[path] = self._blobs.put(read_file(full, MAX_BYTES, PictureError), durable=False)
+            return self._known[path]
         except PictureError as error:
             self.fail(name, field, f"{path} {error}")
         except OSError as error:

@@ -16,7 +16,7 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import say
 from weft.engine.call import EndpointDown
-from weft.errors import UserError
+from weft.errors import UserError, WeftError
 from weft.models.function import FunctionEndpoint
 from weft.runs import Run
 from weft.session import Interrupted, Job, Session
@@ -41,32 +41,50 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
         _introduce(console, session)
         with follow(session, console):
             await session.go()
-    run = stored(session)
-    _conclude(console, session, run)
-    return _exit_code(session, run)
+    left = Left.by(session)
+    del session  # with its dataset: what is read now may be as large
+    run = left.stored()
+    _conclude(console, left, run)
+    return _exit_code(left, run)
 
 
-def stored(session: Session) -> Run:
-    return Run.stored(session.job.home, session.run_id, session.plan.benchmark)
+class Left(msgspec.Struct, frozen=True):
+    """What is left of a session that is over."""
+
+    home: str | Path
+    run: str
+    benchmark: Any
+    reason: WeftError | None
+    out: int
+    records: int
+
+    @classmethod
+    def by(cls, session: Session) -> "Left":
+        dataset = session.plan.dataset
+        out = len({problem.record for problem in dataset.problems if problem.severity == "error"})
+        return cls(session.job.home, session.run_id, session.plan.benchmark, session.halt.reason, out, dataset.records)
+
+    def stored(self) -> Run:
+        return Run.stored(self.home, self.run, self.benchmark)
 
 
 def quietly(job: Job, console: Console) -> Run:
     """A run with its progress on the screen and nothing else. Ctrl-C ends the program."""
 
-    async def go() -> Session:
+    async def go() -> Left:
         async with Session.open(job) as session:
             with follow(session, console):
                 await session.go()
-        return session
+        return Left.by(session)
 
-    session = asyncio.run(go())
-    run = stored(session)
-    if session.halt.reason is not None:
-        if isinstance(session.halt.reason, Interrupted):
+    left = asyncio.run(go())
+    run = left.stored()
+    if left.reason is not None:
+        if isinstance(left.reason, Interrupted):
             console.print("stopped. Nothing is lost: run the same command again to go on.")
         else:
-            console.print(f"weft: {session.halt.reason}")
-        sys.exit(_exit_code(session, run))
+            console.print(f"weft: {left.reason}")
+        sys.exit(_exit_code(left, run))
     return run
 
 
@@ -91,7 +109,7 @@ def _introduce(console: Console, session: Session) -> None:
             )
 
 
-def _conclude(console: Console, session: Session, run: Run) -> None:
+def _conclude(console: Console, left: Left, run: Run) -> None:
     if run.verdicts:
         table = run.table()
         show_table(Screen(), msgspec.structs.replace(table, rows=table.ours, note=""))
@@ -99,22 +117,20 @@ def _conclude(console: Console, session: Session, run: Run) -> None:
     for line in summary.lines[3 + bool(summary.unfinished) :]:
         if not line.startswith("left out of the dataset: "):
             console.print(line)
-    out = len({problem.record for problem in session.plan.dataset.problems if problem.severity == "error"})
-    if out:
-        console.print(f"{out} of {session.plan.dataset.records} records were left out")
-    reason = session.halt.reason
-    if isinstance(reason, Interrupted):
+    if left.out:
+        console.print(f"{left.out} of {left.records} records were left out")
+    if isinstance(left.reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.")
-    elif reason is not None:
-        console.print(f"weft: {reason}")
+    elif left.reason is not None:
+        console.print(f"weft: {left.reason}")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if run.record.benchmark in benchmarks.names() else f" --benchmark {run.record.benchmark}"
-    console.print(f"report: weft report {run.id}{own}{_home(session.job.home)}")
+    console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 
 
-def _exit_code(session: Session, run: Run) -> int:
+def _exit_code(left: Left, run: Run) -> int:
     """0: all scored. 1: ended early, or something is unscored. 2: a mistake of the user's. 130: interrupted."""
-    reason = session.halt.reason
+    reason = left.reason
     if isinstance(reason, Interrupted):
         return 130
     if isinstance(reason, EndpointDown) and reason.user:

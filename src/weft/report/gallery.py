@@ -14,7 +14,7 @@ from typing import Protocol
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs, write_file
-from weft.store.pictures import encode_png, orientation, turned
+from weft.store.pictures import encode_png, orientation, smaller, turned
 from weft.types import Image
 
 SIDE = 640  # the longer side of a picture on a page, in pixels
@@ -55,8 +55,7 @@ class Shown:
     def _smaller(self, image: Image) -> bytes:
         with self.blobs.opened(image) as opened:
             how = orientation(opened)
-            opened.thumbnail((self.side, self.side))
-            picture = turned(opened, how)
+            picture = turned(smaller(opened, self.side), how)
         out = io.BytesIO()
         picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
         return out.getvalue()

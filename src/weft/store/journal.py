@@ -218,8 +218,12 @@ class Journal:
         return db
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return list(self._each(sql, values))
+
+    def _each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Row by row, for those that are not kept as they are."""
         try:
-            return self._reader.execute(sql, values).fetchall()
+            yield from self._reader.execute(sql, values)
         except (sqlite3.DatabaseError, UnicodeError, OverflowError) as error:  # bytes that are no UTF-8 as well
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise WeftError(f"the journal {self.path} is locked by another process") from None
@@ -399,18 +403,20 @@ class Journal:
 
     def turns(self, run: str) -> list[TurnRecord]:
         about = "about" if self._has("replies", "about") else "'{}'"
-        rows = self._rows(
+        rows = self._each(
             f"SELECT sample, turn, position, groups, want, seen, reply, {about} FROM replies WHERE run = ? ORDER BY position, turn", (run,)
         )
-        return [self._turn(row) for row in rows]
+        groups: dict[str, dict[str, str]] = {}  # many turns have the same
+        return [self._turn(row, groups) for row in rows]
 
-    def _turn(self, row: Sequence[Any]) -> TurnRecord:
+    def _turn(self, row: Sequence[Any], known: dict[str, dict[str, str]]) -> TurnRecord:
         sample, turn, position, groups, want, seen, reply, about = row
         what = f"sample {sample}, turn {turn}"
-        if not all(isinstance(one, str) for one in (sample, want, seen, about)) or not isinstance(turn, int):
+        if not all(isinstance(one, str) for one in (sample, groups, want, seen, about)) or not isinstance(turn, int):
             raise Damaged(self.path, what)
-        found: Reply = self._read(reply, Reply, what)
-        return TurnRecord(sample, turn, position, self._read(groups, dict[str, str], what), want, seen, found, about)
+        if groups not in known:
+            known[groups] = self._read(groups, dict[str, str], what)
+        return TurnRecord(sample, turn, position, known[groups], want, seen, self._read(reply, Reply, what), about)
 
     def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
         """The latest call under each key."""
@@ -426,7 +432,7 @@ class Journal:
 
     def verdicts(self, run: str) -> list[Verdict]:
         variant = ", variant" if self._has("verdicts", "variant") else ""
-        rows = self._rows(
+        rows = self._each(
             f"SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric{variant}",
             (run,),
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_PIXELS = 100_000_000
+HUGE = 16_000_000
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
 
 
@@ -130,6 +131,22 @@ def turned(picture: "Pil.Image", how: int) -> "Pil.Image":
 def upright(picture: "Pil.Image") -> "Pil.Image":
     """The picture as people see it."""
     return turned(picture, orientation(picture))
+
+
+def smaller(picture: "Pil.Image", side: int) -> "Pil.Image":
+    """The picture with its longer side at most so long. A huge one is first made smaller band by band, without a second copy of it."""
+    from PIL import Image as Pil
+
+    factor = max(picture.size) // (2 * side)
+    if picture.width * picture.height > HUGE and factor > 1 and picture.mode in ("RGB", "RGBA", "L", "LA"):
+        size = (-(-picture.width // factor), -(-picture.height // factor))
+        reduced = Pil.new(picture.mode, size)
+        for top in range(0, picture.height, 64 * factor):
+            band = picture.crop((0, top, picture.width, min(picture.height, top + 64 * factor)))
+            reduced.paste(band.reduce(factor), (0, top // factor))
+        picture = reduced
+    picture.thumbnail((side, side))
+    return picture
 
 
 def _check_whole(data: bytes, media_type: str) -> None:
