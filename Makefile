@@ -1,9 +1,10 @@
 # make run    set up, then evaluate on the embedded default: no key, no network beyond package installs
 # make test   set up, then lint, types and tests
+# make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check tools bench clean
+.PHONY: run test attack check tools bench clean
 
 run: .venv/ready
 	$(BIN)/weft run
@@ -14,6 +15,9 @@ test: check tools
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
 tools:
 	@sh tests/tools.sh
+
+attack: .venv/ready
+	$(BIN)/python -m attack $(PARTS) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE))
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -26,6 +30,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/again.py
 	$(BIN)/python benchmarks/walk.py
+	$(BIN)/python benchmarks/memory.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -161,6 +161,7 @@ import sys, urllib.parse
 from pathlib import Path
 sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
 import weft, test_keys
+from wires import http_models
 from weft import api
 from weft.errors import WeftError
 from weft.cli.terminal import complain
@@ -172,7 +173,8 @@ options = dict(data={str(toy)!r}, judge="constant/5", home="home", patience=quic
 for at, (way, answer) in enumerate(test_keys.ECHOES.items()):
     echo.answer = answer(key)
     run = None
-    for provider in ("openai-chat/m@" + echo.url, "infer/" + echo.url + "/infer?token=" + urllib.parse.quote(key, "")):
+    token = "infer/" + echo.url + "/infer?token=" + urllib.parse.quote(key, "")
+    for provider in (*http_models(echo.url).values(), token):
         try:
             run = weft.evaluate("weave", model=provider, limit=1 + at % 2, **options)
         except WeftError as error:

@@ -80,8 +80,8 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
         db.execute("PRAGMA trusted_schema = OFF")
         found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
         problems += [one.splitlines()[0] for one in found if one != "ok"]
-    except sqlite3.Error as error:
-        problems.append(str(error))
+    except (sqlite3.Error, UnicodeError) as error:  # SQLite may quote what is no text
+        problems.append(str(error).splitlines()[0])
     with contextlib.suppress(sqlite3.Error, UnicodeError):
         has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, columns in TABLES.items():
@@ -92,7 +92,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
         lost[table] = len(there) - len(rows[table]) + bad
         if lost[table]:
             problems.append(f"{lost[table]} rows of {table} cannot be read")
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(sqlite3.Error, UnicodeError):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     if problems:

@@ -1,0 +1,45 @@
+"""Datasets of every benchmark that a tabletop dataset can be made for, and what of them are records."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from weft import benchmarks
+from weft.benchmarks.base import Benchmark
+from weft.tabletop.make import WRITERS, make
+
+
+def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
+    """A dataset of a benchmark, if there is a maker of such."""
+    writer = f"tabletop-{name}"
+    return make(writer, folder / f"{writer}-{samples}-{seed}", samples=samples, seed=seed) if writer in WRITERS else None
+
+
+def all_of(folder: Path, samples: int, seed: int) -> dict[str, tuple[Benchmark, Path]]:
+    found: dict[str, tuple[Benchmark, Path]] = {}
+    for name in benchmarks.names():
+        data = made_for(name, folder, samples, seed)
+        if data is not None:
+            found[name] = (benchmarks.resolve(name), data)
+    return found
+
+
+def record_files(data: Path) -> list[Path]:
+    """The files that hold records, and others that a loader reads beside them; not the exact judge's truth."""
+    return sorted(path for path in data.rglob("*") if path.suffix in (".json", ".jsonl") and path.name != "tabletop.json")
+
+
+def main_file(data: Path) -> Path:
+    return max(record_files(data), key=lambda path: path.stat().st_size)
+
+
+def records_of(file: Path) -> list[Any]:
+    if file.suffix == ".jsonl":
+        return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+    found = json.loads(file.read_text())
+    return found if isinstance(found, list) else [found]
+
+
+def joined(file: Path, texts: list[bytes]) -> bytes:
+    """Records as the file has them, each already in its own bytes."""
+    return b"\n".join(texts) + b"\n" if file.suffix == ".jsonl" else b"[" + b",\n".join(texts) + b"]"
