@@ -21,6 +21,8 @@ from wires import http_models
 
 ONCE = Patience(tries=1, rate_limit_tries=1, empty_tries=1, unreachable_tries=10**9, base=0.0001, cap=0.0001, longest_wait=10**12)
 
+ODD = [204, 206, 301, 302, 400, 401, 403, 404, 408, 409, 413, 418, 422, 429, 500, 501, 502, 503, 504, 529, 599, 999]
+
 
 def _shapes() -> list[Any]:
     picture = base64.b64encode(drawn("x")).decode()
@@ -33,9 +35,10 @@ def _shapes() -> list[Any]:
 
     error = {"message": "no", "code": 500, "type": "x", "details": [{"retryDelay": "3s"}], "metadata": {"reasons": ["a"]}}
     return [
-        chat(content="hello"), chat(content="", images=[image]), chat(content=[{"type": "text", "text": "a"}, image]), chat(content=None, refusal="no"),
-        chat(content=f"see ![x](data:image/png;base64,{picture})", reasoning_content="hm"), {"error": error}, {"error": "no"}, {"detail": "no"},
-        {"response": {"text": "hello"}}, {"response": {"image": picture}}, {"response": {"error": "no"}}, {"message": "m", "code": 3}, [], 5, None,
+        chat(content="hello"), chat(content="", images=[image]), chat(content=[{"type": "text", "text": "a"}, image]),
+        chat(content=None, refusal="no"), chat(content=f"see ![x](data:image/png;base64,{picture})", reasoning_content="hm"),
+        {"error": error}, {"error": "no"}, {"detail": "no"}, {"message": "m", "code": 3}, [], 5, None,
+        {"response": {"text": "hello"}}, {"response": {"image": picture}}, {"response": {"error": "no"}},
     ]  # fmt: skip
 
 
@@ -47,17 +50,17 @@ def _answer(chance: random.Random) -> bytes:
     )
     headers = {
         "Content-Type": chance.choice(["application/json", "text/html", "", "application/json; charset=utf-16", "x" * 200]),
-        "Content-Length": str(len(body) + chance.choice([0] * 12 + [1, -1, 500])),
+        "Content-Length": str(len(body) + chance.choice([0] * 50 + [1, -1, 500])),
     }
     odd = {
         "Retry-After": chance.choice(["0", "-5", "nan", "soon", "²", "1e9", ""]),
         "Location": chance.choice(["", "/", "http://[::1", "\xff"]),
     }
-    if chance.random() < 0.3:
+    if chance.random() < 0.15:
         headers |= dict([chance.choice([*odd.items()])])
-    if chance.random() < 0.1:
+    if chance.random() < 0.03:
         headers["Content-Encoding"] = chance.choice(["gzip", "br", "identity", "?"])
-    if chance.random() < 0.1:
+    if chance.random() < 0.05:
         del headers["Content-Length"]
         headers["Transfer-Encoding"] = "chunked"
         body = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n" if chance.random() < 0.5 else body
@@ -65,7 +68,7 @@ def _answer(chance: random.Random) -> bytes:
         f"{name}: {value}\r\n" for name, value in headers.items()
     )
     whole = head.encode("latin-1") + b"Connection: close\r\n\r\n" + body
-    return spoil_bytes(whole, chance) if chance.random() < 0.15 else whole
+    return spoil_bytes(whole, chance) if chance.random() < 0.1 else whole
 
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:

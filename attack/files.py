@@ -12,7 +12,7 @@ from attack import Broken
 from attack.data import all_of
 from attack.spoil import spoil_bytes, spoil_json
 from weft import api
-from weft.errors import UserError
+from weft.errors import UserError, WeftError
 from weft.runs import Run, known, load_run
 from weft.store.journal import Journal
 from weft.store.salvage import check
@@ -101,7 +101,7 @@ def _readable(path: Path) -> bool:
                 run.summary(), run.table()  # type: ignore[unused-expression]
         finally:
             journal.close()
-    except UserError as error:
+    except WeftError as error:
         if "\n" in str(error):
             raise Broken(str(error)) from None
         return False

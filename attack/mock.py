@@ -108,8 +108,8 @@ def _bad_picture(chance: random.Random) -> str:
 
 KINDS = [
     "408", "409", "425", "429", "500", "502", "503", "504", "520", "529", "599", "cut", "cut late", "reset", "slow", "half", "nothing",
-    "html", "no utf-8", "deep", "null", "number", "list", "no choices", "odd choices", "choices object", "error in 200", "error text in 200",
-    "two objects", "bom", "cut escape", "empty", "bad picture",
+    "html", "no utf-8", "deep", "null", "number", "list", "no choices", "odd choices", "choices object", "error in 200",
+    "error text in 200", "two objects", "bom", "cut escape", "empty", "bad picture",
 ]  # fmt: skip
 
 

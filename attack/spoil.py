@@ -10,7 +10,8 @@ ODD: list[Any] = [
     "/etc/passwd",
     "Image #0", "Image #999999999999", "<image>" * 3, "<DYNAMIC>", "A+<DYNAMIC>", "\u202e", "NaN", "-1", "٣", "²", "..",
     "C:\\x", [], {}, [[]],
-    [None], {"": None}, [1, "a", None], {"a": {"b": [1, {"c": None}]}}, "\U0001f600" * 50, "{}", "[[question]]", "<script>alert(1)</script>",
+    [None], {"": None}, [1, "a", None], {"a": {"b": [1, {"c": None}]}}, "\U0001f600" * 50, "{}", "[[question]]",
+    "<script>alert(1)</script>",
 ]  # fmt: skip
 
 MARKS = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"\xff", b"\0", b"\xed\xa0\x80", b"1e999", b"null"]

@@ -139,7 +139,8 @@ class Http:
             return CallError(f"cannot reach {called}: {scrub(str(error.os_error or error))}", TRANSIENT, unreachable=True)
         if isinstance(error, aiohttp.InvalidURL):
             return CallError(f"{called} is not a usable address", FATAL)
-        return CallError(f"{called}: the connection broke: {scrub(str(error) or type(error).__name__)[:300]}", TRANSIENT)
+        said = " ".join(scrub(str(error) or type(error).__name__).split())
+        return CallError(f"{called}: the connection broke: {said[:300]}", TRANSIENT)
 
     async def _all_of(self, response: "aiohttp.ClientResponse", called: str, most: int, holding: contextlib.AsyncExitStack) -> bytearray:
         data, alone = bytearray(), False

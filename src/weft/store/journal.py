@@ -76,7 +76,8 @@ class Damaged(UserError):
     def __init__(self, path: Path, why: object) -> None:
         home = "" if str(path.parent) == ".weft" else f" --home {path.parent}"
         saves = f"if it is one that was damaged, `weft journal check{home}` says what can be saved, and saves it"
-        super().__init__(f"{path} cannot be used as a journal: {why}; {saves}")
+        told = " ".join(str(why or type(why).__name__).split(" with text ")[0].split())[:200]  # SQLite quotes what it cannot read
+        super().__init__(f"{path} cannot be used as a journal: {told}; {saves}")
 
 
 class CallRecord(Struct, frozen=True):
@@ -213,7 +214,7 @@ class Journal:
             raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
         except sqlite3.Error as error:
             raise Damaged(self.path, error) from None
-        except (OverflowError, ValueError, UnicodeError) as error:
+        except (OverflowError, ValueError, MemoryError) as error:
             raise Damaged(self.path, error) from None
         return db
 
@@ -223,8 +224,9 @@ class Journal:
     def _each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
         """Row by row, for those that are not kept as they are."""
         try:
-            yield from self._reader.execute(sql, values)
-        except (sqlite3.DatabaseError, UnicodeError, OverflowError) as error:  # bytes that are no UTF-8 as well
+            for row in self._reader.execute(sql, values):  # noqa: UP028 (`yield from` would close the cursor after its journal)
+                yield row
+        except (sqlite3.DatabaseError, UnicodeError, OverflowError, MemoryError) as error:  # bytes that are no UTF-8 as well
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise WeftError(f"the journal {self.path} is locked by another process") from None
             raise Damaged(self.path, error) from None
@@ -454,7 +456,10 @@ class Journal:
             "FROM calls WHERE run = ? GROUP BY role ORDER BY role DESC",
             (run,),
         )
-        return [Totals(*row) for row in rows]
+        try:
+            return [msgspec.convert(dict(zip(Totals.__struct_fields__, row, strict=True)), Totals) for row in rows]
+        except msgspec.ValidationError as error:
+            raise Damaged(self.path, f"the calls of {run}: {error}") from None
 
 
 def _has(db: sqlite3.Connection, table: str, column: str) -> bool:

@@ -150,15 +150,19 @@ def smaller(picture: "Pil.Image", side: int) -> "Pil.Image":
 
 
 def _check_whole(data: bytes, media_type: str) -> None:
-    """Pillow itself refuses what is cut short, but for GIFs, or if somebody's code in this process has told it not to."""
+    """That the file has its end. Pillow lets GIFs and PNGs pass without, and anything if somebody's code in this process has told it so. A
+    JPEG of which nothing but the mark at its end is missing is whole: cameras make such."""
     from PIL import ImageFile
 
-    ends = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
-    if media_type == "image/gif":
+    if media_type == "image/jpeg":
+        whole = b"\xff\xd9" in data[-4096:] or not ImageFile.LOAD_TRUNCATED_IMAGES
+    elif media_type == "image/png":
+        whole = b"IEND\xaeB`\x82" in data[-4096:]
+    elif media_type == "image/gif":
         whole = data.rstrip(b"\0").endswith(b";")
     else:
-        whole = ends[media_type] in data[-4096:] if media_type in ends else len(data) >= 8 + int.from_bytes(data[4:8], "little")
-    if not whole and (ImageFile.LOAD_TRUNCATED_IMAGES or media_type == "image/gif"):
+        whole = len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    if not whole:
         raise PictureError("is corrupt: it is truncated")
 
 

@@ -7,6 +7,7 @@ command, at no cost.
 """
 
 import contextlib
+import math
 import shutil
 import sqlite3
 import struct
@@ -79,10 +80,10 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
-        problems += [one.splitlines()[0] for one in found if one != "ok"]
-    except (sqlite3.Error, UnicodeError) as error:  # SQLite may quote what is no text
-        problems.append(str(error).splitlines()[0])
-    with contextlib.suppress(sqlite3.Error, UnicodeError):
+        problems += [" ".join(one.split())[:200] for one in found if one != "ok"]
+    except (sqlite3.Error, UnicodeError, MemoryError) as error:  # SQLite may quote what is no text
+        problems.append((str(error) or type(error).__name__).splitlines()[0])
+    with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
         has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, columns in TABLES.items():
         if table not in has and table != "pending":
@@ -92,7 +93,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
         lost[table] = len(there) - len(rows[table]) + bad
         if lost[table]:
             problems.append(f"{lost[table]} rows of {table} cannot be read")
-    with contextlib.suppress(sqlite3.Error, UnicodeError):
+    with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     if problems:
@@ -110,7 +111,7 @@ def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[l
     """Every row that SQLite can read, and how many it cannot; one after the other where it cannot read on."""
     try:
         has = {row[1].decode() for row in db.execute(f"PRAGMA table_info({table})")}
-    except (sqlite3.Error, UnicodeError):
+    except (sqlite3.Error, UnicodeError, MemoryError):
         return [], 0
     if not has:
         return [], 0
@@ -123,14 +124,14 @@ def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[l
                 found[number] = tuple(row)
                 at = number
             break
-        except (sqlite3.Error, UnicodeError, OverflowError):
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError):
             failed += 1
             at += 1
     if failed:  # from the other end, over what is in between
         try:
             for number, *row in db.execute(f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC", (at,)):
                 found.setdefault(number, tuple(row))
-        except (sqlite3.Error, UnicodeError, OverflowError):
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError):
             pass
     return [found[number] for number in sorted(found)], min(failed, 1)
 
@@ -144,6 +145,9 @@ def _usable(table: str, row: Sequence[Any]) -> Row | None:
     try:
         made = tuple(one.decode() if isinstance(one, bytes) else one for one in row)
         named = dict(zip(TABLES[table], made, strict=True))
+        for column, value in named.items():
+            if (value is None and column not in ("cost", "ended")) or (isinstance(value, float) and not math.isfinite(value)):
+                return None
         if table == "calls":
             msgspec.convert(named, CallRecord)
             msgspec.json.decode(named["reply"], type=Reply)
