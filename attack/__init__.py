@@ -3,6 +3,7 @@
 `make attack` runs all of it in minutes and prints seeds and counts. Benchmarks and providers are taken in through their registries.
 """
 
+import logging
 import random
 import sys
 from collections import Counter
@@ -17,3 +18,6 @@ Part = Callable[[random.Random, int, Path], Counter[str]]
 
 class Broken(Exception):
     """weft did what it must never do."""
+
+
+logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # clients that are killed are what this is about

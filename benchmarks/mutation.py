@@ -38,7 +38,12 @@ SWAPS = {
     "and": ["or"], "or": ["and"], "not": [""], "is": ["is not"], "in": ["not in"], "True": ["False"], "False": ["True"],
     "min": ["max"], "max": ["min"], "any": ["all"], "all": ["any"],
 }  # fmt: skip
+PRODUCTS = "stats/intervals: products.append(sum((x - x0) * (y - y0) for x, y in pairs)) -> products.append(sum("
+AXES = "stats/intervals: x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict="
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
+    PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
+    PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
+    AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 
 

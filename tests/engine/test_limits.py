@@ -1,6 +1,8 @@
 import asyncio
 import time
 
+import pytest
+
 from weft.engine.limits import Limiter
 
 
@@ -73,3 +75,111 @@ def test_cancelled_waiters_give_their_place_back():
 async def _enter(limiter: Limiter) -> None:
     async with limiter.slot():
         await asyncio.sleep(0.001)
+
+
+def test_the_usual_limits():
+    limiter = Limiter()
+    assert (limiter.limit, limiter.minimum, limiter.maximum, limiter.active, limiter.decreases) == (8.0, 1, 64, 0, 0)
+    assert Limiter(start=9, maximum=4).limit == 4.0
+
+
+def test_it_grows_by_one_a_call_before_the_first_push_back_and_by_a_share_after():
+    async def go() -> None:
+        limiter = Limiter(start=1, maximum=4)
+        async with limiter.slot():
+            pass
+        assert limiter.limit == 2.0, "the one slot there was, was used"
+        async with limiter.slot():
+            pass
+        assert limiter.limit == 2.0, "one of two: no need for more"
+        async with limiter.slot(), limiter.slot():
+            pass
+        assert limiter.limit == 3.0
+        limiter.pushed_back(time.monotonic())
+        assert (limiter.limit, limiter.decreases) == (1.5, 1)
+        async with limiter.slot():
+            pass
+        assert limiter.limit == 1.5 + 1 / 1.5
+        async with limiter.slot():
+            waiting = [asyncio.create_task(_enter(limiter)) for _ in range(4)]
+            await asyncio.sleep(0)
+            assert limiter.active == 2, "two fit, the others wait"
+        assert limiter.limit > 2.5, "somebody waits"
+        await asyncio.gather(*waiting)
+        await asyncio.gather(*(_enter(limiter) for _ in range(60)))
+        assert limiter.limit == 4.0, "never over the most"
+
+    asyncio.run(asyncio.wait_for(go(), 5))
+
+
+def test_what_fails_does_not_let_it_grow():
+    async def go() -> None:
+        limiter = Limiter(start=1, maximum=4)
+        try:
+            async with limiter.slot():
+                raise ValueError
+        except ValueError:
+            pass
+        assert limiter.limit == 1.0 and limiter.active == 0
+
+    asyncio.run(go())
+
+
+def test_it_halves_down_to_the_least_and_only_for_calls_that_began_after_the_last_time(monkeypatch: pytest.MonkeyPatch):
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    limiter = Limiter(start=8, minimum=2)
+    limiter.pushed_back(99.0)
+    assert (limiter.limit, limiter.decreases) == (4.0, 1)
+    limiter.pushed_back(99.9)
+    assert (limiter.limit, limiter.decreases) == (4.0, 1), "it had been in flight with the other"
+    clock[0] = 101.0
+    limiter.pushed_back(100.0)
+    assert (limiter.limit, limiter.decreases) == (2.0, 2), "one that began just then is news"
+    clock[0] = 102.0
+    limiter.pushed_back(101.5)
+    assert (limiter.limit, limiter.decreases) == (2.0, 3), "never under the least"
+
+
+def test_the_longest_wait_counts():
+    async def go() -> float:
+        limiter = Limiter()
+        began = time.monotonic()
+        limiter.pushed_back(began, delay=0.08)
+        limiter.pushed_back(began, delay=0.01)
+        limiter.pushed_back(began, delay=None)
+        limiter.pushed_back(began, delay=0)
+        async with limiter.slot() as taken:
+            assert limiter.active == 1
+        assert limiter.active == 0
+        return taken - began
+
+    assert 0.08 <= asyncio.run(go()) < 1
+
+
+def test_who_is_cancelled_while_held_back_gives_the_place_back():
+    async def go() -> None:
+        limiter = Limiter(start=1, maximum=1)
+        limiter.pushed_back(time.monotonic(), delay=0.05)
+        held = asyncio.create_task(_enter(limiter))
+        other = asyncio.create_task(_enter(limiter))
+        await asyncio.sleep(0.01)
+        assert limiter.active == 1
+        held.cancel()
+        await asyncio.wait_for(other, 1)
+        assert limiter.active == 0 and held.cancelled()
+
+    asyncio.run(go())
+
+
+def test_who_is_cancelled_just_as_a_place_is_given_gives_it_back():
+    async def go() -> None:
+        limiter = Limiter(start=1, maximum=1)
+        async with limiter.slot():
+            first, second = (asyncio.create_task(_enter(limiter)) for _ in range(2))
+            await asyncio.sleep(0)
+        first.cancel()  # its place is counted already, and it has not gone on
+        await asyncio.wait_for(second, 1)
+        assert limiter.active == 0 and not limiter._waiters
+
+    asyncio.run(go())

@@ -1,0 +1,383 @@
+"""A caller's decisions one by one: waits, tries, money, denials, what is kept and what is handed on."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server import drawn
+from weft.engine import call as call_module
+from weft.engine.call import Caller, EndpointDown, Halt, Halted, Patience, handed_to, request_key
+from weft.engine.prices import Budget, Price
+from weft.errors import BudgetReached, StoreError, WeftError
+from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Endpoint, Retry, Sent
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.types import Message, Reply, State, Takes, Text, Thought, Usage, Want
+
+QUICK = Patience(tries=4, rate_limit_tries=3, empty_tries=2, unreachable_tries=2, base=0.0001, cap=0.0002)
+ASK = (Message("user", (Text("hello"),)),)
+OK = Sent((Text("ok"),), "answered", usage=Usage(10, 5))
+
+
+class Scripted(Endpoint):
+    def __init__(self, *script: Any, address: str = "http://scripted", **identity: Any) -> None:
+        super().__init__("scripted", address=address, **identity)
+        self.script, self.calls = list(script), 0
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        self.calls += 1
+        await asyncio.sleep(0)
+        step = self.script.pop(0) if self.script else OK
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+
+@pytest.fixture
+def journal(tmp_path: Path):
+    made = Journal(tmp_path / "journal.sqlite")
+    yield made
+    made.close()
+
+
+def caller(endpoint: Endpoint, journal: Journal, **options: Any) -> Caller:
+    options.setdefault("patience", QUICK)
+    return Caller(endpoint, role="model", journal=journal, budget=options.pop("budget", Budget()), **options)
+
+
+def ask(made: Caller, draw: int = 0) -> Reply:
+    return asyncio.run(made.reply(ASK, Want("text", draw=draw)))
+
+
+def rows(journal: Journal) -> list[Any]:
+    journal.flush()
+    return journal._rows("SELECT outcome, cost, attempts, tokens_in, tokens_out FROM calls ORDER BY id")
+
+
+# patience
+
+
+def test_waits_are_drawn_up_to_the_base_doubled_each_time_and_never_over_the_cap(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[float, float]] = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: asked.append((low, high)) or high)
+    patience = Patience(base=0.5, cap=30.0)
+    assert [patience.wait(TRANSIENT, tried) for tried in (0, 1, 2, 5, 6, 9)] == [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
+    assert patience.wait(Retry("rate_limit", 7.0), 3) == 7.5 and patience.wait(Retry("rate_limit", 0.0), 3) == 0.5
+    assert Patience(base=4.0).wait(Retry("rate_limit", 7.0), 3) == 8.0, "at most a second more than was asked for"
+    assert {low for low, _ in asked} == {0}
+
+
+def test_the_usual_patience():
+    usual = Patience()
+    assert (usual.tries, usual.rate_limit_tries, usual.empty_tries, usual.unreachable_tries) == (6, 30, 3, 4)
+    assert (usual.base, usual.cap, usual.longest_wait) == (0.5, 30.0, 600.0)
+    assert (call_module.START, call_module.MOST, call_module.GONE, call_module.DENIALS) == (8, 64, 25, 3)
+
+
+# tries
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "calls", "attempts"),
+    [
+        ([], "answered", 1, 1),
+        ([CallError("x", TRANSIENT)], "answered", 2, 2),
+        ([CallError("x", TRANSIENT)] * 3, "answered", 4, 4),
+        ([CallError("x", TRANSIENT)] * 4, "failed", 4, 4),
+        ([CallError("x", Retry("rate_limit"))] * 2, "answered", 3, 3),
+        ([CallError("x", Retry("rate_limit"))] * 3, "failed", 3, 3),
+        ([CallError("x", NO)], "failed", 1, 1),
+        ([CallError("x", TRANSIENT), CallError("x", NO)], "failed", 2, 2),
+        ([Sent((), "empty", "e", again=True)], "answered", 2, 2),
+        ([Sent((), "empty", "e", again=True)] * 2, "empty", 2, 2),
+        ([Sent((), "empty", "e")], "empty", 1, 1),
+        ([CallError("x", Retry("rate_limit"))] * 2 + [CallError("x", TRANSIENT)] * 3, "answered", 6, 6),
+        ([ValueError("mine")], "failed", 1, 1),
+    ],
+)
+def test_how_often_is_tried(journal: Journal, script: list[Any], outcome: str, calls: int, attempts: int):
+    endpoint = Scripted(*script)
+    made = caller(endpoint, journal)
+    reply = ask(made)
+    assert (reply.outcome, endpoint.calls, rows(journal)[0][2]) == (outcome, calls, attempts)
+    retried = calls - 1
+    assert sum(made.tally.retries.values()) == retried and made.tally.calls == 1
+    if outcome == "failed" and calls > 2:
+        assert f"(after {attempts} tries)" in reply.reason
+
+
+def test_an_endpoint_that_was_never_reached_ends_the_run_sooner(journal: Journal):
+    there = CallError("nobody there", TRANSIENT, unreachable=True)
+    endpoint = Scripted(there, there)
+    with pytest.raises(EndpointDown, match="nobody there") as caught:
+        ask(caller(endpoint, journal))
+    assert endpoint.calls == 2 and caught.value.user
+    endpoint = Scripted(OK, there, there, there, there)
+    made = caller(endpoint, journal)
+    assert ask(made, 1).outcome == "answered" and ask(made, 2).outcome == "failed", "once reached, it is a call that failed"
+    endpoint = Scripted(there, there)
+    with pytest.raises(EndpointDown):
+        ask(caller(endpoint, journal, patience=Patience(tries=1, base=0.0001, cap=0.0001)), 3)
+    assert endpoint.calls == 1
+
+
+def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
+    patience = Patience(longest_wait=5.0, base=0.0001)
+    with pytest.raises(EndpointDown, match="it asks to wait 6 s") as caught:
+        ask(caller(Scripted(CallError("429", Retry("rate_limit", 6.0))), journal, patience=patience))
+    assert not caught.value.user
+    made = caller(Scripted(CallError("429", Retry("rate_limit", 0.001))), journal, patience=patience)
+    before = made.limiter.limit
+    assert ask(made).outcome == "answered" and made.limiter.decreases == 1 and made.limiter.limit < before
+
+
+def test_what_makes_every_call_pointless_ends_the_run(journal: Journal):
+    with pytest.raises(EndpointDown, match="no quota") as caught:
+        ask(caller(Scripted(CallError("no quota", FATAL)), journal))
+    assert caught.value.user
+
+
+def test_so_many_failures_in_a_row_and_it_is_gone(journal: Journal):
+    made = caller(Scripted(*[CallError("x", NO)] * 24, OK, *[CallError("last", NO)] * 25), journal)
+    outcomes = [ask(made, draw).outcome for draw in range(49)]
+    assert outcomes == ["failed"] * 24 + ["answered"] + ["failed"] * 24
+    with pytest.raises(EndpointDown, match="25 calls in a row failed; the last: last") as caught:
+        ask(made, 99)
+    assert not caught.value.user
+    here = caller(Scripted(*[CallError("x", NO)] * 30, address="python:x"), journal)
+    assert [ask(here, draw).outcome for draw in range(200, 230)] == ["failed"] * 30, "what is on this machine is not gone"
+
+
+def test_a_halted_run_makes_no_call(journal: Journal):
+    halt = Halt()
+    halt.stop(WeftError("enough"))
+    halt.stop(WeftError("later"))
+    endpoint = Scripted()
+    with pytest.raises(Halted, match="enough"):
+        ask(caller(endpoint, journal, halt=halt))
+    assert endpoint.calls == 0
+
+
+def test_a_full_store_is_no_failed_call(journal: Journal):
+    with pytest.raises(StoreError):
+        ask(caller(Scripted(StoreError("full")), journal))
+    assert rows(journal) == []
+
+
+# denials
+
+
+def many(made: Caller, count: int, first: int = 0) -> list[Any]:
+    async def go() -> list[Any]:
+        asked = (made.reply(ASK, Want("text", draw=first + draw)) for draw in range(count))
+        return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5)
+
+    return asyncio.run(go())
+
+
+def kinds(results: list[Any]) -> list[str]:
+    return [one.outcome if isinstance(one, Reply) else type(one).__name__ for one in results]
+
+
+def test_one_denial_among_answers_is_its_own_trouble(journal: Journal):
+    denied = CallError("403", DENIED)
+    assert sorted(kinds(many(caller(Scripted(denied, concurrency=None), journal), 4))) == ["answered"] * 3 + ["failed"]
+    assert sorted(kinds(many(caller(Scripted(denied, denied), journal), 3, 10))) == ["answered", "failed", "failed"]
+    made = caller(Scripted(OK, denied, denied, denied, denied), journal)
+    assert kinds(many(made, 1, 20)) == ["answered"] and kinds(many(made, 4, 30)) == ["failed"] * 4
+
+
+def test_three_denials_before_any_answer_are_enough(journal: Journal):
+    denied = CallError("401", DENIED)
+    endpoint = Scripted(*[denied] * 50)
+    results = kinds(many(caller(endpoint, journal, concurrency=3), 20))
+    assert set(results) <= {"EndpointDown", "Halted"} and endpoint.calls <= 20
+    alone = Scripted(denied)
+    assert kinds(many(caller(alone, journal), 1, 50)) == ["EndpointDown"] and alone.calls == 1, "there is nobody else to be answered"
+
+
+def test_who_waits_for_the_others_is_told_when_they_fail_for_other_reasons(journal: Journal):
+    denied = CallError("403", DENIED)
+    results = kinds(many(caller(Scripted(denied, CallError("x", NO), CallError("y", NO)), journal), 3))
+    assert sorted(results) == ["EndpointDown", "failed", "failed"]
+
+
+# money
+
+
+PRICE = Price(1000.0, 1000.0)  # a thousandth of a dollar a token
+
+
+def test_what_is_read_is_billed_by_its_usage_and_the_rest_at_what_was_expected(journal: Journal):
+    budget = Budget(100.0)
+    made = caller(Scripted(CallError("x", TRANSIENT), OK, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    expected, most = 0.402, 0.137  # 2 tokens in and 400 out; 16 + 16 + 5 and 100
+    assert ask(made).usage == Usage(10, 5, pytest.approx(0.015 + expected))
+    assert budget.spent == pytest.approx(0.015 + most) and budget.reserved_now == 0
+    outcome, cost, attempts, tokens_in, tokens_out = rows(journal)[0]
+    assert (outcome, attempts, tokens_in, tokens_out) == ("answered", 2, 10, 5) and cost == pytest.approx(0.015 + expected)
+
+
+@pytest.mark.parametrize(
+    ("error", "billed"),
+    [
+        (CallError("x", NO), False),
+        (CallError("x", NO, billed=True), True),
+        (CallError("x", Retry("rate_limit")), False),
+        (CallError("x", TRANSIENT), True),
+        (CallError("x", TRANSIENT, billed=False), False),
+        (CallError("x", TRANSIENT, unreachable=True), False),
+        (ValueError("mine"), True),
+    ],
+)
+def test_which_trouble_may_have_been_billed(journal: Journal, error: Exception, billed: bool):
+    budget = Budget(100.0)
+    patience = Patience(tries=1, rate_limit_tries=1, unreachable_tries=2, base=0.0001)
+    made = caller(Scripted(OK, error, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget, patience=patience)
+    ask(made)
+    assert ask(made, 1).outcome == "failed"
+    assert budget.spent == pytest.approx(0.015 + (0.137 if billed else 0)) and rows(journal)[1][1] == pytest.approx(0.402 if billed else 0)
+
+
+def test_a_reply_that_does_not_say_what_it_used_counts_at_the_most_and_is_told_as_expected(journal: Journal):
+    budget = Budget(100.0)
+    silent = Sent((Text("ok"),), "answered")
+    made = caller(Scripted(silent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    assert ask(made).usage.cost == pytest.approx(0.402) and budget.spent == pytest.approx(0.137)
+
+
+def test_what_a_provider_says_it_costs_is_believed(journal: Journal):
+    budget = Budget(100.0)
+    told = Sent((Text("ok"),), "answered", usage=Usage(10, 5, 0.5))
+    made = caller(Scripted(told, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    assert ask(made).usage.cost == 0.5 and budget.spent == 0.5
+    assert made._over.cost == pytest.approx(0.5 / 0.137), "and is reserved from then on"
+    unknown = caller(Scripted(told, OK), journal)
+    assert ask(unknown, 1).usage.cost == 0.5 and not unknown._budget.unknown
+    assert ask(unknown, 2).usage.cost is None and unknown._budget.unknown and unknown._budget.spent == 0.5
+
+
+@pytest.mark.parametrize("usage", [Usage(-1, 5), Usage(5, -1), Usage(1, 1, -0.5), Usage(1, 1, float("nan")), Usage(1, 1, float("inf"))])
+def test_a_usage_that_is_none_is_not_believed(journal: Journal, usage: Usage):
+    budget = Budget(100.0)
+    sent = Sent((Text("ok"),), "answered", usage=usage)
+    made = caller(Scripted(sent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    assert ask(made).usage == Usage(0, 0, pytest.approx(0.402)) and budget.spent == pytest.approx(0.137)
+
+
+def test_the_first_call_under_a_budget_goes_alone(journal: Journal):
+    class Counting(Scripted):
+        now = most = 0
+        at_first: int | None = None
+
+        async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.01)
+            self.at_first = self.most if self.at_first is None else self.at_first
+            self.now -= 1
+            return OK
+
+    free: dict[str, Any] = {"budget": Budget(100.0), "price": Price(0, 0)}
+    for at, (options, first) in enumerate((({"budget": Budget(100.0), "price": PRICE}, 1), (free, 6), ({"price": PRICE}, 6), ({}, 6))):
+        endpoint = Counting()
+        assert kinds(many(caller(endpoint, journal, **options), 6, 100 * at)) == ["answered"] * 6
+        assert endpoint.at_first == first and endpoint.most >= 5
+
+
+def test_no_room_is_told_before_the_call(journal: Journal):
+    endpoint = Scripted(parameters={"max_tokens": 100})
+    with pytest.raises(BudgetReached):
+        ask(caller(endpoint, journal, price=PRICE, budget=Budget(0.13)))
+    assert endpoint.calls == 0
+
+
+# what is kept, and what is handed on
+
+
+def test_how_many_may_be_in_flight(journal: Journal):
+    def limits(own: int | None, **options: Any) -> tuple[float, int]:
+        endpoint = Scripted()
+        endpoint.concurrency = own
+        limiter = caller(endpoint, journal, **options).limiter
+        return limiter.limit, limiter.maximum
+
+    assert limits(None) == (8.0, 64) and limits(3) == (3.0, 3) and limits(100) == (8.0, 100)
+    assert limits(None, concurrency=20) == (20.0, 20) and limits(3, concurrency=20) == (3.0, 3) and limits(50, concurrency=20) == (20.0, 20)
+
+
+def test_the_same_call_is_made_once_however_many_want_it(journal: Journal):
+    endpoint = Scripted()
+    made = caller(endpoint, journal)
+
+    async def go() -> list[Reply]:
+        return await asyncio.gather(*(made.reply(ASK, Want("text")) for _ in range(5)))
+
+    replies = asyncio.run(go())
+    assert endpoint.calls == 1 and len({reply.keys for reply in replies}) == 1
+    assert ask(made).outcome == "answered" and endpoint.calls == 1 and made.tally.remembered == 1
+    assert made.remembers(ASK, Want("text")) is not None and made.remembers(ASK, Want("text", draw=7)) is None
+    made.void(replies[0].keys, "useless")
+    journal.flush()
+    assert caller(endpoint, journal, run="another").remembers(ASK, Want("text")) is None
+
+
+def test_what_has_no_memo_is_asked_each_time_and_nothing_is_kept(journal: Journal):
+    endpoint = Scripted(CallError("x", NO), address="local:x")
+    endpoint.memo = False
+    made = caller(endpoint, journal)
+    assert [ask(made).outcome for _ in range(3)] == ["failed", "answered", "answered"] and endpoint.calls == 3
+    assert rows(journal) == [] and made.remembers(ASK, Want("text")) is None and made.tally.calls == 3
+    with pytest.raises(EndpointDown):
+        endpoint.script = [CallError("over", FATAL)]
+        ask(made)
+    kept = caller(endpoint, journal, kept=True)
+    assert ask(kept).outcome == "answered" and len(rows(journal)) == 1
+
+
+def test_a_key_is_of_everything_that_can_change_an_answer():
+    base = request_key({"model": "a"}, ASK, Want("text"))
+    assert request_key({"model": "a"}, ASK, Want("text")) == base and len(base[1]) == 64
+    others = [
+        request_key({"model": "b"}, ASK, Want("text")),
+        request_key({"model": "a"}, (), Want("text")),
+        request_key({"model": "a"}, ASK, Want("image")),
+        request_key({"model": "a"}, ASK, Want("text", draw=1)),
+        request_key({"model": "a"}, ASK, Want("text", {"type": "object"})),
+    ]
+    assert len({key for _, key in [base, *others]}) == 6
+    assert request_key({"a": 1, "b": 2}, ASK, Want()) == request_key({"b": 2, "a": 1}, ASK, Want())
+
+
+def test_states_and_thoughts_go_back_to_who_gave_them_alone():
+    mine, other = State("s", "me"), State("t", "you")
+    messages = (
+        Message("assistant", (Thought("a"), Thought("b", mine), Text("c", other), Text("d", mine))),
+        Message("assistant", (Thought("x", other),)),
+    )
+    assert handed_to(messages, "me") == (Message("assistant", (Thought("b", mine), Text("c"), Text("d", mine))),)
+    assert handed_to(ASK, "me") is ASK
+
+
+def test_what_no_endpoint_may_send_is_a_failed_call(journal: Journal):
+    bad: list[Any] = ["text", None, Sent((), "odd"), Sent((Text(5),), "answered"), Sent("x", "answered")]  # type: ignore[arg-type]
+    made = caller(Scripted(*bad), journal)
+    for draw in range(len(bad)):
+        reply = ask(made, draw)
+        assert reply.outcome == "failed" and "scripted sent" in reply.reason, reply
+    own = Scripted(Sent((Text("ok"),), "answered"))
+    own.foreign = False
+    assert ask(caller(own, journal), 50).outcome == "answered"
+
+
+def test_an_answer_is_what_was_due_or_none(journal: Journal, blobs: Blobs):
+    image = blobs.put(drawn("a"))
+    made = caller(Scripted(Sent((image,), "answered", "why")), journal, blobs=blobs)
+    assert (made.name, made.takes, made.role) == ("scripted", Takes(), "model")
+    reply = ask(made)
+    assert reply.outcome == "empty" and reply.reason == "a picture where text was due"
+    kept = caller(Scripted(Sent((Text("ok"),), "answered", "a note")), journal)
+    assert ask(kept, 5).reason == "a note"

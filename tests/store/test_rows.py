@@ -1,0 +1,259 @@
+"""The journal, statement by statement: what is written is what is read, in order, and nothing of another run."""
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.errors import UserError, WeftError
+from weft.store import journal as module
+from weft.store.journal import CallRecord, Damaged, Journal, RunRecord, Totals, TurnRecord
+from weft.types import Reply, Text, Usage, Verdict
+
+
+@pytest.fixture
+def journal(tmp_path: Path):
+    made = Journal(tmp_path / "j" / "journal.sqlite")
+    yield made
+    made.close()
+
+
+def call(key: str, **more: Any) -> CallRecord:
+    reply = module._json(Reply("answered", (Text(key),)))
+    usual: dict[str, Any] = {
+        "key": key, "request_digest": "d", "run": "r", "role": "model", "endpoint": "e", "model": "m", "served": "s", "request": "{}",
+        "outcome": "answered", "reply": reply, "raw": "raw", "tokens_in": 10, "tokens_out": 5, "cost": 0.5, "latency": 1.5,
+        "attempts": 1, "at": 7.0,
+    }  # fmt: skip
+    return CallRecord(**{**usual, **more})
+
+
+def turn(sample: str, number: int, position: int = 0, **more: Any) -> TurnRecord:
+    return TurnRecord(sample, number, position, {"g": sample}, "text", "[]", Reply("answered", (Text("t"),)), **more)
+
+
+def test_a_call_comes_back_as_it_went(journal: Journal):
+    sent = call("k", tokens_in=3, cost=None, latency=0.25, attempts=4)
+    journal.record(sent).result()
+    assert journal.calls(["k", "other"]) == {"k": sent} and journal.calls([]) == {}
+    later = call("k", raw="later")
+    journal.record(later).result()
+    assert journal.calls(["k"])["k"].raw == "later", "the latest under a key"
+    assert journal.find("k", "r", 1) == (2, Reply("answered", (Text("k"),)))
+
+
+def test_failed_calls_are_no_answers_and_void_ones_only_in_their_own_round(journal: Journal):
+    journal.record(call("k", outcome="failed")).result()
+    assert journal.find("k", "r", 1) is None
+    journal.record(call("k")).result()
+    journal.record(call("other")).result()
+    journal.void("k", "r", 1, "useless").result()
+    assert journal.find("k", "r", 1) is not None and journal.find("k", "r", 2) is None and journal.find("k", "s", 1) is None
+    journal.void("k", "r", 2, "again").result()
+    assert journal._rows("SELECT call, run, round, reason FROM voids") == [(2, "r", 1, "useless")], "once, and no failed one"
+    assert journal.find("other", "x", 9) is not None
+    journal.record(call("k", raw="new")).result()
+    assert journal.find("k", "s", 5) is not None
+
+
+def test_tickets_stay_until_their_answer_is_recorded(journal: Journal):
+    journal.put_ticket("k", "t1", "e").result()
+    journal.put_ticket("k", "t2", "e").result()
+    journal.put_ticket("l", "u", "e").result()
+    assert journal.ticket("k") == "t2" and journal.ticket("l") == "u" and journal.ticket("m") is None
+    journal.record(call("k", outcome="failed"), was_pending=True).result()
+    journal.flush()
+    assert journal.ticket("k") == "t2", "a call that failed may yet be collected"
+    journal.record(call("k"), was_pending=False).result()
+    journal.flush()
+    assert journal.ticket("k") == "t2"
+    journal.record(call("k"), was_pending=True).result()
+    journal.flush()
+    assert journal.ticket("k") is None and journal.ticket("l") == "u"
+    journal.drop_ticket("l").result()
+    assert journal.ticket("l") is None
+
+
+def test_rounds_go_on_with_what_is_unfinished_and_begin_anew_after_the_end(journal: Journal):
+    assert journal.begin("r", {"a": 1}, ["x"], "b", "d") == 1
+    assert journal.begin("r", {"a": 2}, [], "c", "e") == 1, "it was not ended"
+    (record,) = journal.runs()
+    assert (record.manifest, record.left_out, record.benchmark, record.data, record.state) == ({"a": 1}, [], "c", "e", "running")
+    journal.end("r", "stopped")
+    assert journal.runs()[0].state == "stopped" and journal.runs()[0].ended is not None and journal.begin("r", {}, []) == 1
+    assert journal.runs()[0].ended is None
+    journal.end("r", "finished")
+    assert journal.begin("r", {}, []) == 2 and journal.begin("s", {}, []) == 1
+    assert {record.id: record.round for record in journal.runs()} == {"r": 2, "s": 1}
+    assert journal.runs()[0].version == module.VERSION == 2
+
+
+def test_what_a_run_made_is_made_anew_when_it_goes_on(journal: Journal):
+    journal.begin("r", {}, [])
+    journal.begin("s", {}, [])
+    for run in ("r", "s"):
+        journal.put_turn(run, turn("a", 0))
+        journal.put_verdict(run, Verdict("a", 0, "m", 0.5))
+    journal.flush()
+    assert journal.progress("r") == (1, 1) == journal.progress("s")
+    journal.begin("r", {}, [])
+    journal.flush()
+    assert journal.progress("r") == (0, 0) and journal.progress("s") == (1, 1)
+
+
+def test_turns_and_verdicts_come_in_the_order_of_the_dataset(journal: Journal):
+    journal.begin("r", {}, [])
+    for sample, number, position in (("b", 1, 0), ("a", 0, 1), ("b", 0, 0), ("a", 2, 1)):
+        journal.put_turn("r", turn(sample, number, position, about='{"x": 1}'))
+        for metric, variant in (("z", ""), ("m", "repeat 2"), ("m", "repeat 1")):
+            journal.put_verdict("r", Verdict(sample, number, metric, 0.25, variant=variant))
+    journal.put_turn("other", turn("c", 0))
+    journal.put_verdict("r", Verdict("b", 1, "m", 1.0, "changed", variant="repeat 1"))
+    journal.flush()
+    assert [(one.sample, one.turn, one.position) for one in journal.turns("r")] == [("b", 0, 0), ("b", 1, 0), ("a", 0, 1), ("a", 2, 1)]
+    assert journal.turns("r")[0] == turn("b", 0, 0, about='{"x": 1}')
+    found = journal.verdicts("r")
+    assert [(one.sample, one.turn, one.metric, one.variant) for one in found[:6]] == [
+        ("b", number, metric, variant) for number in (0, 1) for metric, variant in (("m", "repeat 1"), ("m", "repeat 2"), ("z", ""))
+    ]
+    assert len(found) == 12 and found[3].reason == "changed", "the same verdict again takes its place"
+
+
+def test_totals_are_of_one_run_by_role(journal: Journal):
+    journal.record(call("a", latency=2.0, attempts=3))
+    journal.record(call("b", outcome="failed", cost=0.25, tokens_in=1, tokens_out=0))
+    journal.record(call("c", role="judge", cost=None))
+    journal.record(call("d", role="judge", outcome="failed", cost=None))
+    journal.record(call("e", run="other")).result()
+    assert journal.totals("r") == [Totals("model", 2, 1, 11, 5, 0.75, 2, 3.5), Totals("judge", 2, 1, 20, 10, None, 0, 3.0)]
+    assert journal.totals("nobody") == []
+    journal.record(call("f", run="q", role="judge", outcome="failed", cost=None)).result()
+    assert journal.totals("q")[0].cost == 0.0, "what failed and has no price cost nothing that is known"
+
+
+def test_a_search_finds_texts_with_marks_of_sql_in_them(journal: Journal):
+    journal.begin("r", {}, [])
+    journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", '["50% off_!"]', Reply("answered", (Text("a_b"),))))
+    journal.put_verdict("r", Verdict("a", 0, "m", 1.0, "it said 50%"))
+    journal.flush()
+    assert {found[3] for found in journal.search("50%")} == {"shown", "verdict"}
+    assert (
+        [found[3] for found in journal.search("a_b")] == ["answered"]
+        and not list(journal.search("axb"))
+        and not list(journal.search("5%f"))
+    )
+    assert [found[:4] for found in journal.search("off_!")] == [("r", "a", 0, "shown")]
+
+
+def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(journal: Journal):
+    journal.begin("r", {}, [])
+    journal.put_turn("r", turn("a", 0))
+    journal._place("INSERT INTO nowhere VALUES (?)", (1,))
+    journal.put_turn("r", turn("b", 0))
+    with pytest.raises(WeftError, match="cannot be written: no such table: nowhere"):
+        journal.end("r", "finished")
+    assert journal.runs()[0].state == "stopped" and len(journal.turns("r")) == 2
+    journal.end("r", "finished")
+    assert journal.runs()[0].state == "finished", "it is told once"
+    with pytest.raises(WeftError):
+        journal._put("INSERT INTO nowhere VALUES (?)", (1,)).result()
+
+
+def test_rows_with_a_nul_go_their_own_way_and_the_others_together(journal: Journal):
+    batch = [
+        (module.PUT_VERDICT, ("r", "a", 0, "m", "", "{}"), None),
+        ("DELETE FROM x", (), None),
+        (module.PUT_VERDICT, ("r", "b\0", 0, "m", "", "{}"), None),
+    ]
+    grouped = list(module._grouped(batch))
+    assert [sql.split()[0] for sql, _ in grouped] == ["DELETE", "INSERT", "INSERT"] and len(grouped[1][1]) == 1
+    assert "json_each" in grouped[2][0] and "json_each" not in grouped[1][0]
+    assert grouped[2][0].count("json_extract") == 6 and "'$[0]'" in grouped[2][0] and "'$[5]'" in grouped[2][0]
+
+
+def test_many_rows_at_once_are_all_written(journal: Journal):
+    journal.begin("r", {}, [])
+    for number in range(9000):
+        journal.put_turn("r", turn(f"s{number}", 0, number))
+    journal.flush()
+    assert journal.progress("r")[0] == 9000 and journal.turns("r")[8999].sample == "s8999"
+
+
+def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journal: Journal):
+    with pytest.raises(UserError, match="there is no journal at .*; run an evaluation first"):
+        Journal(tmp_path / "none" / "journal.sqlite", readonly=True)
+    assert not (tmp_path / "none").exists()
+    empty = tmp_path / "empty.sqlite"
+    sqlite3.connect(empty).close()
+    empty.touch()
+    with pytest.raises(UserError, match="is no journal of weft, or nothing was ever run with it"):
+        Journal(empty, readonly=True)
+    newer = Journal(tmp_path / "newer.sqlite")
+    newer.close()
+    db = sqlite3.connect(tmp_path / "newer.sqlite")
+    db.execute("PRAGMA user_version = 3")
+    db.commit()
+    for readonly in (True, False):
+        with pytest.raises(UserError, match="was written by another weft .journal version 3, this one writes 2"):
+            Journal(tmp_path / "newer.sqlite", readonly=readonly)
+    journal.begin("r", {}, [])
+    reader = Journal(journal.path, readonly=True)
+    assert not reader._thread.is_alive() and [record.id for record in reader.runs()] == ["r"]
+    with pytest.raises(Damaged):
+        reader._rows("INSERT INTO pending VALUES ('a', 'b', 'c', 1)")
+    reader.close()
+
+
+def test_the_file_is_set_to_lose_nothing(journal: Journal):
+    assert journal._rows("PRAGMA journal_mode") == [("wal",)] and journal._rows("PRAGMA synchronous") == [(2,)]
+    assert journal._rows("PRAGMA user_version") == [(2,)] and journal._rows("PRAGMA busy_timeout") == [(30000,)]
+
+
+def test_records_that_are_none_are_damage(journal: Journal):
+    journal.begin("r", {}, [])
+    journal.put_turn("r", turn("a", 0))
+    journal.flush()
+    db = sqlite3.connect(journal.path)
+    for column, value in (("seen", b"\xff"), ("want", 5.5), ("groups", "[]"), ("reply", "{}"), ("sample", b"x"), ("about", 5.5)):
+        (before,) = db.execute(f"SELECT {column} FROM replies").fetchone()
+        db.execute(f"UPDATE replies SET {column} = ?", (value,))
+        db.commit()
+        if column in ("seen", "groups", "reply", "sample"):
+            with pytest.raises(Damaged, match="cannot be used as a journal"):
+                journal.turns("r")
+        db.execute(f"UPDATE replies SET {column} = ?", (before,))
+        db.commit()
+    assert len(journal.turns("r")) == 1
+    db.execute("UPDATE replies SET turn = 'one'")
+    db.commit()
+    with pytest.raises(Damaged):
+        journal.turns("r")
+
+
+def test_a_clock_that_goes_on_orders_runs_and_equal_times_by_name(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(time, "time", lambda: 50.0)
+    for run in ("b", "a"):
+        journal.begin(run, {}, [])
+    assert [record.id for record in journal.runs()] == ["b", "a"]
+    assert journal._rows("SELECT begun FROM runs WHERE id = 'a'")[0][0] == pytest.approx(50.001)
+    monkeypatch.setattr(time, "time", lambda: 60.0)
+    journal.begin("b", {}, [])
+    assert journal._rows("SELECT begun FROM runs WHERE id = 'b'") == [(60.0,)]
+    assert journal.runs()[0] == RunRecord("a", {}, 1, "running", 50.0, None, [], "")
+
+
+def test_damage_is_told_in_one_short_line(tmp_path: Path):
+    told = str(Damaged(tmp_path / "journal.sqlite", "Could not decode column 'x' with text 'a\nb'"))
+    assert "\n" not in told and "with text" not in told and f"--home {tmp_path}" in told
+    assert "--home" not in str(Damaged(Path(".weft") / "journal.sqlite", "x"))
+    assert len(str(Damaged(Path("j"), "y " * 5000))) < 500
+
+
+def test_usages_of_replies_survive(journal: Journal):
+    reply = Reply("answered", (Text("x"),), "why", Usage(1, 2, 0.5), ("k1", "k2"))
+    journal.begin("r", {}, [])
+    journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", reply))
+    journal.flush()
+    assert journal.turns("r")[0].reply == reply
