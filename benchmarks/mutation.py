@@ -40,9 +40,16 @@ SWAPS = {
 }  # fmt: skip
 PRODUCTS = "stats/intervals: products.append(sum((x - x0) * (y - y0) for x, y in pairs)) -> products.append(sum("
 AXES = "stats/intervals: x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict="
+TERMS = "stats/paired: sum(weight * sum(clusters.get(name, ())) / total for (weight, clusters), total in zip(terms, totals, strict="
+FAR = "stats/paired: return float((np.abs(signs @ values) >= found).mean())"
+FAR_TOO = "stats/paired: as_far += int((np.abs(signs @ values) >= found).sum())"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
     PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
+    TERMS + "True)) -> " + TERMS.partition(": ")[2] + "False))": "there is a total for each term",
+    FAR + " -> return float((np.abs(signs @ values) > found).mean())": "`found` is a little under the sum: nothing is equal to it",
+    FAR_TOO + " -> as_far += int((np.abs(signs @ values) > found).sum())": "the same",
+    "stats/paired: corrected = [1.0] * len(values) -> corrected = [2.0] * len(values)": "each is set anew",
     AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 

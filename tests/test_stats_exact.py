@@ -168,6 +168,8 @@ def test_with_many_dialogues_signs_are_drawn_and_p_is_never_zero():
     assert permuted([1.0] * 40) == 1 / 10_000
     assert permuted([1.0] * 40, draws=99) == 1 / 100
     assert permuted(values, seed=1) != permuted(values)
+    assert permuted([1.0, -1.0] * 8) == 1.0, "every draw is as far from nothing as nothing: each counts once"
+    assert permuted([1.0, -1.0] * 8, draws=500) == 1.0 == permuted([1.0, -1.0] * 8, draws=501)
     assert (paired.EXACT, paired.DRAWS, paired.CHUNK) == (14, 9999, 500)
 
 
@@ -180,6 +182,8 @@ def test_a_difference_is_a_weighted_sum_with_its_pairs_and_dialogues():
     shares = [0.0, 0.75 / 3 + 0.25 * 0.2 / 3, 0.25 * 0.8 / 3]
     assert found.p == permuted(shares) and (found.low, found.high) == spread([(0.75, first), (0.25, second)])
     assert difference([(1.0, {"a": []})]) is None and difference([(0.5, first), (0.5, {})]) is None and difference([]) is None
+    with pytest.raises(AttributeError):
+        found.p = 0.0  # type: ignore[misc]
     alone = difference([(1.0, {"a": [0.5]})])
     assert alone is not None and (alone.value, alone.low, alone.high, alone.p) == (0.5, None, None, 1.0)
     many = {str(n): [value] for n, value in enumerate(np.random.default_rng(3).normal(0.2, 1, 30))}
