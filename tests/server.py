@@ -118,7 +118,7 @@ class Provider:
     latency: float = 0.0
     keep: bool = True
     light: bool = False
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes | str] = field(default_factory=dict)  # a text is where it redirects to
     seen: list[Seen] = field(default_factory=list)
     times: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
@@ -146,7 +146,8 @@ class Provider:
     async def _file(self, request: web.Request) -> web.Response:
         if request.path not in self.files:
             raise web.HTTPNotFound
-        return web.Response(body=self.files[request.path])
+        found = self.files[request.path]
+        return web.Response(body=found) if isinstance(found, bytes) else web.Response(status=302, headers={"Location": found})
 
     async def _count(self, request: web.Request) -> web.Response:
         return web.json_response({"count": self.count, "times": self.times})

@@ -213,6 +213,9 @@ def test_how_far_a_judge_agrees_with_itself():
     assert cells["mean"] == (pytest.approx(48.0), 2, 2) and cells["deviation"] == (round(deviation, 2), 2, 2)
     assert cells["variation"] == (round(100 * deviation / 48, 2), 2, 2)
     assert cells["items"] == (2.0, 2, 2) and cells["repeats"] == (2.5, 2, 2)
+    odd = [verdict("x", 0.1, 0.2, 1.0), verdict("x", 0.3, 0.4), verdict("x", 0.5, 0.55)]
+    told = next(repeats_tables({"run": odd}, ["x"])).rows[0].cells
+    assert (told["mean"].value, told["repeats"].value) == (43.57, 2.33)
     both = next(repeats_tables({"one": verdicts, "two": verdicts}, ["x"]))
     assert [row.name for row in both.rows] == ["one: x", "two: x"]
 

@@ -22,6 +22,7 @@ LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 WORD = re.compile(r"[^\s\"'<>`,{}\[\]()]{8,}")
 PACKED = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{3})|(.))", re.DOTALL)
+ADDRESS = re.compile(r"([a-z]+://)(?:[^/\s,?#]*@)?([^\s,?#]*)(?:[?#][^\s,]*)?", re.IGNORECASE)
 _hidden: dict[str, int] = {}  # in small letters -> how many letters of it are enough
 
 
@@ -66,6 +67,11 @@ def scrub(text: str) -> str:
             made += [text[end:low], MARK]
         end = max(end, high)
     return "".join([*made, text[end:]])
+
+
+def without_secrets(text: str) -> str:
+    """Any addresses in a text as they may be kept and told: without user, password, query and fragment."""
+    return scrub(ADDRESS.sub(r"\1\2", text))
 
 
 def _plain(text: str) -> Iterator[tuple[int, int]]:

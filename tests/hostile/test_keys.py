@@ -19,7 +19,8 @@ import pytest
 from weft import secrets
 from weft.errors import UserError
 from weft.models import registry
-from weft.models.http import Http, address_of, without_secrets
+from weft.models.http import Http, address_of
+from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 
 KEYS = {
@@ -216,6 +217,9 @@ def test_a_key_that_no_key_can_be_is_refused_without_being_told(blobs: Blobs, ke
         "infer/http://SECRETSECRET@[::1",
         "infer/ftp://127.0.0.1/x?token=SECRETSECRET",
         "infer/http://[::1",
+        "infr/http://127.0.0.1/?token=SECRETSECRET",
+        "cascade:reasoner=copy,painter=infr/http://127.0.0.1/?token=SECRETSECRET",
+        "cascade:painter=infer/http://127.0.0.1/?token=SECRETSECRET",
         "infer/http://127.0.0.1:99999/",
         "openai-chat/m@http://[::1",
         "openai-chat/m@http://127.0.0.1:0x1/v1",
@@ -223,7 +227,7 @@ def test_a_key_that_no_key_can_be_is_refused_without_being_told(blobs: Blobs, ke
 )
 def test_an_address_with_a_key_in_it_is_not_repeated(blobs: Blobs, model: str):
     with pytest.raises(UserError) as caught:
-        registry.resolve(model, blobs)
+        registry.wired(model, blobs)
     assert "SECRET" not in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -240,6 +244,11 @@ def test_a_query_is_sent_and_neither_kept_nor_told(blobs: Blobs, echo: Echo):
     asyncio.run(ask())
     assert b"POST /infer?token=SECRETSECRET " in echo.requests[0]
     assert "SECRET" not in f"{endpoint.identity} {endpoint.address} {endpoint.name}"
+
+
+def test_the_name_of_a_composition_keeps_no_query(blobs: Blobs):
+    wired = registry.wired("cascade:reasoner=copy,painter=infer/http://127.0.0.1:9/i?token=SECRETSECRET", blobs)
+    assert wired.name == "cascade:reasoner=copy,painter=infer/http://127.0.0.1:9/i"
 
 
 def test_a_netrc_is_not_read(echo: Echo, blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -276,4 +285,7 @@ def test_texts_around_a_key_stay_as_they_are():
 
 def test_addresses_are_kept_without_what_may_be_secret():
     assert without_secrets("http://u:p@h:1/a/b?x=1#y") == "http://h:1/a/b"
+    both = "cascade:reasoner=infer/http://u:p@h:1/a?t=SECRET,painter=openai-chat/m@https://x.test/v1?k=SECRET#z"
+    assert without_secrets(both) == "cascade:reasoner=infer/http://h:1/a,painter=openai-chat/m@https://x.test/v1"
+    assert without_secrets("what? a@b #c 100%") == "what? a@b #c 100%"
     assert address_of("https://h.test/v1").hostname == "h.test"

@@ -29,6 +29,7 @@ def doctor(
     from weft.models.http import address_of
     from weft.models.openai_chat import DEFAULT_URL, KEY_BY_HOST, key_variable
     from weft.models.registry import parse, read_config
+    from weft.secrets import without_secrets
     from weft.store.journal import Journal
 
     say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
@@ -51,13 +52,13 @@ def doctor(
     for name, text in specs.items():
         spec = parse(text)
         if spec.provider != "openai-chat":
-            say(f"  {name}: {text}, local")
+            say(f"  {without_secrets(name)}: {without_secrets(text)}, local")
             continue
         url = spec.url or DEFAULT_URL
         try:
             parts = address_of(url)
         except ValueError as error:
-            say(f"  {name}: {error}")
+            say(f"  {without_secrets(name)}: {error}")
             bad = True
             continue
         variable = key_variable(url, str(named.get(name, {}).get("key_env", "")))
@@ -67,6 +68,6 @@ def doctor(
         except (OSError, ValueError) as error:
             reached, bad = f"NOT reachable: {error}", True
         key = f"key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
-        say(f"  {name}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
+        say(f"  {without_secrets(name)}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
     if bad:
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ def models() -> None:
     from weft import benchmarks
     from weft.models.compose import composition, compositions
     from weft.models.registry import declared, load_target, providers, read_config
+    from weft.secrets import without_secrets
 
     say("providers")
     for name, (_, what) in sorted(providers().items()):
@@ -30,7 +31,7 @@ def models() -> None:
         say("weft.toml")
         for name, entry in sorted(named.items()):
             rest = ", ".join(f"{key}={value}" for key, value in entry.items() if key != "use")
-            say(f"  {name:<12} {entry.get('use', '(no `use`)')}{', ' + rest if rest else ''}")
+            say(f"  {name:<12} {without_secrets(str(entry.get('use', '(no `use`)')))}{', ' + rest if rest else ''}")
     say("options")
     for name, (target, _) in sorted(providers().items()):
         if known := declared(load_target(target)):

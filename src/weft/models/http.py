@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from weft.errors import PictureError
 from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Retry
-from weft.secrets import hide, scrub
+from weft.secrets import hide, scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image
 
@@ -186,12 +186,6 @@ def address_of(url: str) -> SplitResult:
     if parts.username or parts.password:
         raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
     return parts
-
-
-def without_secrets(url: str) -> str:
-    """An address as it may be kept and told: without user, password, query and fragment."""
-    bare = re.split(r"[?#]", url, maxsplit=1)[0]
-    return scrub(re.sub(r"//[^/]*@", "//", bare))
 
 
 class Body:

@@ -16,10 +16,10 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal, without_secrets
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec, finite, options, seconds
-from weft.secrets import hide
+from weft.secrets import hide, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
 

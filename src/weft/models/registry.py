@@ -31,6 +31,7 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.outside import text_file
+from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ def _is_price(value: Any) -> bool:
 
 
 class Spec(Struct, frozen=True):
-    """A parsed model name. `text` is what the user wrote; `given` are options from weft.toml and the command line; `data` is the
-    dataset's folder."""
+    """A parsed model name. `text` is what the user wrote, without what may be secret in it; `given` are options from weft.toml and the
+    command line; `data` is the dataset's folder."""
 
     text: str
     provider: str
@@ -142,7 +143,7 @@ def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:
 def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:
     name, _, url = text.partition("@") if "@http" in text else (text, "", "")
     provider, _, model = name.partition("/")
-    return Spec(text, provider, model, url, given or {}, data)
+    return Spec(without_secrets(text), provider, model, url, given or {}, data)
 
 
 def providers() -> dict[str, tuple[str, str]]:
@@ -193,7 +194,7 @@ def resolve(
     known = providers()
     if spec.provider not in known:
         names = ", ".join(sorted([*known, *defined, "truth"]))
-        raise UserError(f"unknown model {model!r}; known: {names}; or file.py:NAME for your own")
+        raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
     make = load_target(known[spec.provider][0])
     return make(spec, blobs, **spec.take(declared(make)))
 

@@ -19,6 +19,7 @@ from weft.models.compose.self_verify import SelfVerify
 from weft.models.compose.words import English, Words
 from weft.models.endpoint import Endpoint
 from weft.models.registry import Wired, load_object, load_target, resolve
+from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Model
 
@@ -33,7 +34,9 @@ def composed(match: re.Match[str], blobs: Blobs, given: Mapping[str, Any], confi
     models = dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", match["parts"]))
     if set(models) != set(kind.roles):
         example = f"{match['name']}:{','.join(f'{role}=MODEL' for role in kind.roles)}"
-        raise UserError(f"{match.string}: {match['name']} has the roles {', '.join(kind.roles)}; give each a model, as in {example}")
+        raise UserError(
+            f"{without_secrets(match.string)}: {match['name']} has the roles {', '.join(kind.roles)}; give each a model, as in {example}"
+        )
     for name in given:
         if name.partition(".")[0] not in kind.roles or "." not in name:
             raise UserError(f"option {name!r}: say whose it is, as in {kind.roles[-1]}.{name.rpartition('.')[2]}=...")
@@ -41,7 +44,7 @@ def composed(match: re.Match[str], blobs: Blobs, given: Mapping[str, Any], confi
     for role in kind.roles:
         own = {name[len(role) + 1 :]: value for name, value in given.items() if name.startswith(f"{role}.")}
         endpoints[role] = resolve(models[role], blobs, own, config, data)
-    return Wired(match.string, endpoints, kind)
+    return Wired(without_secrets(match.string), endpoints, kind)
 
 
 def compositions() -> dict[str, str]:
