@@ -200,19 +200,8 @@ class Session:
             except BaseExceptionGroup as group:
                 self.journal.end(self.run_id, "stopped")
                 raise _first(group) from group
-            missing = "" if self.halt.reason else self._missing()
-            self.journal.end(self.run_id, "stopped" if self.halt.reason or missing else "finished")
-            if missing:
-                raise WeftError(f"{missing}: run the same command again to go on")
-
-    def _missing(self) -> str:
-        """A run is finished if everything that was planned is accounted for, in the journal; else, what is not."""
-        self.journal.flush()
-        progress, (turns, verdicts) = self.progress, self.journal.progress(self.run_id)
-        for what, due, there in (("turns", self.plan.turns(), turns), ("verdicts", progress.verdicts_due, verdicts)):
-            if due != there:
-                return f"the run is not finished: {there} of {due} {what} are in the journal"
-        return ""
+            state = "stopped" if self.halt.reason else "finished"
+            self.journal.end(self.run_id, state, due=(self.plan.turns(), self.progress.verdicts_due))
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""

@@ -161,6 +161,19 @@ def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(jour
         journal._put("INSERT INTO nowhere VALUES (?)", (1,)).result()
 
 
+def test_a_run_that_has_not_all_that_is_due_is_not_finished(journal: Journal):
+    journal.begin("r", {}, [])
+    journal.put_turn("r", turn("a", 0))
+    journal.put_verdict("r", Verdict("a", 0, "m", 1.0))
+    for due, told in (((2, 1), "1 of 2 turns"), ((1, 3), "1 of 3 verdicts"), ((0, 1), "1 of 0 turns"), ((2, 2), "1 of 2 turns")):
+        with pytest.raises(WeftError, match=f"the run is not finished: {told} are in the journal"):
+            journal.end("r", "finished", due=due)
+        assert journal.runs()[0].state == "stopped"
+    journal.end("r", "stopped", due=(9, 9))
+    journal.end("r", "finished", due=(1, 1))
+    assert journal.runs()[0].state == "finished"
+
+
 def test_rows_with_a_nul_go_their_own_way_and_the_others_together(journal: Journal):
     batch = [
         (module.PUT_VERDICT, ("r", "a", 0, "m", "", "{}"), None),

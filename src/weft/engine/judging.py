@@ -51,13 +51,7 @@ class Judging:
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:
         """Judge a reply, in tasks of `group` where that takes time."""
-        due = due_of(self._plan, answered, self._others)
-        items: Sequence[Item]
-        try:
-            items = items_of(self._plan, answered, self._others)
-            checked(items, answered.place, due)
-        except Exception as error:
-            items = self._lost(error, answered, due)
+        items = items_of(self._plan, answered, self._others)
         given = [item for item in items if isinstance(item, Verdict)]
         self.progress.verdicts_due += len(given)
         self._keep(given)
@@ -65,11 +59,6 @@ class Judging:
             if not isinstance(item, Verdict):
                 self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats if isinstance(item, Question) else 1)
                 group.create_task(self._work(item, answered))
-
-    def _lost(self, error: Exception, answered: Answered, metrics: Sequence[str]) -> list[Verdict]:
-        """Whatever a benchmark makes of a reply, it costs that reply alone: it is stored, and comes again with every run."""
-        why = str(blamed(_where(self._plan, answered.place), error))
-        return [answered.verdict(metric, None, why) for metric in metrics]
 
     def _keep(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
@@ -112,7 +101,7 @@ class Judging:
         except PictureError as error:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
         except Exception as error:
-            found = self._lost(error, answered, check.metrics)
+            found = _lost(self._plan, answered, check.metrics, error)
         self._keep([item for item in found if isinstance(item, Verdict)])
         for item in found:
             if isinstance(item, Question):
@@ -120,23 +109,32 @@ class Judging:
                 await self._ask(item)
 
 
-def due_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[str]:
-    """The metrics that are due of a reply, or of it and another run's."""
+def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[Item]:
+    """What is asked about a reply, or about it and another run's. Whatever a benchmark makes of a reply, it costs that reply alone: it is
+    stored, and comes again with every run."""
+    benchmark, reply = plan.benchmark, answered.reply
     try:
-        return plan.benchmark.battle_metrics if others is not None else plan.benchmark.due(answered.turn)
+        due = benchmark.battle_metrics if others is not None else benchmark.due(answered.turn)
     except Exception as error:
         raise blamed(_where(plan, answered.place), error) from error
+    items: Sequence[Item]
+    try:
+        if others is not None:
+            items = _battle(plan, answered, others.get(answered.sample.id, {}))
+        elif reply.outcome == "failed":
+            detail = benchmark.detail(answered.turn, reply)
+            items = [answered.verdict(metric, None, reply.reason, detail=detail) for metric in due]
+        else:
+            items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
+        checked(items, answered.place, due)
+    except Exception as error:
+        return _lost(plan, answered, due, error)
+    return items
 
 
-def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[Item]:
-    """What is asked about a reply, or about it and another run's."""
-    benchmark, reply = plan.benchmark, answered.reply
-    if others is not None:
-        return _battle(plan, answered, others.get(answered.sample.id, {}))
-    if reply.outcome == "failed":
-        detail = benchmark.detail(answered.turn, reply)
-        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in benchmark.due(answered.turn)]
-    return list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
+def _lost(plan: Plan, answered: Answered, metrics: Sequence[str], error: Exception) -> list[Verdict]:
+    why = str(blamed(_where(plan, answered.place), error))
+    return [answered.verdict(metric, None, why) for metric in metrics]
 
 
 def _battle(plan: Plan, first: Answered, other: Mapping[int, Reply]) -> Sequence[Item]:

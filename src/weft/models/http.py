@@ -180,7 +180,8 @@ def address_of(url: str) -> SplitResult:
     except ValueError:
         usable, parts = False, SplitResult("", "", "", "", "")
     for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))):
-        hide(unquote(secret or ""))
+        if secret:
+            hide(unquote(secret))
     if not usable:
         raise ValueError(f"{without_secrets(url)!r} is not an http(s) address")
     if parts.username or parts.password:

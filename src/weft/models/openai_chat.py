@@ -44,7 +44,8 @@ class OpenAIChat(Endpoint):
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self._model, self._blobs, self._key = model, blobs, key.strip()
-        hide(self._key)
+        if self._key:
+            hide(self._key)
         self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
         self._own_images, self._fetch = own_images, fetch_images
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
@@ -273,7 +274,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     )
     variable = key_variable(url, chosen.pop("key_env", ""))
     key = os.environ.get(variable, "").strip()
-    hide(key)
     if not key.isascii() or not key.isprintable() or " " in key:
+        hide(key)
         raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")
     return OpenAIChat(spec.model, url, blobs, key=key, takes=takes, own_images=own_images, parameters=parameters, **chosen)

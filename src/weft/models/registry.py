@@ -92,15 +92,20 @@ def _is_price(value: Any) -> bool:
 
 
 class Spec(Struct, frozen=True):
-    """A parsed model name. `text` is what the user wrote, without what may be secret in it; `given` are options from weft.toml and the
-    command line; `data` is the dataset's folder."""
+    """A parsed model name. `written` is what the user wrote; `given` are options from weft.toml and the command line; `data` is the
+    dataset's folder."""
 
-    text: str
+    written: str
     provider: str
     model: str
     url: str
     given: Mapping[str, Any]
     data: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the user wrote, for messages: without what may be secret in it."""
+        return without_secrets(self.written)
 
     def take(self, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
         """The options, each through its converter. Raises UserError for an unknown or unusable one."""
@@ -143,7 +148,7 @@ def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:
 def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:
     name, _, url = text.partition("@") if "@http" in text else (text, "", "")
     provider, _, model = name.partition("/")
-    return Spec(without_secrets(text), provider, model, url, given or {}, data)
+    return Spec(text, provider, model, url, given or {}, data)
 
 
 def providers() -> dict[str, tuple[str, str]]:

@@ -39,9 +39,9 @@ class Blobs:
         survive a power cut."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        media_type, width, height = measure(data)
-        if not _has(path, len(data)):  # a power cut may have left it short
-            prove(data)
+        there = _has(path, len(data))  # a power cut may have left it short
+        media_type, width, height = measure(data) if there else prove(data)
+        if not there:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_file(path, data, durable=durable)

@@ -353,10 +353,15 @@ class Journal:
             self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
         return round
 
-    def end(self, run: str, state: str) -> None:
-        """Raises if anything handed in since the start could not be written: a run that lost a row is not finished."""
+    def end(self, run: str, state: str, due: tuple[int, int] | None = None) -> None:
+        """Raises if anything handed in since the start could not be written, or if a run that says it is finished has not the turns and
+        verdicts that are due: a run that lost a row is not finished."""
         self.flush()
         failure, self._failure = self._failure, None
+        if failure is None and due is not None and state == "finished" and (there := self.progress(run)) != due:
+            what = "turns" if there[0] != due[0] else "verdicts"
+            found, planned = (there[0], due[0]) if there[0] != due[0] else (there[1], due[1])
+            failure = WeftError(f"the run is not finished: {found} of {planned} {what} are in the journal: run the same command again")
         state = "stopped" if failure else state
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
         if failure:

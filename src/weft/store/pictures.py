@@ -71,9 +71,9 @@ def lazily(data: bytes) -> "Pil.Image":
     return _open(data)
 
 
-def prove(data: bytes) -> None:
-    """Raises PictureError unless the picture can be used for everything that weft does with pictures: decoded, turned, converted."""
-    _, width, height = measure(data)
+def prove(data: bytes) -> tuple[str, int, int]:
+    """Its measures. Raises PictureError unless it can be used for everything that weft does with pictures: decoded, turned, converted."""
+    media_type, width, height = measure(data)
     with ROOM.taken(width * height):
         picture = decode(data)
         try:
@@ -81,6 +81,7 @@ def prove(data: bytes) -> None:
                 turned(picture.crop((0, 0, 1, 1)), orientation(picture)).convert(mode)
         except Exception as error:  # see decode
             raise PictureError(f"cannot be used: {_first_line(error)}") from None
+    return media_type, width, height
 
 
 class Room:
