@@ -43,6 +43,10 @@ AXES = "stats/intervals: x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs
 TERMS = "stats/paired: sum(weight * sum(clusters.get(name, ())) / total for (weight, clusters), total in zip(terms, totals, strict="
 FAR = "stats/paired: return float((np.abs(signs @ values) >= found).mean())"
 FAR_TOO = "stats/paired: as_far += int((np.abs(signs @ values) >= found).sum())"
+TILES = "engine/prices: tiles = 258 * math.ceil(image.width / 768) * math.ceil(image.height / 768) -> "
+TILES += "tiles = 258 * math.ceil(image.width / 768) "
+HELD = "engine/limits: while (hold := self._held_until - time.monotonic()) > 0:  # noqa: ASYNC110 (it is a time that is waited for, "
+HELD += "and it may move) -> while (hold := self._held_until - time.monotonic()) "
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
     PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
@@ -50,6 +54,10 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     FAR + " -> return float((np.abs(signs @ values) > found).mean())": "`found` is a little under the sum: nothing is equal to it",
     FAR_TOO + " -> as_far += int((np.abs(signs @ values) > found).sum())": "the same",
     "stats/paired: corrected = [1.0] * len(values) -> corrected = [2.0] * len(values)": "each is set anew",
+    TILES + "/ math.ceil(image.height / 768)": "where there are tiles both ways, the rule by pixels has more",
+    HELD + ">= 0:  # noqa: ASYNC110 (it is a time that is waited for, and it may move)": "a wait of no time",
+    "engine/limits: self._held_until = 0.0 -> self._held_until = 1.0": "a time long ago as well",
+    "engine/limits: self._decreased_at = 0.0 -> self._decreased_at = 1.0": "a time long ago as well",
     AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 
@@ -132,7 +140,7 @@ def noticed(module: str, change: tuple[int, int, str, str], tests: list[str]) ->
                 continue
             words = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", test]
             try:
-                done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=240)
+                done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=60)
             except subprocess.TimeoutExpired:
                 return True  # it hangs
             if done.returncode:

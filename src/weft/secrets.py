@@ -125,3 +125,6 @@ def _unpacked(word: str) -> Iterator[str]:
     for start in range(4):
         piece = usual[start:]
         yield base64.b64decode(piece + "A" * (-len(piece) % 4)).decode("latin-1")
+
+
+hide_environment()

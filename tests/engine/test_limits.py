@@ -66,6 +66,7 @@ def test_cancelled_waiters_give_their_place_back():
             for task in waiting[:3]:
                 task.cancel()
             await asyncio.sleep(0)
+            assert len(limiter._waiters) == 2
         await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
         assert limiter.active == 0
 

@@ -97,6 +97,9 @@ def test_a_picture_is_counted_in_tiles_of_512(width: int, height: int, tokens: i
         (5376, 28, 2500),
         (28000, 28, 9546),
         (7680, 77, 2580),
+        (7681, 77, 2838),
+        (77, 7681, 2838),
+        (2801, 701, 2626),
     ],
 )
 def test_at_the_most_it_is_the_most_of_all_rules(width: int, height: int, tokens: int):

@@ -9,11 +9,9 @@ def main() -> None:
     from weft.cli.app import app
     from weft.cli.terminal import complain
     from weft.errors import UserError, WeftError
-    from weft.secrets import hide_environment
 
     gc.set_threshold(50_000, 20, 100)  # a run makes many small objects that live long: looking through them again and again takes time
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what it would say of a lost connection is nothing to act on
-    hide_environment()
     try:
         if strange := next((word for word in sys.argv[1:] if not word.isprintable() and "\n" not in word and "\t" not in word), None):
             raise UserError(f"{strange.encode('utf-8', 'replace').decode()!r}: this is not UTF-8, or has a character that cannot be shown")

@@ -36,4 +36,4 @@ def models() -> None:
     for name, (target, _) in sorted(providers().items()):
         if known := declared(load_target(target)):
             say(f"  {name:<12} {', '.join(sorted(known))}")
-    say(f"  {'file.py:NAME':<12} name, version, concurrency, images, own_images, max_side")
+    say(f"  {'file.py:NAME':<12} name, version, concurrency, timeout, images, own_images, max_side")

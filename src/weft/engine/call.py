@@ -234,7 +234,7 @@ class Caller:
                     try:
                         sent = await self._paid(key, messages, want)
                     except CallError as error:
-                        used = added(used, getattr(error, "used", Usage()))
+                        used = added(used, error.used)
                         if error.retry.kind == "rate_limit":
                             if (error.retry.delay or 0) > self._patience.longest_wait:
                                 raise EndpointDown(f"{error}; it asks to wait {error.retry.delay:.0f} s", user=False) from None
@@ -304,7 +304,7 @@ class Caller:
             except CallError as error:
                 if error.billed:
                     spent.cost = most
-                    error.used = Usage(cost=expected)  # type: ignore[attr-defined]
+                    error.used = Usage(cost=expected)
                 raise
             self._answered = True
             cost = sent.usage.cost

@@ -35,6 +35,7 @@ class CallError(WeftError):
         self.retry = retry
         self.unreachable = unreachable
         self.billed = (retry.kind == "transient" and not unreachable) if billed is None else billed
+        self.used = Usage()  # what it is taken to have used, once that is reckoned
 
 
 class Sent(Struct, frozen=True):
