@@ -11,8 +11,12 @@ from weft.tabletop.make import WRITERS, make
 
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     """A dataset of a benchmark, if there is a maker of such."""
-    writer = f"tabletop-{name}"
-    return make(writer, folder / f"{writer}-{samples}-{seed}", samples=samples, seed=seed) if writer in WRITERS else None
+    kinds = [writer.removeprefix("tabletop-") for writer in WRITERS]
+    kind = next((one for one in kinds if name == one or name.startswith(f"{one}-")), None)
+    if kind is None:
+        print(f"  {name}: no dataset of it can be made, so it is not attacked", flush=True)
+        return None
+    return make(f"tabletop-{kind}", folder / f"{name}-{samples}-{seed}", samples=samples, seed=seed)
 
 
 def all_of(folder: Path, samples: int, seed: int) -> dict[str, tuple[Benchmark, Path]]:

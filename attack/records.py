@@ -49,7 +49,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
             else:
                 done[f"{name}: records loaded"] += len(found.samples)
                 done[f"{name}: records left out"] += found.records - len(found.samples)
-                if chance.random() < 0.03 and found.samples:
+                if chance.random() < 0.15 and found.samples:
                     _run(name, data, folder)
                     done[f"{name}: whole runs"] += 1
             for path, content in original.items():

@@ -18,7 +18,7 @@ from weft.errors import BudgetReached, UserError
 from weft.report import site
 from weft.report.render import render
 from weft.runs import load_run, named, tables_of
-from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed
+from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.journal import Journal
 
 T = TypeVar("T")
@@ -67,12 +67,12 @@ def _done(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return in_loop(work)
     box: list[T | BaseException] = []
 
     def in_thread() -> None:
         try:
-            box.append(asyncio.run(work))
+            box.append(in_loop(work))
         except BaseException as error:
             box.append(error)
 

@@ -38,9 +38,9 @@ def json_from(data: bytes | bytearray, what: object, type: Any = Any) -> Any:
 
 
 def bytes_file(path: Path) -> bytes:
-    """The bytes of a file that the user named. Whatever is wrong with it is a UserError that names it."""
+    """The bytes of a file that the user named, without a byte order mark. Whatever is wrong with it is a UserError that names it."""
     try:
-        return read_file(path)
+        return read_file(path).removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except UserError as error:
@@ -53,7 +53,7 @@ def json_file(path: Path) -> Any:
 
 def text_file(path: Path) -> str:
     try:
-        return bytes_file(path).decode("utf-8-sig")
+        return bytes_file(path).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 

@@ -1,8 +1,11 @@
 """What must never be kept or shown: keys. `hide` tells of one; `scrub` cuts every hidden one out of a text that came from outside, whole or
 in part, plain or in any of the encodings in which servers echo what they were sent.
 
-A part of eight letters is enough to be cut out, so that a text that was cut in the middle of a key gives nothing away. Words that are too
-short to be a key (`none`, `EMPTY`) are left alone.
+A part of eight letters that looks like nothing but a key is enough to be cut out, so that a text that was cut in the middle of a key gives
+nothing away; what looks like words must be most of the key. What is no key but a word (`none`, `EMPTY`, `placeholder`) is left alone.
+
+The encodings: as it is, in either case, read as Latin-1, percent signs, HTML entities, backslashes, base64 and hexadecimal, one inside
+another.
 """
 
 import base64
@@ -16,14 +19,15 @@ from collections.abc import Iterator
 SHORTEST = 8  # letters of a key, or of a part of one
 BLOCK = 4  # a part of 2 * BLOCK - 1 letters has a whole aligned block of the key in it
 MARK = "[key]"
-DEEPEST = 3  # encodings inside each other
+LONG = 16  # letters of what looks like words
+DEEPEST = 2  # encodings inside each other
 NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 WORD = re.compile(r"[^\s\"'<>`,{}\[\]()]{8,}")
 PACKED = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{3})|(.))", re.DOTALL)
 ADDRESS = re.compile(r"([a-z]+://)(?:[^/\s,?#]*@)?([^\s,?#]*)(?:[?#][^\s,]*)?", re.IGNORECASE)
-_hidden: dict[str, int] = {}  # in small letters -> how many letters of it are enough
+_hidden: dict[str, tuple[str, bool]] = {}  # in small letters -> as it is, and whether parts of it count
 
 
 def hide(secret: str) -> None:
@@ -42,12 +46,27 @@ def hide_environment() -> None:
 
 def _hide(secret: str, *, parts: bool) -> None:
     secret = secret.strip()
-    if len(secret) < SHORTEST:
+    if len(secret) < SHORTEST or (len(secret) < LONG and not _is_random(secret)):
         return
-    least = len(secret) if not parts or len(secret) < 12 else 2 * SHORTEST if set(secret.lower()) <= set("0123456789abcdef") else SHORTEST
     for form in {secret, secret.encode().decode("latin-1")}:  # as it is, and as a server reads it that knows no UTF-8
         low = form.translate(LOWER)
-        _hidden[low] = min(least, _hidden.get(low, least))
+        _hidden[low] = (form, parts or _hidden.get(low, (form, False))[1])
+
+
+def _is_random(text: str) -> bool:
+    """Whether it looks like nothing that people write: letters and digits together, capitals in the middle, marks of many kinds."""
+    mixed = any(char.isdigit() for char in text) and sum(char.isalpha() for char in text) > 1
+    marks = sum(not char.isalnum() and char not in "-_. " for char in text) > 2
+    return len(set(text)) > 4 and (mixed or marks or (text[1:] != text[1:].lower() and text != text.upper()))
+
+
+def _is_enough(secret: str, low: int, high: int, parts: bool) -> bool:
+    """Whether so much of a secret gives it away."""
+    length, whole = high - low, len(secret)
+    if length == whole or not parts:
+        return length == whole
+    plain = set(secret.lower()) <= set("0123456789abcdef-")
+    return length >= max(LONG, whole * 3 // 4) or (length >= (LONG if plain else SHORTEST) and _is_random(secret[low:high]))
 
 
 def scrub(text: str) -> str:
@@ -77,7 +96,7 @@ def without_secrets(text: str) -> str:
 def _plain(text: str) -> Iterator[tuple[int, int]]:
     """Where a hidden text, or enough of it, stands as it is."""
     small = text.translate(LOWER)
-    for secret, least in _hidden.items():
+    for secret, (written, parts) in _hidden.items():
         for at in range(0, len(secret) - BLOCK + 1, BLOCK):
             found = small.find(secret[at : at + BLOCK])
             while found != -1:
@@ -86,7 +105,7 @@ def _plain(text: str) -> Iterator[tuple[int, int]]:
                     low -= 1
                 while high < len(small) and at + high - found < len(secret) and small[high] == secret[at + high - found]:
                     high += 1
-                if high - low >= least:
+                if _is_enough(written, at - (found - low), at + (high - found), parts):
                     yield low, high
                 found = small.find(secret[at : at + BLOCK], high)
 

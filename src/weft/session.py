@@ -6,10 +6,12 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 import asyncio
 import contextlib
 import functools
+import itertools
 import math
+import os
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -36,9 +38,11 @@ from weft.store.journal import Journal
 from weft.store.locks import only_one
 
 HOME = ".weft"
+PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
 GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
 WIDTH = 16  # samples in flight, at the least
 R = TypeVar("R", bound=Run)
+T = TypeVar("T")
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -140,7 +144,8 @@ class Session:
     async def open(cls, job: Job) -> AsyncGenerator["Session"]:
         job = checked(job)
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
-        blobs, benchmark, settings = Blobs(Path(job.home) / "blobs"), resolve(job.benchmark), read_config()
+        home = Path(absolute(job.home))  # whatever folder a model goes to
+        blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
@@ -154,7 +159,7 @@ class Session:
         async with contextlib.AsyncExitStack() as closing:
             for endpoint in endpoints.values():
                 closing.push_async_callback(_closed, endpoint)
-            journal = Journal(Path(job.home) / "journal.sqlite")
+            journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
             yield cls(job, plan, run_id, blobs, journal, endpoints, prices, source_of, None, place)
 
@@ -163,7 +168,8 @@ class Session:
     async def open_stored(cls, job: StoredJob) -> AsyncGenerator["Session"]:
         """A session that judges stored replies. It is the run that its model would have made under this judge."""
         check_numbers(job)
-        blobs, settings = Blobs(Path(job.home) / "blobs"), read_config()
+        home = Path(absolute(job.home))
+        blobs, settings = Blobs(home / "blobs"), read_config()
         first, other = stored_runs(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
@@ -180,14 +186,14 @@ class Session:
         prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(_closed, judge)
-            journal = Journal(Path(job.home) / "journal.sqlite")
+            journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
             yield cls(job, plan, run_id, blobs, journal, {"judge": judge}, prices, lambda _: Stored(first.turns), others, place)
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        with _on_interrupt(self._interrupt), only_one(Path(self.job.home), self.run_id):
+        with _on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id):
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
             for caller in self.callers.values():
                 caller.round = begun
@@ -220,13 +226,25 @@ async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R],
         if on_start:
             on_start(session)
         await session.go()
-    reason, where = session.halt.reason, (session.job.home, session.run_id, session.plan.benchmark)
+    reason, where = session.halt.reason, (session.journal.path.parent, session.run_id, session.plan.benchmark)
     del session  # with its dataset: what is read now may be as large
     if isinstance(reason, Interrupted):
         raise KeyboardInterrupt
     if reason is not None:
         raise reason
     return kind.stored(*where)
+
+
+def in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """A coroutine's result, in a loop of its own. If a model of the user's ends that loop, that is an error, and never a success."""
+    try:
+        return asyncio.run(work)
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise WeftError(f"a model of yours ended weft's event loop ({type(error).__name__}): run the same command again to go on") from None
+    except RuntimeError as error:
+        if "Event loop" not in str(error):
+            raise
+        raise WeftError(f"a model of yours stopped weft's event loop ({error}): run the same command again to go on") from None
 
 
 def stored_runs(job: StoredJob) -> tuple[Run, Run | None]:
@@ -311,13 +329,15 @@ def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, waiting = asyncio.get_running_loop(), threading.Event()
+    loop, waiting, pressed = asyncio.get_running_loop(), threading.Event(), itertools.count(1)
 
     def in_loop() -> None:
         waiting.clear()
         act()
 
     def told(number: int, frame: Any) -> None:
+        if next(pressed) > PATIENT:  # a model that will not be stopped
+            os._exit(130)
         if waiting.is_set():
             raise KeyboardInterrupt
         waiting.set()

@@ -295,3 +295,22 @@ def test_the_journal_keeps_every_variant(data: Path, tmp_path: Path):
     kept = journal.verdicts(run.id)
     journal.close()
     assert len([v for v in kept if v.metric == "visual"]) == 3 * 2 and {v.variant for v in kept} == {"repeat 1", "repeat 2", "repeat 3"}
+
+
+def test_a_check_may_lead_to_several_variants_of_a_question(toy: Path, tmp_path: Path):
+    from msgspec.structs import replace
+
+    from weft.benchmarks.weave import Weave
+
+    class Twice(Weave):
+        version = "twice"
+
+        def questions(self, answered: Any) -> Any:
+            for one in super().questions(answered):
+                both = [replace(one, variant=variant) for variant in ("a", "b")]
+                yield answered.check(one.metrics, lambda blobs, both=both: both)
+
+    for repeats in (1, 2):
+        options: Any = {"home": tmp_path / f"home{repeats}", "judge_repeats": repeats}
+        run = weft.evaluate(Twice(), data=toy, model="truth", judge="constant/5", **options)
+        assert run.record.state == "finished" and {len(verdict.behind) for verdict in run.verdicts} == {2 * repeats}

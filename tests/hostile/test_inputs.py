@@ -223,3 +223,25 @@ def test_damaged_weights_are_one_line(tmp_path: Path, at: int, file: str):
 
 def test_the_shipped_weights_are_whole(blobs: Blobs):
     Tiny(SHIPPED)
+
+
+def test_a_byte_order_mark_costs_nothing(toy: Path, chats: Path, tmp_path: Path):
+    for name, file in (("weave", toy / "test" / "test.json"), ("imug", next(chats.rglob("benchmark.jsonl")))):
+        data = toy if name == "weave" else chats
+        before = weft.evaluate(name, data=data, model="copy", judge="constant/max", home=tmp_path / f"{name}-1")
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+        after = weft.evaluate(name, data=data, model="copy", judge="constant/max", home=tmp_path / f"{name}-2")
+        assert len(after.turns) == len(before.turns) and not after.record.left_out
+
+
+def test_pictures_may_lie_beside_the_folder_of_the_records(tmp_path: Path, blobs: Blobs):
+    from weft.benchmarks.records import Records
+
+    for folder in ("annotations", "images"):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+    Records(tmp_path / "data" / "annotations" / "a.json", tmp_path / "data" / "images", blobs)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    Records(tmp_path / "link" / "annotations" / "a.json", tmp_path / "link" / "images", blobs)
+    (tmp_path / "data" / "away").symlink_to(tmp_path)
+    with pytest.raises(UserError, match="leads out of the dataset"):
+        Records(tmp_path / "data" / "a.json", tmp_path / "data" / "away", blobs)

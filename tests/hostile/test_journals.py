@@ -166,3 +166,38 @@ def test_a_journal_in_use_is_left_alone(made: Any, tmp_path: Path):
         done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert done.returncode == 2 and "run some-run is going on" in done.stderr
     assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith("nothing is wrong: 32 calls")
+
+
+def test_a_journal_of_a_later_weft_is_left_alone(made: Any, tmp_path: Path):
+    WAYS["future"](tmp_path / "home" / "journal.sqlite")
+    done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
+    assert done.returncode == 2 and "was written by another weft (version 99" in done.stderr
+    assert not list((tmp_path / "home").glob("*.damaged-*"))
+
+
+def test_a_writer_that_cannot_be_had_is_told_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real, times = Journal._connect, [0]
+
+    def second(self: Journal, readonly: bool) -> Any:
+        times[0] += 1
+        if times[0] == 2:
+            raise UserError("locked")
+        return real(self, readonly)
+
+    monkeypatch.setattr(Journal, "_connect", second)
+    with pytest.raises(UserError, match="locked"):
+        Journal(tmp_path / "journal.sqlite")
+
+
+def test_a_looked_at_journal_needs_no_folder_that_can_be_written(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import tempfile
+
+    places: list[Any] = []
+    real = tempfile.TemporaryDirectory
+
+    def noting(*rest: Any, **named: Any) -> Any:
+        places.append(named.get("dir"))
+        return real(*rest, **named)
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", noting)
+    assert check(tmp_path / "home" / "journal.sqlite", save=False).problems == [] and places == [None]

@@ -28,7 +28,7 @@ KEYS = {
     "hex": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
     "base64": "Zk9uK3Rq/2xW+7YpLm0QvA==nQ8rT5sJ",
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJxN3IifQ.k2Pz8Lw-4Vt",
-    "words": "correct-horse-battery-staple",
+    "uuid": "3f2b8c1e-9d4a-4c7b-8e21-5a6f0b9c7d3e",
     "odd": "p@$$&w0rd%41\"'<x>~{}|^",
 }
 BODY = '{"error": {"message": "bad key %s given", "code": "x"}}'
@@ -97,7 +97,7 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
 
 def traces(key: str) -> list[str]:
     """What of a key must be found nowhere: any eight letters of it (sixteen of a hexadecimal one), and its usual encodings."""
-    long = 16 if set(key) <= set("0123456789abcdef") else 8
+    long = 16 if set(key) <= set("0123456789abcdef-") else 8
     parts = {key[at : at + long] for at in range(len(key) - long + 1)}
     whole = {key, urllib.parse.quote(key, ""), key.encode().hex(), base64.b64encode(key.encode()).decode().rstrip("="), html.escape(key)}
     return sorted(parts | whole | {json.dumps(key)[1:-1], escaped(key, "\\u%04x"), escaped(key, "&#%d;"), escaped(key, "%%%02X")})
@@ -271,9 +271,37 @@ def test_a_netrc_is_not_read(echo: Echo, blobs: Blobs, tmp_path: Path, monkeypat
 
 def test_what_is_too_short_to_be_a_key_stays_a_word():
     before = dict(secrets._hidden)
-    secrets.hide("EMPTY")
-    secrets.hide("none")
+    for word in ("EMPTY", "none", "anything", "placeholder", "12345678", "generate"):
+        secrets.hide(word)
     assert dict(secrets._hidden) == before and secrets.scrub("none of these is EMPTY") == "none of these is EMPTY"
+    for key in ("sk-no-key-required", "sk-local-development-key", "token-abc123", "sk-1234567890abcdef", "correct-horse-battery-staple"):
+        secrets.hide(key)
+        assert secrets.scrub(f"it is {key}.") == "it is [key]."
+    plain = "what is required for local development: a token, a battery-powered horse, a staple, the number 12345678"
+    assert secrets.scrub(plain) == plain, "words that are in a key are words"
+    assert secrets.scrub("correct-horse-battery-stap") == "[key]", "most of it is it"
+
+
+def test_what_a_server_links_to_is_not_hidden(blobs: Blobs, serve: Any, toy: Path, tmp_path: Path):
+    """Else a model could choose what of its judge's replies is cut out."""
+    import weft
+    from server import answer
+
+    def linked(seen: Any) -> dict[str, Any]:
+        if seen.is_judge:
+            return {"role": "assistant", "content": '{"reasoning": "poor", "score": 0}'}
+        url = provider.url.removesuffix("/v1") + '/p.png?q="score": 0}&r=reasoning-poor'
+        picture = {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}
+        return picture if "image" in (seen.body.get("modalities") or ()) else answer(seen)
+
+    provider = serve(answer=linked)
+    from server import drawn
+
+    provider.files["/p.png"] = drawn("p")
+    model, judge = (f"openai-chat/{name}@{provider.url}" for name in ("model", "judge"))
+    run = weft.evaluate("weave", data=toy, model=model, judge=judge, home=tmp_path / "home")
+    assert run.verdicts and all(verdict.value == 0 for verdict in run.verdicts if verdict.by == "judge")
+    assert sum(seen.is_judge for seen in provider.seen) <= sum(verdict.by == "judge" for verdict in run.verdicts)
 
 
 def test_texts_around_a_key_stay_as_they_are():

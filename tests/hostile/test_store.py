@@ -161,3 +161,49 @@ def test_pictures_that_are_large_together_wait_for_each_other():
     for thread in threads:
         thread.join(5)
     assert most[0] <= 100 and inside[0] == 0
+
+
+def test_a_thread_that_has_room_gets_more_at_once(blobs: Blobs):
+    room = Room(100)
+    with room.taken(80), room.taken(80), room.taken(100):
+        pass
+    with room.taken(100):
+        pass
+    image = blobs.put(drawn("a", 64))
+    with blobs.opened(image) as picture:
+        blobs.put_picture(picture.transpose(0))
+
+
+@pytest.mark.parametrize("digest", ["/etc/passwd", "../../x", "", "a" * 63, "A" * 64, "a" * 65, "a" * 63 + "\n", "/dev/zero"])
+def test_a_name_that_is_no_digest_leads_nowhere(blobs: Blobs, digest: str):
+    from weft.types import Image
+
+    image = Image(digest, "image/png", 5, 5, 0)
+    assert not blobs.has(image)
+    with pytest.raises(PictureError, match="is no picture's name"):
+        blobs.read(image)
+
+
+def test_a_picture_in_the_store_is_a_plain_file_and_no_link(blobs: Blobs, tmp_path: Path):
+    image = blobs.put(drawn("a"))
+    path = blobs.path(image.digest)
+    (tmp_path / "other").write_bytes(drawn("a"))
+    for odd in (lambda: os.mkfifo(path), lambda: path.symlink_to(tmp_path / "other"), lambda: path.mkdir()):
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        odd()
+        with pytest.raises(PictureError):
+            blobs.read(image)
+
+
+def test_a_report_on_a_home_that_cannot_be_written_shows_its_pictures(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from weft.report import gallery
+
+    shown = gallery.Shown(tmp_path / "home")
+    image = Blobs(tmp_path / "home" / "blobs").put(drawn("large", 900))
+
+    def refused(*rest: Any, **named: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(gallery, "write_file", refused)
+    data = shown.data(image)
+    assert data is not None and data[8:12] == b"WEBP"

@@ -5,6 +5,7 @@ are found through the record, never through other files' names, and must lie ins
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,8 @@ class Records:
     def __init__(self, file: Path, pictures: Path, blobs: Blobs) -> None:
         self._file, self._blobs = file, blobs
         self._pictures = pictures.resolve()
-        if not self._pictures.is_relative_to(file.parent.resolve()):
+        root = Path(os.path.commonpath([file.parent.absolute(), pictures.absolute()])).resolve()  # of file and pictures together
+        if not self._pictures.is_relative_to(root):
             raise UserError(
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )

@@ -1,6 +1,5 @@
 """What `run`, `score` and `judge` share: from options to a finished run on the screen."""
 
-import asyncio
 import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -19,7 +18,7 @@ from weft.engine.call import EndpointDown
 from weft.errors import UserError, WeftError
 from weft.models.function import FunctionEndpoint
 from weft.runs import Run
-from weft.session import Interrupted, Job, Session
+from weft.session import Interrupted, Job, Session, in_loop
 
 
 def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **options: Any) -> None:
@@ -32,7 +31,7 @@ def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:
     """Do what a session is for, or say what it would do; ends the program."""
-    sys.exit(asyncio.run(_foresee(opened) if dry_run else _run(opened)))
+    sys.exit(in_loop(_foresee(opened) if dry_run else _run(opened)))
 
 
 async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
@@ -51,7 +50,8 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
 class Left(msgspec.Struct, frozen=True):
     """What is left of a session that is over."""
 
-    home: str | Path
+    home: str | Path  # as it was given
+    place: Path  # where it is
     run: str
     benchmark: Any
     reason: WeftError | None
@@ -62,10 +62,12 @@ class Left(msgspec.Struct, frozen=True):
     def by(cls, session: Session) -> "Left":
         dataset = session.plan.dataset
         out = len({problem.record for problem in dataset.problems if problem.severity == "error"})
-        return cls(session.job.home, session.run_id, session.plan.benchmark, session.halt.reason, out, dataset.records)
+        return cls(
+            session.job.home, session.journal.path.parent, session.run_id, session.plan.benchmark, session.halt.reason, out, dataset.records
+        )
 
     def stored(self) -> Run:
-        return Run.stored(self.home, self.run, self.benchmark)
+        return Run.stored(self.place, self.run, self.benchmark)
 
 
 def quietly(job: Job, console: Console) -> Run:
@@ -77,7 +79,7 @@ def quietly(job: Job, console: Console) -> Run:
                 await session.go()
         return Left.by(session)
 
-    left = asyncio.run(go())
+    left = in_loop(go())
     run = left.stored()
     if left.reason is not None:
         if isinstance(left.reason, Interrupted):

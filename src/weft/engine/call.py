@@ -35,6 +35,7 @@ from weft.types import Image, Message, Part, Reply, Thought, Usage, Want, outcom
 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
 GONE = 25  # failed calls in a row after which an address is taken to be gone
+LONG = 200_000  # characters of a reply that are looked through elsewhere than in the loop
 DENIALS = 3  # requests that are turned away, before any is answered, after which all would be
 
 
@@ -120,10 +121,9 @@ class Caller:
         self._reached = False
         self._failed_in_a_row = 0
         self._answered = False  # whether any call was, by this command
-        self._under_way, self._denied = 0, 0
-        self._news = asyncio.Event()  # a call has come back
+        self._denied = 0
         self._over = Excess()
-        self._first = asyncio.Lock() if budget.limit is not None and price is not None and price != Price(0, 0) else None
+        self._alone, self._first = budget.limit is not None and price is not None and price != Price(0, 0), asyncio.Lock()
         self.tally = Tally()
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
         at_once = concurrency or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
@@ -178,12 +178,7 @@ class Caller:
             self.tally.remembered += 1
             return known
         began = time.time()
-        self._under_way += 1
-        try:
-            sent, tries, seconds = await self._try(key, messages, want)
-        finally:
-            self._under_way -= 1
-            self._news.set()
+        sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
         call = CallRecord(
@@ -242,7 +237,6 @@ class Caller:
                         raise
                 seconds = time.perf_counter() - asked
                 self._reached = True
-                self._news.set()
                 empty += 1
                 used = added(used, sent.usage)
                 if not sent.again or empty >= self._patience.empty_tries:
@@ -254,7 +248,7 @@ class Caller:
                 if retry.kind == "fatal":
                     raise EndpointDown(str(error), user=True) from None
                 if retry.kind == "denied":
-                    await self._hear(error)
+                    self._hear(error)
                 if retry.kind in ("no", "denied"):
                     return Sent((), "failed", str(error), usage=used), tried + pushed + empty + 1, time.perf_counter() - asked
                 if retry.kind == "rate_limit":
@@ -271,25 +265,22 @@ class Caller:
                 self.tally.retries[retry.kind] += 1
                 await asyncio.sleep(self._patience.wait(retry, tried + pushed))
 
-    async def _hear(self, denial: CallError) -> None:
-        """A request was turned away. Where any other is answered, that is its own trouble; where several are turned away before one is
-        answered, or nobody else is left to be answered, all would be. Until that is known, it waits for the others."""
-        self._denied += not self._answered
-        while not self._answered:
-            if self._denied >= DENIALS or self._under_way <= self._denied:
-                self._denied = DENIALS  # for those who wait
-                self._news.set()
-                raise EndpointDown(str(denial), user=True) from None
-            self._halt.check()
-            self._news.clear()
-            await self._news.wait()
+    def _hear(self, denial: CallError) -> None:
+        """A request was turned away. Where any other is answered, now or before, that is its own trouble; where several are turned away and
+        none is answered, all would be."""
+        self._denied += 1
+        if self._denied >= DENIALS and not self._answered and not self.tally.remembered:
+            raise EndpointDown(str(denial), user=True) from None
 
     async def _paid(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try, with money put by for it. What it used and cost is in its usage; in an error's `used` where it may be billed."""
-        if self._first is not None and not self._answered:
+        if self._alone:
             async with self._first:  # what the first one is billed at is known before others follow
-                if not self._answered:
-                    return await self._reserved(key, messages, want)
+                if self._alone:
+                    try:
+                        return await self._reserved(key, messages, want)
+                    finally:
+                        self._alone = False
         return await self._reserved(key, messages, want)
 
     async def _reserved(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -341,7 +332,7 @@ class Caller:
         if not isinstance(sent, Sent):
             raise CallError(f"{self.name} sent {type(sent).__name__} where a Sent was due", NO, billed=True)
         if self.endpoint.foreign:
-            sent = self._checked(sent)
+            sent = await asyncio.to_thread(self._checked, sent) if len(sent.raw) > LONG else self._checked(sent)
         if any(part.state for part in sent.parts):
             stamped = (part if part.state is None else replace(part, state=replace(part.state, of=self._mark)) for part in sent.parts)
             sent = replace(sent, parts=tuple(stamped))
@@ -357,7 +348,7 @@ class Caller:
             msgspec.json.encode(sent)
         except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
             raise CallError(scrub(f"{self.name} sent a reply that is no reply: {error}"), NO, billed=True) from None
-        parts = tuple(part if isinstance(part, Image) else replace(part, text=scrub(part.text)) for part in sent.parts)
+        parts = tuple(_scrubbed(part) for part in sent.parts)
         usage = sent.usage
         if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
             usage = Usage()
@@ -370,6 +361,12 @@ def handed_to(messages: tuple[Message, ...], mark: str) -> tuple[Message, ...]:
         return messages
     kept = [replace(message, parts=tuple(one for part in message.parts if (one := _own(part, mark)) is not None)) for message in messages]
     return tuple(message for message in kept if message.parts)
+
+
+def _scrubbed(part: Part) -> Part:
+    if part.state is not None:
+        part = replace(part, state=replace(part.state, data=scrub(part.state.data)))
+    return part if isinstance(part, Image) else replace(part, text=scrub(part.text))
 
 
 def _own(part: Part, mark: str) -> Part | None:

@@ -102,11 +102,13 @@ class Judging:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
         except Exception as error:
             found = _lost(self._plan, answered, check.metrics, error)
-        self._keep([item for item in found if isinstance(item, Verdict)])
-        for item in found:
-            if isinstance(item, Question):
-                self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats - 1)
-                await self._ask(item)
+        given = [item for item in found if isinstance(item, Verdict)]
+        asked = [item for item in found if isinstance(item, Question)]
+        led_to = len(given) + sum(len(item.metrics) * self._plan.repeats for item in asked)
+        self.progress.verdicts_due += led_to - len(check.metrics)
+        self._keep(given)
+        for item in asked:
+            await self._ask(item)
 
 
 def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[Item]:

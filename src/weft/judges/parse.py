@@ -14,7 +14,9 @@ from msgspec import Struct
 from weft.errors import WeftError
 
 TAG = re.compile(r"\{|<(/?)(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
-CLOSES = re.compile(r"[ \t]*(?:\n|$|\{|`{3}|<)")  # what follows a tag that really ends thinking; a judge that names one goes on in its line
+CLOSES = re.compile(
+    r"[^\S\n]*(?:\n|$|\{|`{3}|<)"
+)  # what follows a tag that surely ends thinking; a judge that names one goes on in its line
 OWN = re.compile(  # how a judge introduces what it gives, as against what it quotes
     r"\b(?:my|here|final|verdict|judge?ment|score|wait|actually|correct\w*|instead|rather|revis\w*|reconsider\w*|therefore|so|result)\b[^\w{}]*$",
     re.IGNORECASE,
@@ -30,17 +32,19 @@ class Unusable(WeftError):
 
 
 class Found(Struct, frozen=True):
-    """An object in a reply, and the text in front of it, back to the object before."""
+    """An object in a reply, and the text in front of it, back to the object before. `part`: how many tags stand before it that may have
+    ended thinking, or may only be named."""
 
     value: dict[str, Any]
     before: str
+    part: int = 0
 
 
 def read_reply(text: str, schema: dict[str, Any], shown: Callable[[], str] = str) -> dict[str, Any]:
     """The object in the reply that fits the schema. `shown` gives what the judge was shown: where several objects fit, what stands there as
     well is a quotation, and no verdict. Of those that are left the judge's own introduction decides (`No, wait: {...}`), then which
     begins its line; where they still contradict each other the reply cannot be used."""
-    said = text.strip()
+    said = _unfenced(text.strip())
     whole = _decoded(said) if said[:1] == "{" and said[-1:] == "}" else None
     if whole is not None:
         return fit_schema(whole, schema)
@@ -56,16 +60,25 @@ def read_reply(text: str, schema: dict[str, Any], shown: Callable[[], str] = str
             problem = str(error)
     if not fitting:
         raise Unusable(problem)
-    return _meant(fitting, shown)
+    last = max(found.part for found, _ in fitting)
+    return _meant([one for one in fitting if one[0].part == last], shown)
+
+
+def _unfenced(said: str) -> str:
+    """What stands in a fence, if nothing stands around it."""
+    if not said.startswith("```") or not said.endswith("```") or said.count("```") != 2:
+        return said
+    return said[3:-3].partition("\n")[2].strip() if said[3:4] != "{" else said[3:-3].strip()
 
 
 def _meant(fitting: list[tuple[Found, dict[str, Any]]], shown: Callable[[], str]) -> dict[str, Any]:
-    """Of several objects, the one that the judge gives."""
-    if _agree(fitting):
-        return fitting[-1][1]
+    """Of the objects in a reply with other words around them, the one that the judge gives."""
     quoted = [found.value for found in _objects(shown())[0]]
-    own = [one for one in fitting if one[0].value not in quoted] or fitting
-    introduced = [one for one in own if OWN.search(one[0].before[-80:])][-1:]
+    introduced = [one for one in fitting if OWN.search(one[0].before[-80:])][-1:]
+    own = [one for one in fitting if one[0].value not in quoted] or introduced
+    if not own:
+        raise Unusable("what it has of JSON stands in what was to be judged; give your own, and nothing else")
+    introduced = [one for one in introduced if one in own]
     standing = [one for one in own if not one[0].before.rpartition("\n")[2].strip(" \t`")]
     for some in (own, introduced, standing):
         if some and _agree(some):
@@ -81,11 +94,11 @@ def _agree(some: list[tuple[Found, dict[str, Any]]]) -> bool:
 
 def _objects(text: str) -> tuple[list[Found], bool]:
     """Every outermost JSON object outside of thinking, in order, and whether anything but thinking is there. One pass: a tag inside an
-    object is a text of it. A tag opens thinking only at the beginning of a line, and ends it only where its line ends or the verdict
-    begins: a judge may name tags. Braces that lead nowhere are followed for a bounded number of characters, all together."""
+    object is a text of it. A tag opens thinking only at the beginning of a line, and ends what the template opened only where its line ends
+    or the verdict begins: a judge may name tags. Braces that lead nowhere are followed for a bounded number of characters, all together."""
     text = text[-LONGEST:]
     found: list[Found] = []
-    at, since, wasted, opened = 0, 0, 0, -1
+    at, since, wasted, opened, part = 0, 0, 0, -1, 0
     while (match := TAG.search(text, at)) is not None:
         at = match.end()
         if match.group() == "{":
@@ -95,16 +108,18 @@ def _objects(text: str) -> tuple[list[Found], bool]:
             if one is None:
                 wasted += end - match.start() + at // 50 + 200  # what a try costs by itself
             else:
-                found.append(Found(one, text[since : match.start()]))
+                found.append(Found(one, text[since : match.start()], part))
                 at = since = end
         elif not match.group(1):
             line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - 200)
             if opened < 0 and not text[line : match.start()].strip():
                 opened = match.start()
-        elif CLOSES.match(text, match.end()):
+        elif opened >= 0 or CLOSES.match(text, match.end()):
             if opened < 0:  # the template opened it
                 found.clear()
             opened, since = -1, match.end()
+        else:
+            part += 1
     if opened >= 0:  # cut off while thinking
         return found, bool(text[since:opened].strip()) or bool(found)
     return found, bool(text[since:].strip()) or bool(found)

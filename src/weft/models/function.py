@@ -21,6 +21,7 @@ import hashlib
 import inspect
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
@@ -64,6 +65,7 @@ class FunctionEndpoint(Endpoint):
         self._make, self._blobs = make, blobs
         self._made: OwnFunction | None = None
         self._making = threading.Lock()
+        self._at_work: set[int] = set()  # threads that are inside the function
         self.takes, self.concurrency, self._timeout = takes, concurrency, timeout
         self.version, self.version_is_guessed = version, guessed
 
@@ -72,6 +74,7 @@ class FunctionEndpoint(Endpoint):
         function = self._made or await in_thread(self._function)
         told = (want.question,) if _wants_question(function) else ()
         limit = asyncio.timeout(self._timeout)
+        await self._free()
         try:
             async with limit:
                 made = await self._called(function, shown, want.kind, *told)
@@ -89,8 +92,26 @@ class FunctionEndpoint(Endpoint):
     async def _called(self, function: OwnFunction, *arguments: Any) -> Any:
         if _is_async(function):
             return await cast(Awaitable[Any], function(*arguments))
-        made = await in_thread(function, *arguments)
+        made = await in_thread(self._noted, function, *arguments)
         return await made if inspect.isawaitable(made) else made
+
+    def _noted(self, function: OwnFunction, *arguments: Any) -> Any:
+        """In its thread: who is given up on stays at work, and is counted until it comes back."""
+        me = threading.get_ident()
+        self._at_work.add(me)
+        try:
+            return function(*arguments)
+        finally:
+            self._at_work.discard(me)
+
+    async def _free(self) -> None:
+        """Wait for calls that were given up on, as long again: a model that takes one at a time is not asked while it is still at one.
+        What has not come back then never will."""
+        until = time.monotonic() + self._timeout
+        while len(self._at_work) >= (self.concurrency or 1) and time.monotonic() < until:  # noqa: ASYNC110 (threads tell nobody)
+            await asyncio.sleep(0.05)
+        if len(self._at_work) >= (self.concurrency or 1):
+            self._at_work.clear()
 
     def _function(self) -> OwnFunction:
         """Made once, however many calls come first. What it says of itself then must be what answers are kept under."""

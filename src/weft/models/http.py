@@ -118,11 +118,12 @@ class Http:
 
         data = aiter(body) if body is not None else None
         try:
-            async with self._open().request(
-                method, url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url)
-            ) as response:
+            async with (
+                asyncio.timeout(self._timeout) as limit,
+                self._open().request(method, url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url)) as response,
+            ):
                 told = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, told, await self._all_of(response, called, most, holding))
+                return Answer(response.status, told, await self._all_of(response, called, most, holding, limit))
         except (aiohttp.ClientError, PictureError) as error:
             if body is not None and body.broken is not None:
                 raise CallError(f"a picture {body.broken}", NO) from None
@@ -142,15 +143,21 @@ class Http:
         said = " ".join(scrub(str(error) or type(error).__name__).split())
         return CallError(f"{called}: the connection broke: {said[:300]}", TRANSIENT)
 
-    async def _all_of(self, response: "aiohttp.ClientResponse", called: str, most: int, holding: contextlib.AsyncExitStack) -> bytearray:
+    async def _all_of(
+        self, response: "aiohttp.ClientResponse", called: str, most: int, holding: contextlib.AsyncExitStack, limit: asyncio.Timeout
+    ) -> bytearray:
+        """The whole reply. Where it is large, others that are large are waited for; the time that takes is not the server's."""
         data, alone = bytearray(), False
         async for piece in response.content.iter_any():
             data += piece
             if len(data) > most:
                 raise CallError(f"{called} sent more than {most >> 20} MiB", NO, billed=True)
             if len(data) > LARGE and not alone:
-                alone = True
+                alone, clock = True, asyncio.get_running_loop().time
+                left = (limit.when() or clock()) - clock()
+                limit.reschedule(None)
                 await holding.enter_async_context(self._one_large)
+                limit.reschedule(clock() + left)
         return data
 
     def _open(self) -> "aiohttp.ClientSession":
@@ -159,7 +166,7 @@ class Http:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=15),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
             )
         return self._session
 
@@ -173,20 +180,25 @@ def proxy_for(url: str) -> str | None:
 
 
 def address_of(url: str) -> SplitResult:
-    """An http(s) address, taken apart. Raises ValueError, which does not repeat it: it may hold a key. Whatever it holds is hidden."""
+    """An http(s) address, taken apart. Raises ValueError, which does not repeat what may be a key in it."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable, parts = False, SplitResult("", "", "", "", "")
-    for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))):
-        if secret:
-            hide(unquote(secret))
     if not usable:
         raise ValueError(f"{without_secrets(url)!r} is not an http(s) address")
     if parts.username or parts.password:
         raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
     return parts
+
+
+def hide_address(url: str) -> None:
+    """Whatever the user put into an address that may be a key is one. A server's links are no business of ours."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))):
+            hide(unquote(secret or ""))
 
 
 class Body:
@@ -221,7 +233,7 @@ class Body:
     def _pieces(self, image: Image) -> Iterator[bytes]:
         digest = hashlib.sha256()
         try:
-            with self._blobs.path(image.digest).open("rb") as file:
+            with self._blobs.file(image) as file:
                 while piece := file.read(PIECE):
                     digest.update(piece)
                     yield binascii.b2a_base64(piece, newline=False)

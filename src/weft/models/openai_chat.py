@@ -16,7 +16,7 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, hide_address, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec, finite, options, seconds
 from weft.secrets import hide, without_secrets
@@ -24,6 +24,7 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
 
 DEFAULT_URL = "https://api.openai.com/v1"
+LEAST = 64  # tokens, under which a limit is no use
 KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 
 
@@ -72,7 +73,8 @@ class OpenAIChat(Endpoint):
             payload = self._payload(messages, want)
             async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most) as came:
                 if came.status < 400 and not came.said:
-                    return await self._read(came.body, want)
+                    got, sent = await self._taken(came.body)
+                    break
                 status = came.status
                 if status < 400:
                     code = re.sub("[^0-9]", "", came.codes.split(" ")[0])
@@ -82,6 +84,7 @@ class OpenAIChat(Endpoint):
                     return Sent((), "refused", said[:1000], came.text, self._model)
                 if not self._drop_unsupported(status, said, payload):
                     raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+        return self._read(await self._follow(got) if got.links else got, sent, want)
 
     # the request
 
@@ -122,16 +125,18 @@ class OpenAIChat(Endpoint):
 
     # the reply
 
-    async def _read(self, body: Any, want: Want) -> Sent:
+    async def _taken(self, body: Any) -> tuple[Unpacked, Sent]:
+        """The reply's parts, their pictures in the store, and what else is kept of it."""
         choices: Any = fields(body).get("choices")
         choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
         if not choice:
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
-        served, usage = str(fields(body).get("model") or self._model), _usage(body)
         got = await asyncio.to_thread(unpack, choice, self._blobs)
-        if got.links:
-            got = await self._follow(got)
-        raw = msgspec.json.encode(body).decode()
+        served = str(fields(body).get("model") or self._model)
+        return got, Sent((), "answered", raw=msgspec.json.encode(body).decode(), served=served, usage=_usage(body))
+
+    def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
+        raw, served, usage = sent.raw, sent.served, sent.usage
         if got.refusal:
             return Sent(got.parts, "refused", got.refusal, raw, served, usage)
         if got.cut and self._is_capped():  # not the model's doing, and no answer to keep
@@ -171,6 +176,8 @@ class OpenAIChat(Endpoint):
         if status not in (400, 422, 501):
             return False
         lowered = said.lower()
+        if self._is_capped() and "max_tokens" in payload and "max_tokens" in lowered and "max_completion_tokens" not in lowered:
+            return self._lower(payload["max_tokens"], said)
         for field, words in (
             ("response_format", ("response_format", "json_schema", "structured")),
             ("modalities", ("modalities",)),
@@ -180,6 +187,12 @@ class OpenAIChat(Endpoint):
                 self._unsupported.add(field)
                 return True
         return False
+
+    def _lower(self, sent: int, said: str) -> bool:
+        """A budget's own limit is more than the model allows: the most that it names, or half. True if that is worth another try."""
+        told = [int(number) for number in re.findall(r"(?<![\d.])\d{2,6}(?![\d.])", said)]
+        self.longest = min(self.longest or sent, max((number for number in told if number < sent), default=sent // 2))
+        return self.longest >= LEAST
 
     def _explain(self, status: int, said: str) -> str:
         said = " ".join(said.split())
@@ -255,6 +268,7 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     url = spec.url or DEFAULT_URL
     try:
+        hide_address(url)
         parts = address_of(url)
     except ValueError as error:
         raise UserError(f"{spec.provider}/{spec.model}: {error}") from None

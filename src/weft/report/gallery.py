@@ -43,8 +43,11 @@ class Shown:
             kept = self._folder / self.name(image)
             if not kept.is_file():
                 made = self._smaller(image)
-                self._folder.mkdir(parents=True, exist_ok=True)
-                write_file(kept, made)
+                try:
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                    write_file(kept, made)
+                except OSError:  # a home that is only to be read
+                    return made
             return kept.read_bytes()
         except (PictureError, OSError):
             return None

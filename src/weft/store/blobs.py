@@ -8,20 +8,24 @@ against its name whenever it is read: a file that was damaged is put aside, so t
 
 import hashlib
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import PictureError, StoreError
-from weft.store.pictures import ROOM, decode, encode_png, measure, prove
+from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_png, measure, prove
 from weft.types import Image
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
+
+DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class Blobs:
     root: Path
 
     def path(self, digest: str) -> Path:
+        """Raises PictureError for what is no digest: it may have come with a journal, from anybody."""
+        if DIGEST.fullmatch(digest) is None:
+            raise PictureError(f"{digest[:12]!r} is no picture's name")
         return self.root / digest[:2] / digest
 
     def put(self, data: bytes, *, durable: bool = True) -> Image:
@@ -53,11 +60,22 @@ class Blobs:
         return self.put(encode_png(picture), durable=durable)
 
     def has(self, image: Image) -> bool:
-        return _has(self.path(image.digest), image.size)
+        return DIGEST.fullmatch(image.digest) is not None and _has(self.path(image.digest), image.size)
+
+    def file(self, image: Image) -> BinaryIO:
+        """The picture's file, open: a plain file of ours, never a link to another. Who reads it checks it against its name."""
+        path = self.path(image.digest)
+        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")  # noqa: PTH123, SIM115
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode) or about.st_size > MAX_BYTES:
+            file.close()
+            raise PictureError(f"{image.digest[:12]} is no plain file in the store")
+        return file
 
     def read(self, image: Image) -> bytes:
         try:
-            data = self.path(image.digest).read_bytes()
+            with self.file(image) as file:
+                data = file.read()
         except FileNotFoundError:
             raise PictureError(f"{image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
         except OSError as error:

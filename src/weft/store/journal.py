@@ -180,14 +180,12 @@ class Journal:
         self._failure: WeftError | None = None
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         if not readonly:
+            self._writer = self._connect(False)  # here, where whoever waits is told if it cannot be had
             self._thread.start()
 
     def _connect(self, readonly: bool) -> sqlite3.Connection:
         try:
-            if readonly:
-                db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            else:
-                db = sqlite3.connect(self.path, check_same_thread=False)
+            db = self._opened_to_read() if readonly else sqlite3.connect(self.path, check_same_thread=False)
             db.execute("PRAGMA busy_timeout = 30000")
             db.execute("PRAGMA trusted_schema = OFF")  # a journal that was received runs nothing
             found = db.execute("PRAGMA user_version").fetchone()[0]
@@ -218,6 +216,19 @@ class Journal:
             raise Damaged(self.path, error) from None
         return db
 
+    def _opened_to_read(self) -> sqlite3.Connection:
+        """On a disk that cannot be written to at all, SQLite must be told that nobody else writes there either."""
+        for how in ("mode=ro", "mode=ro&immutable=1"):
+            db = sqlite3.connect(f"{self.path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+            try:
+                db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+                return db
+            except sqlite3.OperationalError as error:
+                if "unable to open" not in str(error) and "readonly" not in str(error):
+                    return db
+                db.close()
+        raise UserError(f"{self.path} cannot be opened")
+
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return list(self._each(sql, values))
 
@@ -241,7 +252,7 @@ class Journal:
             raise Damaged(self.path, f"{what}: {error}") from None
 
     def _write(self) -> None:
-        db = self._connect(False)
+        db = self._writer
         while (first := self._queue.get()) is not None:
             batch = [first]
             while not self._queue.empty() and len(batch) < 4096:

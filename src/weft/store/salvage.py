@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.journal import CallRecord, Journal, Manifest, RunRecord
+from weft.store.journal import VERSION, CallRecord, Journal, Manifest, RunRecord
 from weft.types import Reply, Verdict
 
 TABLES = {
@@ -50,7 +50,7 @@ def check(path: Path, *, save: bool = True) -> Health:
     """Look at every row of a journal; if something is wrong with it and `save`, put what can be read in its place."""
     if not path.is_file():
         raise UserError(f"there is no journal at {path}")
-    with tempfile.TemporaryDirectory(prefix=".check-", dir=path.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=".check-", dir=path.parent if save else None) as folder:
         copy = Path(folder) / "copy.sqlite"
         for suffix in ("", "-wal"):  # never the original
             if path.with_name(path.name + suffix).is_file():
@@ -79,6 +79,9 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     db.text_factory = bytes
     try:
         db.execute("PRAGMA trusted_schema = OFF")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if isinstance(version, int) and VERSION < version < 1000:  # more would be damage
+            raise UserError(f"this journal was written by another weft (version {version}, this one knows {VERSION}): use that one")
         found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
         problems += [" ".join(one.split())[:200] for one in found if one != "ok"]
     except (sqlite3.Error, UnicodeError, MemoryError) as error:  # SQLite may quote what is no text

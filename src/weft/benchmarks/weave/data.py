@@ -33,7 +33,7 @@ class KeyPoint(Struct, frozen=True):
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = find(data)
     whole = bytes_file(file)
-    if not whole.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"["):
+    if not whole.lstrip(b" \t\r\n").startswith(b"["):
         raise UserError(f"{file}: must be one JSON array of records, not {type(json_from(whole, file)).__name__}")
     records: list[msgspec.Raw] = json_from(whole, file, list[msgspec.Raw])  # each is taken apart when its turn comes
     return WeaveRecords(file, file.parent, blobs).dataset("weave", records)
