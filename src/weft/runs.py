@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Benchmark, Finished, names, resolve
 from weft.errors import UserError, blamed
 from weft.stats.repeats import repeats_tables
-from weft.store.journal import Damaged, Journal, Manifest, RunRecord, Totals, TurnRecord
+from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
+from weft.store.manifest import Manifest
 from weft.types import Table, Verdict
 
 POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1

@@ -115,31 +115,6 @@ class RunRecord(Struct, frozen=True):
     version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
 
 
-class Manifest(Struct, frozen=True):
-    """What a manifest must have to be shown."""
-
-    class Named(Struct, frozen=True):
-        name: str
-
-    class Data(Struct, frozen=True):
-        name: str
-        digest: str
-        turns: int
-
-    class Rubric(Struct, frozen=True):
-        source: str
-        digest: str
-
-    benchmark: Named
-    dataset: Data
-    model: Named
-    judge: Named
-    rubric: Rubric
-    told: list[str] = []
-    strategy: str = "none"
-    judge_repeats: int = 1
-
-
 class TurnRecord(Struct, frozen=True):
     """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of the turn (ask, truth,
     gold), so that a report needs no dataset."""

@@ -21,7 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.journal import VERSION, CallRecord, Journal, Manifest, RunRecord
+from weft.store.journal import VERSION, CallRecord, Journal, RunRecord
+from weft.store.manifest import Manifest
 from weft.types import Reply, Verdict
 
 TABLES = {
