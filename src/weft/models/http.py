@@ -179,26 +179,22 @@ def proxy_for(url: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
-def address_of(url: str) -> SplitResult:
-    """An http(s) address, taken apart. Raises ValueError, which does not repeat what may be a key in it."""
+def address_of(url: str, *, ours: bool = False) -> SplitResult:
+    """An http(s) address, taken apart. Raises ValueError, which does not repeat what may be a key in it. Of one that is `ours`, the user's,
+    whatever may be a key is hidden; a server's links do not choose what is."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable, parts = False, SplitResult("", "", "", "", "")
+    for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))) if ours else ():
+        if secret:
+            hide(unquote(secret))
     if not usable:
         raise ValueError(f"{without_secrets(url)!r} is not an http(s) address")
     if parts.username or parts.password:
         raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
     return parts
-
-
-def hide_address(url: str) -> None:
-    """Whatever the user put into an address that may be a key is one. A server's links are no business of ours."""
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(url)
-        for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))):
-            hide(unquote(secret or ""))
 
 
 class Body:

@@ -14,7 +14,7 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, hide_address
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields
 from weft.models.registry import Spec, finite, options, seconds
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
@@ -89,8 +89,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
     urls = [url.strip() for url in text.split(",") if url.strip()]
     for url in urls:
         try:
-            hide_address(url)
-            address_of(url)
+            address_of(url, ours=True)
         except ValueError as error:
             raise UserError(f"{spec.provider}: {error}") from None
     if not urls:

@@ -16,7 +16,7 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, hide_address, is_refusal
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec, finite, options, seconds
 from weft.secrets import hide, without_secrets
@@ -268,8 +268,7 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     url = spec.url or DEFAULT_URL
     try:
-        hide_address(url)
-        parts = address_of(url)
+        parts = address_of(url, ours=True)
     except ValueError as error:
         raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
     if not spec.model:
