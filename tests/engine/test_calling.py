@@ -366,6 +366,11 @@ def test_what_no_endpoint_may_send_is_a_failed_call(journal: Journal):
     assert ask(caller(own, journal), 50).outcome == "answered"
 
 
+def test_what_is_told_of_trouble_is_text(journal: Journal):
+    made = caller(Scripted(CallError("moved to \udcff", NO), ValueError("\ud800")), journal)
+    assert ask(made).reason == "moved to ?" and ask(made, 1).reason == "scripted raised ValueError: ?"
+
+
 def test_an_answer_is_what_was_due_or_none(journal: Journal, blobs: Blobs):
     image = blobs.put(drawn("a"))
     made = caller(Scripted(Sent((image,), "answered", "why")), journal, blobs=blobs)

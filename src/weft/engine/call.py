@@ -318,14 +318,14 @@ class Caller:
             else:
                 sent = await self.endpoint.send(messages, want)
         except CallError as error:
-            error.args = (scrub(str(error)), *error.args[1:])
+            error.args = (_told(error), *error.args[1:])
             raise
         except StoreError:
             raise
         except BaseException as error:  # CancelledError, SystemExit and the like as well, unless it is weft that cancels
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            raise CallError(scrub(f"{self.name} raised {type(error).__name__}: {error}"), NO, billed=True) from error
+            raise CallError(_told(f"{self.name} raised {type(error).__name__}: {error}"), NO, billed=True) from error
         finally:
             if os.getpid() != process:  # it forked, and this is the other one
                 os._exit(0)
@@ -347,7 +347,7 @@ class Caller:
             sent = msgspec.convert(msgspec.to_builtins(sent), Sent)
             msgspec.json.encode(sent)
         except (msgspec.ValidationError, UnicodeError, OverflowError, TypeError, RecursionError) as error:
-            raise CallError(scrub(f"{self.name} sent a reply that is no reply: {error}"), NO, billed=True) from None
+            raise CallError(_told(f"{self.name} sent a reply that is no reply: {error}"), NO, billed=True) from None
         parts = tuple(_scrubbed(part) for part in sent.parts)
         usage = sent.usage
         if usage.tokens_in < 0 or usage.tokens_out < 0 or not (usage.cost is None or 0 <= usage.cost < math.inf):
@@ -361,6 +361,11 @@ def handed_to(messages: tuple[Message, ...], mark: str) -> tuple[Message, ...]:
         return messages
     kept = [replace(message, parts=tuple(one for part in message.parts if (one := _own(part, mark)) is not None)) for message in messages]
     return tuple(message for message in kept if message.parts)
+
+
+def _told(what: object) -> str:
+    """What went wrong, as it may be kept: without a key, and text (headers may hold bytes that are none)."""
+    return scrub(str(what).encode("utf-8", "replace").decode())
 
 
 def _scrubbed(part: Part) -> Part:
