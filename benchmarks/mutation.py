@@ -47,6 +47,10 @@ TILES = "engine/prices: tiles = 258 * math.ceil(image.width / 768) * math.ceil(i
 TILES += "tiles = 258 * math.ceil(image.width / 768) "
 HELD = "engine/limits: while (hold := self._held_until - time.monotonic()) > 0:  # noqa: ASYNC110 (it is a time that is waited for, "
 HELD += "and it may move) -> while (hold := self._held_until - time.monotonic()) "
+CHECKED = "sent = await asyncio.to_thread(self._checked, sent) if len(sent.raw) "
+THREAD = f"engine/call: {CHECKED}> LONG else self._checked(sent) -> {CHECKED}"
+LETTERS = "LONG = 200_000  # characters of a reply that are looked through elsewhere than in the loop"
+LETTERS = f"engine/call: {LETTERS} -> {LETTERS}"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
     PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
@@ -58,6 +62,11 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     HELD + ">= 0:  # noqa: ASYNC110 (it is a time that is waited for, and it may move)": "a wait of no time",
     "engine/limits: self._held_until = 0.0 -> self._held_until = 1.0": "a time long ago as well",
     "engine/limits: self._decreased_at = 0.0 -> self._decreased_at = 1.0": "a time long ago as well",
+    THREAD + "< LONG else self._checked(sent)": "where it is looked through changes nothing of what is found",
+    THREAD + ">= LONG else self._checked(sent)": "the same",
+    LETTERS.replace("-> LONG = 200_000", "-> LONG = 200001"): "the same",
+    LETTERS.replace("-> LONG = 200_000", "-> LONG = 0"): "the same",
+    "engine/call: os._exit(0) -> os._exit(1)": "nobody waits for a process that should not be",
     AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 

@@ -21,6 +21,8 @@ QUICK = Patience(tries=4, rate_limit_tries=3, empty_tries=2, unreachable_tries=2
 ASK = (Message("user", (Text("hello"),)),)
 OK = Sent((Text("ok"),), "answered", usage=Usage(10, 5))
 
+EMPTY, PUSHED, LATER = Sent((), "empty", "e", again=True), CallError("x", Retry("rate_limit")), CallError("x", TRANSIENT)
+
 
 class Scripted(Endpoint):
     def __init__(self, *script: Any, address: str = "http://scripted", **identity: Any) -> None:
@@ -96,6 +98,10 @@ def test_the_usual_patience():
         ([Sent((), "empty", "e")], "empty", 1, 1),
         ([CallError("x", Retry("rate_limit"))] * 2 + [CallError("x", TRANSIENT)] * 3, "answered", 6, 6),
         ([ValueError("mine")], "failed", 1, 1),
+        ([EMPTY, PUSHED, LATER, CallError("x", NO)], "failed", 4, 4),
+        ([EMPTY, PUSHED, PUSHED, LATER, LATER, LATER, LATER], "failed", 7, 7),
+        ([EMPTY, PUSHED, LATER, LATER, PUSHED, PUSHED], "failed", 6, 6),
+        ([PUSHED, LATER, EMPTY, EMPTY], "empty", 4, 4),
     ],
 )
 def test_how_often_is_tried(journal: Journal, script: list[Any], outcome: str, calls: int, attempts: int):
@@ -132,6 +138,24 @@ def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
     made = caller(Scripted(CallError("429", Retry("rate_limit", 0.001))), journal, patience=patience)
     before = made.limiter.limit
     assert ask(made).outcome == "answered" and made.limiter.decreases == 1 and made.limiter.limit < before
+
+
+def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
+    patience = Patience(longest_wait=0.01, base=0.0001)
+    assert ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, patience=patience)).outcome == "answered"
+
+
+def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    told: list[tuple[str, int]] = []
+
+    def wait(self: Patience, retry: Retry, tried: int) -> float:
+        told.append((retry.kind, tried))
+        return 0.0
+
+    monkeypatch.setattr(Patience, "wait", wait)
+    made = caller(Scripted(PUSHED, LATER, PUSHED, EMPTY), journal)
+    assert made.round == 1 and made.run == "" and ask(made).outcome == "answered"
+    assert told == [("rate_limit", 1), ("transient", 2), ("rate_limit", 3), ("transient", 1)]
 
 
 def test_what_makes_every_call_pointless_ends_the_run(journal: Journal):
