@@ -66,7 +66,7 @@ def test_tickets_stay_until_their_answer_is_recorded(journal: Journal):
     journal.record(call("k", outcome="failed"), was_pending=True).result()
     journal.flush()
     assert journal.ticket("k") == "t2", "a call that failed may yet be collected"
-    journal.record(call("k"), was_pending=False).result()
+    journal.record(call("k")).result()
     journal.flush()
     assert journal.ticket("k") == "t2"
     journal.record(call("k"), was_pending=True).result()
@@ -262,6 +262,43 @@ def test_damage_is_told_in_one_short_line(tmp_path: Path):
     assert "\n" not in told and "with text" not in told and f"--home {tmp_path}" in told
     assert "--home" not in str(Damaged(Path(".weft") / "journal.sqlite", "x"))
     assert len(str(Damaged(Path("j"), "y " * 5000))) < 500
+    assert ": MemoryError; " in str(Damaged(Path("j"), MemoryError())), "what says nothing is called by its name"
+
+
+def test_records_are_what_was_written_and_stay_so(journal: Journal, tmp_path: Path):
+    record = RunRecord("a", {}, 1, "running", 50.0, None, [], "")
+    for thing in (record, call("k"), turn("a", 0), Totals("model", 1, 1, 1, 1, None, 0)):
+        with pytest.raises(AttributeError):
+            setattr(thing, thing.__struct_fields__[0], "other")
+    deep = Journal(tmp_path / "a" / "b" / "c" / "journal.sqlite")
+    deep.close()
+    Journal(tmp_path / "a" / "b" / "c" / "journal.sqlite").close()
+
+
+def test_what_cannot_be_opened_is_not_called_damaged_and_what_is_damaged_is(tmp_path: Path):
+    folder = tmp_path / "folder.sqlite"
+    folder.mkdir()
+    with pytest.raises(UserError, match="cannot be used as a journal: unable to open database file$"):
+        Journal(folder)
+    with pytest.raises(UserError, match="cannot be (opened|used)"):
+        Journal(folder, readonly=True)
+    for at, (statement, why) in enumerate(
+        (
+            ("UPDATE sqlite_master SET sql = 'CREATE GARBAGE' WHERE name = 'calls'", "malformed"),
+            ("UPDATE sqlite_master SET sql = 'CREATE TABLE replies (run TEXT)' WHERE name = 'replies'", "about|no such|malformed|column"),
+        )
+    ):
+        path = tmp_path / f"{at}.sqlite"
+        Journal(path).close()
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(statement)
+        db.commit()
+        db.close()
+        with pytest.raises(UserError, match=why) as caught:
+            broken = Journal(path, readonly=True)
+            broken.turns("r")
+        assert isinstance(caught.value, Damaged) and "weft journal check" in str(caught.value)
 
 
 def test_usages_of_replies_survive(journal: Journal):

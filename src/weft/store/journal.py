@@ -76,7 +76,7 @@ class Damaged(UserError):
     def __init__(self, path: Path, why: object) -> None:
         home = "" if str(path.parent) == ".weft" else f" --home {path.parent}"
         saves = f"if it is one that was damaged, `weft journal check{home}` says what can be saved, and saves it"
-        told = " ".join(str(why or type(why).__name__).split(" with text ")[0].split())[:200]  # SQLite quotes what it cannot read
+        told = " ".join((str(why) or type(why).__name__).split(" with text ")[0].split())[:200]  # SQLite quotes what it cannot read
         super().__init__(f"{path} cannot be used as a journal: {told}; {saves}")
 
 
