@@ -96,7 +96,7 @@ def without_secrets(text: str) -> str:
 def _plain(text: str) -> Iterator[tuple[int, int]]:
     """Where a hidden text, or enough of it, stands as it is."""
     small = text.translate(LOWER)
-    for secret, (written, parts) in _hidden.items():
+    for secret, (written, parts) in list(_hidden.items()):  # another thread may hide one meanwhile
         for at in range(0, len(secret) - BLOCK + 1, BLOCK):
             found = small.find(secret[at : at + BLOCK])
             while found != -1:
