@@ -116,10 +116,12 @@ ROOM = Room(MAX_PIXELS)
 
 def orientation(picture: "Pil.Image") -> int:
     """How EXIF says that the picture is to be turned: 1 is as it is, which is what unreadable EXIF means as well."""
-    try:
-        found = picture.getexif().get(0x0112, 1)
-    except Exception:  # see decode
-        return 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of EXIF that cannot be read
+        try:
+            found = picture.getexif().get(0x0112, 1)
+        except Exception:  # see decode
+            return 1
     return found if found in range(1, 9) else 1
 
 
