@@ -143,6 +143,12 @@ def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
 def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
     patience = Patience(longest_wait=0.01, base=0.0001)
     assert ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, patience=patience)).outcome == "answered"
+    assert ask(caller(Scripted(PUSHED), journal, patience=Patience(longest_wait=0.5, base=0.0001)), 1).outcome == "answered"
+
+
+def test_the_mark_of_an_endpoint_is_the_same_for_ever(journal: Journal):
+    """States in journals are known by it."""
+    assert caller(Scripted(), journal)._mark == "76cea071c3093577"
 
 
 def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatch: pytest.MonkeyPatch):
@@ -275,6 +281,23 @@ def test_what_a_provider_says_it_costs_is_believed(journal: Journal):
     unknown = caller(Scripted(told, OK), journal)
     assert ask(unknown, 1).usage.cost == 0.5 and not unknown._budget.unknown
     assert ask(unknown, 2).usage.cost is None and unknown._budget.unknown and unknown._budget.spent == 0.5
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"), [(Usage(0, 5), 0.005), (Usage(5, 0), 0.005), (Usage(0, 0, 0.0), 0.0), (Usage(1, 1, 0.5), 0.5), (Usage(3, 4), 0.007)]
+)
+def test_a_usage_of_one_side_alone_is_believed(journal: Journal, usage: Usage, cost: float):
+    budget = Budget(100.0)
+    sent = Sent((Text("ok"),), "answered", usage=usage)
+    made = caller(Scripted(sent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    assert ask(made).usage.cost == pytest.approx(cost) == budget.spent
+
+
+@pytest.mark.parametrize("odd", ["text", Sent((Text(5),), "answered")])  # type: ignore[arg-type]
+def test_what_is_no_reply_may_have_been_billed(journal: Journal, odd: Any):
+    budget = Budget(100.0)
+    made = caller(Scripted(odd, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    assert ask(made).outcome == "failed" and budget.spent == pytest.approx(0.137)
 
 
 @pytest.mark.parametrize("usage", [Usage(-1, 5), Usage(5, -1), Usage(1, 1, -0.5), Usage(1, 1, float("nan")), Usage(1, 1, float("inf"))])
