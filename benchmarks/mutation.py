@@ -57,6 +57,7 @@ ZIPPED = (
     "return msgspec.convert(dict(zip(RunRecord.__struct_fields__, read, strict=True)), RunRecord)",
 )
 MOST = "engine/call: most = "
+ARGS = "error.args = (_told(error), *error.args[1:])"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
     PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
@@ -75,7 +76,7 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     "engine/call: os._exit(0) -> os._exit(1)": "nobody waits for a process that should not be",
     BATCH + " -> " + BATCH.partition(": ")[2].replace("4096", "4097"): "how many are written together changes nothing of what is written",
     **{f"store/journal: {line} -> {line.replace('strict=True', 'strict=False')}": "as many fields as columns" for line in ZIPPED},
-    "engine/call: error.args = (_told(error), *error.args[1:]) -> error.args = (_told(error), *error.args[2:])": "it has one alone",
+    f"engine/call: {ARGS} -> {ARGS.replace('[1:]', '[2:]')}": "it has one alone",
     MOST
     + "0.0 if price is None else self._over.of(bound, price) -> "
     + MOST[13:]
