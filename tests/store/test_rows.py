@@ -164,13 +164,14 @@ def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(jour
 def test_a_run_that_has_not_all_that_is_due_is_not_finished(journal: Journal):
     journal.begin("r", {}, [])
     journal.put_turn("r", turn("a", 0))
-    journal.put_verdict("r", Verdict("a", 0, "m", 1.0))
-    for due, told in (((2, 1), "1 of 2 turns"), ((1, 3), "1 of 3 verdicts"), ((0, 1), "1 of 0 turns"), ((2, 2), "1 of 2 turns")):
+    for metric in "mn":
+        journal.put_verdict("r", Verdict("a", 0, metric, 1.0))
+    for due, told in (((3, 2), "1 of 3 turns"), ((1, 4), "2 of 4 verdicts"), ((0, 2), "1 of 0 turns"), ((3, 5), "1 of 3 turns")):
         with pytest.raises(WeftError, match=f"the run is not finished: {told} are in the journal"):
             journal.end("r", "finished", due=due)
         assert journal.runs()[0].state == "stopped"
     journal.end("r", "stopped", due=(9, 9))
-    journal.end("r", "finished", due=(1, 1))
+    journal.end("r", "finished", due=(1, 2))
     assert journal.runs()[0].state == "finished"
 
 
@@ -261,7 +262,7 @@ def test_damage_is_told_in_one_short_line(tmp_path: Path):
     told = str(Damaged(tmp_path / "journal.sqlite", "Could not decode column 'x' with text 'a\nb'"))
     assert "\n" not in told and "with text" not in told and f"--home {tmp_path}" in told
     assert "--home" not in str(Damaged(Path(".weft") / "journal.sqlite", "x"))
-    assert len(str(Damaged(Path("j"), "y " * 5000))) < 500
+    assert len(str(Damaged(Path("j"), "y " * 5000))) < 500 and str(Damaged(Path("j"), "Y" * 500)).count("Y") == 200
     assert ": MemoryError; " in str(Damaged(Path("j"), MemoryError())), "what says nothing is called by its name"
 
 
@@ -273,6 +274,34 @@ def test_records_are_what_was_written_and_stay_so(journal: Journal, tmp_path: Pa
     deep = Journal(tmp_path / "a" / "b" / "c" / "journal.sqlite")
     deep.close()
     Journal(tmp_path / "a" / "b" / "c" / "journal.sqlite").close()
+
+
+def test_a_journal_may_be_read_from_any_thread(journal: Journal):
+    import threading
+
+    journal.begin("r", {}, [])
+    found: list[Any] = []
+    for one in (journal, Journal(journal.path, readonly=True)):
+        thread = threading.Thread(target=lambda one=one: found.append([record.id for record in one.runs()]))
+        thread.start()
+        thread.join()
+    assert found == [["r"], ["r"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "damaged"),
+    [("no such table: x", True), ("malformed schema", True), ("table x has no column y", True), ("odd", True)]
+    + [(word, False) for word in ("unable to open database file", "database is locked", "attempt to write a readonly database")]
+    + [("disk I/O error", False), ("database or disk is full", False)],
+)
+def test_which_trouble_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, damaged: bool):
+    def refused(*rest: Any, **named: Any) -> Any:
+        raise sqlite3.OperationalError(said)
+
+    monkeypatch.setattr(sqlite3, "connect", refused)
+    with pytest.raises(UserError, match=said) as caught:
+        Journal(tmp_path / "journal.sqlite")
+    assert isinstance(caught.value, Damaged) == damaged
 
 
 def test_what_cannot_be_opened_is_not_called_damaged_and_what_is_damaged_is(tmp_path: Path):

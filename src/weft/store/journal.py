@@ -68,6 +68,7 @@ PUT_TURN = (
 )
 PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)"
 PLACED = (PUT_TURN, PUT_VERDICT)
+ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
 
 
 class Damaged(UserError):
@@ -182,9 +183,9 @@ class Journal:
                         db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         except sqlite3.OperationalError as error:
-            if "no such" in str(error) or "malformed" in str(error) or "has no column" in str(error):
-                raise Damaged(self.path, error) from None
-            raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
+            if any(word in str(error) for word in ELSEWHERE):
+                raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
+            raise Damaged(self.path, error) from None
         except sqlite3.Error as error:
             raise Damaged(self.path, error) from None
         except (OverflowError, ValueError, MemoryError) as error:
