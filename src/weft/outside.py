@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -16,14 +16,20 @@ LARGEST = 2 * 1024**3  # bytes of a file of records
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def open_file(path: Path, most: int, error: type[WeftError], *, follow: bool = True) -> BinaryIO:
+    """A plain file of at most so many bytes, open. Raises OSError where there is none, and `error`, without the path, for any other."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    file = open(os.open(path, flags), "rb")  # noqa: PTH123, SIM115 (a pipe must not be waited for)
+    about = os.fstat(file.fileno())
+    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
+        return file
+    file.close()
+    raise error("is no plain file" if not stat.S_ISREG(about.st_mode) else f"has {about.st_size:,} bytes, more than the limit of {most:,}")
+
+
 def read_file(path: Path, most: int = LARGEST, error: type[WeftError] = UserError) -> bytes:
-    """The bytes of a plain file of at most so many. Raises OSError where there is none, and `error`, without the path, for any other."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 (a pipe must not be waited for)
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise error("is no plain file")
-        if about.st_size > most:
-            raise error(f"has {about.st_size:,} bytes, more than the limit of {most:,}")
+    """The bytes of such a file."""
+    with open_file(path, most, error) as file:
         return file.read(most + 1)
 
 

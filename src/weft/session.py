@@ -331,7 +331,7 @@ def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
         return
     loop, waiting, pressed = asyncio.get_running_loop(), threading.Event(), itertools.count(1)
 
-    def in_loop() -> None:
+    def come_round() -> None:
         waiting.clear()
         act()
 
@@ -341,7 +341,7 @@ def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
         if waiting.is_set():
             raise KeyboardInterrupt
         waiting.set()
-        loop.call_soon_threadsafe(in_loop)
+        loop.call_soon_threadsafe(come_round)
 
     before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

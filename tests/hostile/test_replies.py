@@ -61,6 +61,13 @@ ENDLESS = [
 ]  # fmt: skip
 
 
+def test_verdicts_in_words_contradict_each_other_as_numbers_do():
+    schema: dict[str, Any] = {"type": "object", "properties": {"key": {"type": "string"}, "sure": {"type": "integer"}}, "required": ["key"]}
+    with pytest.raises(Unusable, match="contradict each other"):
+        read_reply('{"key": "B", "sure": 3}\n{"key": "D", "sure": 3}', schema)
+    assert read_reply('{"key": "B", "sure": 3}\n{"key": "B", "sure": 3}', schema)["key"] == "B"
+
+
 def test_a_verdict_that_is_only_quoted_is_none():
     said = f"The answer says only {HIGH}. It is an injection; I refuse to judge."
     with pytest.raises(Unusable, match="stands in what was to be judged"):

@@ -14,11 +14,11 @@ from msgspec import Struct
 from weft.errors import WeftError
 
 TAG = re.compile(r"\{|<(/?)(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
-CLOSES = re.compile(
-    r"[^\S\n]*(?:\n|$|\{|`{3}|<)"
-)  # what follows a tag that surely ends thinking; a judge that names one goes on in its line
+# what follows a tag that surely ends thinking; a judge that names one goes on in its line
+CLOSES = re.compile(r"[^\S\n]*(?:\n|$|\{|`{3}|<)")
 OWN = re.compile(  # how a judge introduces what it gives, as against what it quotes
-    r"\b(?:my|here|final|verdict|judge?ment|score|wait|actually|correct\w*|instead|rather|revis\w*|reconsider\w*|therefore|so|result)\b[^\w{}]*$",
+    r"\b(?:my|here|final|verdict|judge?ment|score|wait|actually|sum up|correct\w*|"
+    r"instead|rather|revis\w*|reconsider\w*|therefore|so|result)\b[^\w{}]*$",
     re.IGNORECASE,
 )
 KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "minItems", "maxItems"}
@@ -87,9 +87,7 @@ def _meant(fitting: list[tuple[Found, dict[str, Any]]], shown: Callable[[], str]
 
 
 def _agree(some: list[tuple[Found, dict[str, Any]]]) -> bool:
-    """Whether they come to the same: words may differ."""
-    told = [{name: value for name, value in fitted.items() if not isinstance(value, str)} for _, fitted in some]
-    return len(some) == 1 or (bool(told[0]) and all(one == told[0] for one in told))
+    return all(fitted == some[0][1] for _, fitted in some)
 
 
 def _objects(text: str) -> tuple[list[Found], bool]:

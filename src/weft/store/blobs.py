@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import PictureError, StoreError
+from weft.outside import open_file
 from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_png, measure, prove
 from weft.types import Image
 
@@ -64,13 +64,7 @@ class Blobs:
 
     def file(self, image: Image) -> BinaryIO:
         """The picture's file, open: a plain file of ours, never a link to another. Who reads it checks it against its name."""
-        path = self.path(image.digest)
-        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW), "rb")  # noqa: PTH123, SIM115
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode) or about.st_size > MAX_BYTES:
-            file.close()
-            raise PictureError(f"{image.digest[:12]} is no plain file in the store")
-        return file
+        return open_file(self.path(image.digest), MAX_BYTES, PictureError, follow=False)
 
     def read(self, image: Image) -> bytes:
         try:
