@@ -46,7 +46,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
             good = Constant(chance.choice([None, 0, 1, 2, 3, 5]))._filled(question.schema)
             text = spoil_text(good, chance)
             began = time.process_time()
-            judge = VlmJudge(Says(text), Blobs(folder / "replies" / "b"), benchmark.read)
+            judge = VlmJudge(Says(text), Blobs(folder / "replies" / "b"), benchmark)
             try:
                 verdicts = asyncio.run(judge.judge(question))
             except Exception as error:

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 from PIL import Image as Pil
 
 from weft.errors import PictureError
@@ -111,3 +112,32 @@ def test_a_strip_of_a_dialogue_comes_with_a_note_and_one_of_a_single_message_doe
     assert "Assistant: [image 2]" in said.text and said.text.endswith("User: Make it red.")
     [single] = fit((Message("user", (one, two, Text("Join them."))),), strips, blobs)
     assert single.parts[-1] == Text("Join them.")
+
+
+def test_a_picture_that_moves_keeps_the_name_that_the_words_before_it_give_it(blobs: Blobs):
+    """As it stands at its first mention (`placement first`), without a colon, or with one."""
+    mine = blobs.put_picture(picture(20, 20))
+    for words, stays in (("I made Image #2", "I made Image #2"), ("Image #2:", "Image #2")):
+        said = Message("assistant", (Text(words), Image(mine.digest, mine.media_type, 20, 20, mine.size, label=2)))
+        asked = (Message("user", (Text("Draw."),)), said, Message("user", (Text("What is in it?"),)))
+        fitted = fit(asked, Takes(own_images="user"), blobs)
+        assert fitted[1].parts == (Text(stays),)
+        assert fitted[2].parts == (Text("Image #2:"), mine, Text("What is in it?"))
+
+
+def test_every_picture_of_a_strip_has_a_number_of_its_own(blobs: Blobs):
+    """A reply of two pictures: the one that counts has its number, the other one that nobody else has."""
+    first, second, third = (blobs.put_picture(picture(40, 40, colour)) for colour in ("red", "green", "blue"))
+    given = Message("user", (Text("Image #1:"), replace(first, label=1), Text("Draw two.")))
+    said = Message("assistant", (second, Text("Image #2:"), replace(third, label=2)))
+    (message,) = fit((given, said, Message("user", (Text("Compare."),))), Takes(images="strip"), blobs)
+    row, text = message.parts
+    assert isinstance(row, Image) and isinstance(text, Text)
+    assert row == blobs.put_picture(strip([blobs.open(one) for one in (first, second, third)], [1, 3, 2]))
+    assert "[image 3]" in text.text
+
+
+def test_the_only_text_beside_a_picture_is_left_as_it_is(blobs: Blobs):
+    one = blobs.put_picture(picture(20, 20))
+    (message,) = fit((Message("user", (one, Text("Edit image after that "))),), Takes(images="strip"), blobs)
+    assert message.parts[1] == Text("Edit image after that ")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from weft.benchmarks.weave import Weave, data, history
 from weft.benchmarks.weave.history import renumber
 from weft.benchmarks.weave.protocol import WeaveOptions
+from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Image, Reply, Sample, Text, Turn, mentions
 
@@ -159,9 +160,18 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     expected = ["<5>", "<1>", "<2>", "<3>", "Put the hat of Image #3 on the cat of Image #1."]
     assert shown(samples["9"], 0, official["full"]) == [("user", expected)]
     assert shown(samples["9"], 1, official["full"])[0][1][:6] == ["<own 0>", "<1>", "<2>", "<3>", "<4>", "<own 0>"]
-    # a question without history gets no picture at all
-    assert shown(samples["7"], 1, official["none"]) == [("user", ["How many windows does Image #2 have?"])]
-    first = WeaveOptions("full", "first", official=True)
+    # the loop for image and text turns shows a question what it mentions, with the text renumbered
+    assert shown(samples["7"], 1, official["none"]) == [("user", ["<2>", "How many windows does image have?"])]
+    assert shown(samples["7"], 1, official["partial"]) == [("user", ["<own 0>", "How many windows does image have?"])]
+    assert shown(samples["7"], 1, official["full"]) == [("user", ["<3>", "<1>", "<own 0>", "How many windows does Image #2 have?"])]
+    assert Weave().needs(samples["7"], samples["7"].turns[1], official["partial"]) == {0}
+    assert Weave().needs(samples["7"], samples["7"].turns[1], official["none"]) == set()
+    # the chat loop: a question without history gets no picture at all
+    chat = {mode: WeaveOptions(mode, turns="text", official=True, loop="gpt") for mode in ("none", "partial", "full")}  # type: ignore[arg-type]
+    for mode in ("none", "partial"):
+        assert shown(samples["7"], 1, chat[mode]) == [("user", ["How many windows does Image #2 have?"])]
+    assert Weave().needs(samples["7"], samples["7"].turns[1], chat["full"]) == set()
+    first = WeaveOptions("full", "first", turns="text", official=True, loop="gpt")
     assert shown(samples["12"], 2, first)[-1] == ("user", ["Which of Image #2", "<2>", " and Image #1 came first?"])
     assert shown(samples["15"], 1, first) == [("user", ["What does Image #1", "<1>", " show?"]), ("user", ["And Image #2", "<2>", "?"])]
 
@@ -255,3 +265,13 @@ def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, vi
             expected = history.picture(sample, old, turn, replies, view)
             assert (now in labels) == (expected is not None)
             assert expected is None or labels[now].digest == expected.digest
+
+
+def test_the_released_loop_is_chosen_by_what_is_asked():
+    choose = Weave().choose
+    assert choose({"official": True}).loop == "bagel"
+    assert choose({"official": True, "turns": "text"}).loop == "gpt"
+    assert choose({"official": True, "turns": "text", "loop": "bagel"}).loop == "bagel"
+    for wrong in ({"loop": "gpt"}, {"loop": "gpt", "official": True}, {"loop": "gpt", "turns": "text"}):
+        with pytest.raises(UserError, match="loop gpt is the released chat for text turns"):
+            choose(wrong)

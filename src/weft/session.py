@@ -133,7 +133,7 @@ class Session:
             )
             for role, endpoint in endpoints.items()
         }
-        judge = VlmJudge(self.callers["judge"], blobs, plan.benchmark.read)
+        judge = VlmJudge(self.callers["judge"], blobs, plan.benchmark)
         judging = Judging(plan, self.run_id, judge, blobs, self.journal, self.halt, others)
         width = max([WIDTH, *(2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")])
         self._generating = Generating(plan, self.run_id, source_of(self.callers), judging, self.journal, self.halt, width)
@@ -147,8 +147,8 @@ class Session:
         home = Path(absolute(job.home))  # whatever folder a model goes to
         blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
-        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
+        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
         dataset = await asyncio.to_thread(loaded, benchmark, Path(job.data), blobs, **chosen)
         model = model or Wired("truth", {"model": Truth(dataset, blobs)})
@@ -173,13 +173,13 @@ class Session:
         first, other = stored_runs(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
-        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, str(data))
+        options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
+        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings)
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         if dataset.digest != manifest["dataset"]["digest"]:
             raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
         told = (manifest["model"], told_endpoint(judge))
-        options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
         strategy, against = manifest["strategy"], other.id if other else ""
         plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))

@@ -103,8 +103,13 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     keys: tuple[str, ...] = ()
 
     @property
+    def words(self) -> str:
+        """Its text as it came."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
     def text(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, Text)).strip()
+        return self.words.strip()
 
     @property
     def thoughts(self) -> str:
@@ -212,7 +217,9 @@ class Question(Struct, frozen=True):
 
     `material` holds by name what the messages show in words and pictures (`made`, `reference`, `answer`, ...). `value` and `reason` are the
     reply's keys for them, at the top for one metric, inside an object under the metric's name for several; a benchmark's own `read` may do
-    otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart."""
+    otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart.
+
+    `plain` and `jpeg` are for those who must send what a paper's scripts send: words alone, without the schema; pictures as JPEG."""
 
     metrics: tuple[str, ...]
     messages: tuple[Message, ...]
@@ -224,6 +231,8 @@ class Question(Struct, frozen=True):
     gold: Any = None
     detail: Any = None
     variant: str = ""
+    plain: bool = False
+    jpeg: bool = False
 
 
 class Mark(Struct, frozen=True):

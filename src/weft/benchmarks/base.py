@@ -159,8 +159,9 @@ class Benchmark:
     title: ClassVar[str] = ""  # what its paper calls it
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
-    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
+    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file`, or the file, that is the paper's prompt
     official_file: ClassVar[str] = ""
+    official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
@@ -193,6 +194,10 @@ class Benchmark:
         changed = [name for name in self.Options.__struct_fields__ if getattr(options, name) != getattr(usual, name)]
         return [name if getattr(options, name) is True else f"{name} {getattr(options, name)}" for name in changed]
 
+    def told_of_outputs(self, options: Any) -> list[str]:
+        """The same where the outputs were made elsewhere, and nobody knows what was shown for them."""
+        return []
+
     def asks(self, turn: Turn, options: Any) -> bool:
         """Whether the model is asked this turn at all."""
         return True
@@ -213,7 +218,7 @@ class Benchmark:
         kinds = type(self).__mro__[: type(self).__mro__.index(Benchmark)]
         folders = [Path(inspect.getfile(kind)).parent for kind in kinds]
         folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
-        return read_rubrics(folder, prompts, self.official_file, self.official_prompts, self.name)
+        return read_rubrics(folder, prompts, self.official_file, self.official_prompts, self.name, self.official_settings)
 
     def due(self, turn: Turn) -> tuple[str, ...]:
         """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""
@@ -234,6 +239,11 @@ class Benchmark:
         """A judge's reply that fits its schema -> a mark for each metric; the share comes from the scale in the schema. It may raise
         `Unusable` for what a schema cannot say."""
         return plain_marks(question, found)
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        """What the released scripts make of a judge's reply as it came, by metric, whatever the schema says of it: it is kept in the
+        verdict's `detail` as `official`, for the official row. Nothing where they make nothing of it."""
+        return {}
 
     def battle(self, first: Answered, second: Answered) -> Iterable[Question | Verdict]:
         """Questions about two replies to the same turn, of two runs. Shares are the first one's: 1 it wins, 0 it loses."""

@@ -43,7 +43,7 @@ class Folder(Local):
     def read(self, path: Path, kind: Kind) -> tuple[Part, ...]:
         try:
             if kind == "text":
-                return (Text(text_file(path)),)
+                return (Text(text_file(path).replace("\r\n", "\n").replace("\r", "\n")),)  # as a text file is read everywhere
             return (self._blobs.put(read_file(path, MAX_BYTES, PictureError), durable=False),)
         except PictureError as error:
             raise CallError(f"{path} {error}", NO) from None

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.judges.official_prompts import read_constants
+from weft.judges.official_prompts import read_constants, read_files
 from weft.outside import text_file
 from weft.types import Image, Part, Text
 
@@ -27,11 +28,17 @@ WARNING = (
 
 
 class Rubrics(Struct, frozen=True):
-    """The judge's prompts by name; `source` is `weft` or where the official ones came from; `digest` goes into the manifest."""
+    """The judge's prompts by name; `source` is `weft` or where the official ones came from; `digest` goes into the manifest. `settings`
+    are what the released code asks its judge with: they are the judge's own options, unless the user says otherwise."""
 
     texts: Mapping[str, str]
     source: str
     digest: str
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def official(self) -> bool:
+        return self.source != "weft"
 
 
 class Texts(dict[str, str]):
@@ -40,8 +47,9 @@ class Texts(dict[str, str]):
         raise UserError(f"there is no rubric {name!r}: rubrics/{name}.md beside the benchmark's code would be it (there is {has})")
 
 
-def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, str], name: str) -> Rubrics:
-    """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for named constants of a file of the paper's repository."""
+def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, str], name: str, settings: Mapping[str, Any]) -> Rubrics:
+    """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for those of the paper's repository: named constants of `file`, or where
+    there is no such file, whole files."""
     if prompts == "weft":
         found = sorted((folder / "rubrics").glob("*.md"))
         return rubrics_of(Texts({path.stem: text_file(path) for path in found}), "weft")
@@ -49,8 +57,10 @@ def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, s
         raise UserError(f"--prompts {prompts}: {name} has weft's own prompts alone")
     if not prompts.startswith("official:"):
         raise UserError(f"--prompts {prompts}: give 'weft', or 'official:DIR' with a checkout of the official repository")
-    constants = read_constants(Path(prompts.removeprefix("official:")), file, official.values())
-    return rubrics_of({metric: constants[constant] for metric, constant in official.items()}, f"official {file}")
+    checkout = Path(prompts.removeprefix("official:"))
+    found = read_constants(checkout, file, official.values()) if file else read_files(checkout, official.values())
+    where = file or ", ".join(official.values())
+    return replace(rubrics_of({metric: found[one] for metric, one in official.items()}, f"official {where}"), settings=settings)
 
 
 def rubrics_of(texts: Mapping[str, str], source: str) -> Rubrics:

@@ -1,16 +1,17 @@
 """Rows of tables: those of runs in both arithmetics, and those of papers; and cells with their intervals."""
 
 import importlib.resources
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from weft.benchmarks.base import Finished, Terms
 from weft.stats.intervals import spread
-from weft.types import Cell, Row, Verdict
+from weft.types import Cell, Row, Table, Verdict
 
 Cells = Callable[[Finished, bool], Mapping[str, Cell]]  # of a run, by the official arithmetic or not
+Parts = Callable[[Finished, bool], Mapping[str, Mapping[str, Cell]]]  # the same of its parts
 
 
 def rows_of(runs: Iterable[Finished], cells: Cells, of: str = "", paper: Sequence[Row] = ()) -> tuple[Row, ...]:
@@ -24,6 +25,16 @@ def rows_of(runs: Iterable[Finished], cells: Cells, of: str = "", paper: Sequenc
             rows.append(Row(run.name, strict, way="strict", of=of, run=run.run, judge=run.judge))
             rows.append(Row(run.name, official, way="official", of=of, run=run.run, judge=run.judge))
     return (*rows, *paper)
+
+
+def both_ways(run: Finished, title: str, columns: tuple[str, ...], parts: Parts, digits: int = 3) -> Iterator[Table]:
+    """A table of a run's parts; two, each of which says which it is, where strict and official differ."""
+    strict, official = parts(run, False), parts(run, True)
+    values = [{name: {column: cell.value for column, cell in cells.items()} for name, cells in some.items()} for some in (strict, official)]
+    ways = {"": strict} if values[0] == values[1] else {", strict": strict, ", official": official}
+    for way, some in ways.items():
+        rows = [Row(name, cells, kind="part", run=run.run, judge=run.judge) for name, cells in some.items()]
+        yield Table(f"{run.name}: {title}{way}", columns, tuple(rows), digits=digits, rows_are="parts")
 
 
 def published(package: str) -> Mapping[str, Any]:

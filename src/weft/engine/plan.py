@@ -45,7 +45,7 @@ class Plan(Struct, frozen=True):
             "judge": self.judge,
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
             "options": msgspec.to_builtins(self.options),
-            "told": self.benchmark.told(self.options),
+            "told": self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options),
             "strategy": self.strategy,
             "judge_repeats": self.repeats,
             **self.chosen,
@@ -63,6 +63,11 @@ class Plan(Struct, frozen=True):
 
     def asks(self, turn: Turn) -> bool:
         return self.benchmark.asks(turn, self.options)
+
+
+def _elsewhere(model: Mapping[str, Any]) -> bool:
+    """Whether the replies were made by others, and lie in a folder."""
+    return str(model["name"]).startswith("folder/")
 
 
 def told_endpoint(endpoint: Endpoint) -> dict[str, Any]:

@@ -3,16 +3,17 @@ judge once, with what is wrong; if the second one is no better, or the judge ref
 the reason, and the calls behind them are void, so that the next command asks again. No path leads from an error to a number, and no
 reply can end a run."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from weft.errors import PictureError, blamed
 from weft.judges.parse import Unusable, read_reply, type_of
-from weft.models.fit import fitted
+from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
-from weft.types import Mark, Message, Model, Question, Reply, Text, Verdict, Want
+from weft.types import Image, Mark, Message, Model, Question, Reply, Text, Verdict, Want
 
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
@@ -23,17 +24,26 @@ class Remembering(Model, Protocol):
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
-Reader = Callable[[Question, dict[str, Any]], Sequence[Mark]]  # it may raise `Unusable` too, for what a schema cannot say
+class Reader(Protocol):
+    """A benchmark, as far as it reads replies."""
+
+    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+        """It may raise `Unusable`, for what a schema cannot say."""
+        ...
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]: ...
 
 
 class VlmJudge:
     def __init__(self, model: Remembering, blobs: Blobs, reader: Reader) -> None:
         self._model, self._blobs, self._reader = model, blobs, reader
+        self._jpegs: dict[str, asyncio.Future[Image]] = {}
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
         """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
         keys: tuple[str, ...] = ()
         messages, problem, place = question.messages, "", question.place
+        released: Mapping[str, Any] = {}  # what the paper's scripts make of the first reply that they can read
         variant = ", ".join(word for word in (question.variant, repeat) if word)
         for _ in range(2):
             reply = await self._ask(messages, question, draw)
@@ -42,6 +52,7 @@ class VlmJudge:
                 problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
                 break
             try:
+                released = released or self._reader.as_released(question, reply.text)
                 marks = self._read(reply, question)
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
                 problem = str(error) if isinstance(error, Unusable) else str(blamed("it could not be read", error))
@@ -49,14 +60,18 @@ class VlmJudge:
                 problem = f"the judge's reply could not be used, twice: {problem}"
                 continue
             return [
-                Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, one.detail, variant, one.score)
+                Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, detail, variant, one.score)
                 for one in marks
+                for detail in (_with_released(one.detail, one.metric, released),)
             ]
         self._model.void(keys, problem)
-        return [Verdict(place.sample, place.turn, one, None, problem, "judge", keys, question.detail, variant) for one in question.metrics]
+        return [
+            Verdict(place.sample, place.turn, one, None, problem, "judge", keys, _with_released(question.detail, one, released), variant)
+            for one in question.metrics
+        ]
 
     def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        marks = self._reader(question, read_reply(reply.text, question.schema, lambda: _shown(question)))
+        marks = self._reader.read(question, read_reply(reply.text, question.schema, lambda: _shown(question)))
         if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
             read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
             raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
@@ -65,9 +80,26 @@ class VlmJudge:
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
             messages = await fitted(messages, self._model.takes, self._blobs)
+            messages = await self._as_jpeg(messages) if question.jpeg else messages
         except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, want_of(question, draw))
+
+    async def _as_jpeg(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages with every picture as a JPEG, each of which is made once."""
+        for part in (part for message in messages for part in message.parts):
+            if isinstance(part, Image) and part.digest not in self._jpegs:
+                self._jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, self._blobs))
+        made: list[Message] = []
+        for message in messages:
+            parts = [await self._jpegs[part.digest] if isinstance(part, Image) else part for part in message.parts]
+            made.append(Message(message.role, tuple(parts)))
+        return tuple(made)
+
+
+def _with_released(detail: Any, metric: str, released: Mapping[str, Any]) -> Any:
+    kept: dict[str, Any] = detail or {}
+    return detail if metric not in released else {**kept, "official": released[metric]}
 
 
 def want_of(question: Question, draw: int = 0) -> Want:
@@ -76,7 +108,7 @@ def want_of(question: Question, draw: int = 0) -> Want:
         type_of(question.schema)
     except (KeyError, TypeError, ValueError) as error:
         raise blamed(f"the question about {', '.join(question.metrics)}, sample {question.place.sample}: its schema", error) from error
-    return Want("text", question.schema, draw, question.place, question)
+    return Want("text", None if question.plain else question.schema, draw, question.place, question)
 
 
 def _shown(question: Question) -> str:

@@ -40,7 +40,8 @@ class Constant(Local):
         self._said: dict[bytes, str] = {}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        schema = msgspec.json.encode(want.schema or {"type": "object", "properties": {"score": {"type": "number"}}})
+        asked = want.schema or (want.question.schema if want.question else None)
+        schema = msgspec.json.encode(asked or {"type": "object", "properties": {"score": {"type": "number"}}})
         if schema not in self._said:
             self._said[schema] = msgspec.json.encode(self._filled(msgspec.json.decode(schema))).decode()
         said = self._said[schema]

@@ -12,6 +12,7 @@ the brightness under it, at most 8192 pixels long.
 """
 
 import asyncio
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -58,6 +59,12 @@ async def fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> t
         raise PictureError("there is no memory left for it") from None
 
 
+def jpeg_of(image: Image, blobs: Blobs) -> Image:
+    """The picture upright, without its transparency, as the JPEG that released scripts make of it."""
+    with blobs.opened(image) as opened:
+        return blobs.put_jpeg(upright(opened))
+
+
 def _without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """A model's thoughts are of no history; only those that its provider wants back with their state stay, for the caller to decide."""
     kept: list[Message] = []
@@ -93,12 +100,14 @@ def _move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             continue
         kept: list[Part] = []
         for part in message.parts:
-            if isinstance(part, Image):
-                if part.label is not None and kept and kept[-1] == caption(part.label):
+            if isinstance(part, Image) and part.label is not None:
+                if kept and kept[-1] == caption(part.label):
                     kept[-1] = Text(f"Image #{part.label}")
-                    waiting.append(caption(part.label))
-                else:
-                    kept.append(Text("[my picture, shown in the next message]"))
+                elif not _names(kept, part.label):
+                    kept.append(Text(f"[Image #{part.label}, shown in the next message]"))
+                waiting += [caption(part.label), part]
+            elif isinstance(part, Image):
+                kept.append(Text("[my picture, shown in the next message]"))
                 waiting.append(part)
             else:
                 kept.append(part)
@@ -106,10 +115,24 @@ def _move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(moved)
 
 
+def _names(parts: Sequence[Part], label: int) -> bool:
+    """Whether the words before a picture end with its name."""
+    last = parts[-1] if parts else None
+    return isinstance(last, Text) and last.text.rstrip().endswith(f"Image #{label}")
+
+
+def _numbers(images: Sequence[Image]) -> list[int]:
+    """What each is called in a row: its own number; those without one come after the highest of them, or are counted where none has any."""
+    taken = [image.label for image in images if image.label is not None]
+    free = itertools.count(max(taken, default=0) + 1)
+    return [image.label if image.label is not None else next(free) for image in images]
+
+
 def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """All in one user message, pictures first. Several messages keep their roles as words."""
     images: list[Image] = []
     lines: list[str] = []
+    called = _numbers([part for message in messages for part in message.parts if isinstance(part, Image)])
     for message in messages:
         parts = message.parts
         leading = 0  # pictures before the text of a single message need no name in it; in a dialogue each message says which are its own
@@ -128,18 +151,16 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
             elif captioned and takes.images == "strip":
                 words.pop()
             else:
-                number = part.label if takes.images == "strip" and part.label is not None else len(images)
-                words.append(f"[image {number}]")
-        text = " ".join(word.strip() for word in words if word.strip())
+                words.append(f"[image {called[len(images) - 1] if takes.images == 'strip' else len(images)}]")
+        text = words[0] if len(words) == 1 else " ".join(word.strip() for word in words if word.strip())
         lines.append(text if len(messages) == 1 else f"{message.role.capitalize()}: {text}")
     text = Text("\n".join(line for line in lines if line))
     if takes.images == "none" or not images:
         return (Message("user", (text,)),)
     if takes.images == "strip" and len(images) > 1:
-        labels = [image.label if image.label is not None else position + 1 for position, image in enumerate(images)]
         if len(messages) > 1:
             text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
-        return (Message("user", (blobs.put_picture(strip_of(images, labels, blobs)), text)),)
+        return (Message("user", (blobs.put_picture(strip_of(images, called, blobs)), text)),)
     return (Message("user", (*images, text)),)
 
 

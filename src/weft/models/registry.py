@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
@@ -179,9 +180,15 @@ def wired(
 
 
 def resolve(
-    model: Any, blobs: Blobs, given: Mapping[str, Any] | None = None, config: Mapping[str, Any] | None = None, data: str = ""
+    model: Any,
+    blobs: Blobs,
+    given: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    data: str = "",
+    usual: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth."""
+    """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth. `usual` are
+    options for those that have them, where nobody says otherwise."""
     from weft.models.function import endpoint_from_object
 
     given = dict(given or {})
@@ -192,7 +199,7 @@ def resolve(
         entry = dict(defined[model])
         if "use" not in entry:
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
-        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data)
+        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual)
     if ".py:" in model:
         return endpoint_from_object(load_object(model), blobs, given, source=model)
     spec = parse(model, given, data)
@@ -201,7 +208,9 @@ def resolve(
         names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
     make = load_target(known[spec.provider][0])
-    return make(spec, blobs, **spec.take(declared(make)))
+    taken = declared(make)
+    spec = replace(spec, given={**{name: value for name, value in (usual or {}).items() if name in taken}, **given})
+    return make(spec, blobs, **spec.take(taken))
 
 
 def declared(make: Any) -> Mapping[str, Callable[[Any], Any]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import PictureError, StoreError
 from weft.outside import open_file
-from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_png, measure, prove
+from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
 from weft.types import Image
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Blobs:
             raise PictureError(f"{digest[:12]!r} is no picture's name")
         return self.root / digest[:2] / digest
 
-    def put(self, data: bytes, *, durable: bool = True) -> Image:
+    def put(self, data: bytes, *, durable: bool = True, proven: bool = False) -> Image:
         """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. Raises StoreError if it cannot
         be kept. What can be made again at no cost need not be `durable`: it survives the process, but is not waited for until it would
-        survive a power cut."""
+        survive a power cut. `proven`: we made it ourselves."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         there = _has(path, len(data))  # a power cut may have left it short
-        media_type, width, height = measure(data) if there else prove(data)
+        media_type, width, height = measure(data) if there or proven else prove(data)
         if not there:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,10 @@ class Blobs:
         return Image(digest, media_type, width, height, len(data))
 
     def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
-        return self.put(encode_png(picture), durable=durable)
+        return self.put(encode_png(picture), durable=durable, proven=True)
+
+    def put_jpeg(self, picture: "Pil.Image") -> Image:
+        return self.put(encode_jpeg(picture), durable=False, proven=True)
 
     def has(self, image: Image) -> bool:
         return DIGEST.fullmatch(image.digest) is not None and _has(self.path(image.digest), image.size)

@@ -39,7 +39,7 @@ def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions")
 
 def needs(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
     """Earlier turns whose replies this turn is shown. If one of them is missing through our fault, this turn has to wait."""
-    if options.past == "truth" or options.history == "none" or (options.official and turn.want == "text"):
+    if options.past == "truth" or options.history == "none":
         return set()
     earlier = [other for other in sample.turns[: turn.number] if options.asks(other)]
     if options.history == "partial":

@@ -1,16 +1,20 @@
 """WEAVE's history modes exactly as the released scripts build them, defects included, so that published numbers can be met.
 
-What differs from `history.py` (facts in docs/errata.md): pictures come in order of mention with repeats while the text is renumbered
-ascending; `full` puts the record's LAST picture first and falls back to the true output where the model has none yet; a question gets
-pictures and earlier answers from the dataset whatever the model said, in `none` no picture at all, at `first` only the
-first mention of each message, and earlier text answers are left out. Where the scripts crash (`full` without a mention), no
-picture is sent.
+There are two released loops, and they build different inputs for the same turn (facts in docs/errata.md):
+
+    bagel   image and text turns (`case_bagel.py`; `case_step1x.py` is the same for image turns, with `--model-opt images=strip`): the
+            pictures, then the instruction alone. Those it mentions, in order of mention with repeats, while the text is renumbered
+            ascending; `full` puts the record's LAST picture first, and the text is unchanged. What the model has not made, or not yet,
+            is taken from the dataset.
+    gpt     text turns alone (`case_gpt.py`), as a chat: pictures and earlier pictures' names from the dataset whatever the model said,
+            earlier text answers left out; `none` shows no picture at all, `first` only the first mention of each message.
+
+Where the scripts crash (`full` without a mention), no picture is sent.
 """
 
 from typing import TYPE_CHECKING
 
 from weft.benchmarks.weave.history import renumber
-from weft.errors import UserError
 from weft.types import MENTION, Dialogue, Image, Message, Part, Sample, Text, Turn, caption, mentions
 
 if TYPE_CHECKING:
@@ -18,20 +22,27 @@ if TYPE_CHECKING:
 
 
 def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
-    if options.history == "dialogue":
-        raise UserError("--history dialogue is weft's own; the released scripts have none, partial and full")
-    if turn.want == "text":
+    if options.loop == "gpt":
         return _question(sample, turn, options)
     return (_instruction(sample, turn, dialogue, options),)
 
 
-def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Message:
+def needs(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
+    """Earlier turns whose pictures this turn is shown."""
+    if options.loop == "gpt" or options.history == "none":
+        return set()
+    makers = [sample.maker_of(number) for number in _numbers(sample, turn, options)]
+    return {maker.number for maker in makers if maker is not None and maker.number < turn.number and options.asks(maker)}
+
+
+def _numbers(sample: Sample, turn: Turn, options: "WeaveOptions") -> list[int]:
     found = mentions(turn.words)
-    numbers = found
-    if options.history == "full":
-        numbers = [len(sample.pictures), *range(1, max(found) + 1)] if found else []
-    images = [_saved_or_dataset(sample, number, dialogue, options) for number in numbers]
-    text = turn.words if options.history == "full" else renumber(turn.words, sorted(set(found)))
+    return [len(sample.pictures), *range(1, max(found) + 1)] if options.history == "full" and found else found
+
+
+def _instruction(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> Message:
+    images = [_saved_or_dataset(sample, number, dialogue, options) for number in _numbers(sample, turn, options)]
+    text = turn.words if options.history == "full" else renumber(turn.words, sorted(set(mentions(turn.words))))
     return Message("user", (*images, Text(text)))
 
 

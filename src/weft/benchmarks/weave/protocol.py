@@ -2,19 +2,22 @@
 
 A refusal or a missing output scores zero on every metric of its turn, without a judge call. So do key points and consistency of a
 picture whose reference is an own earlier picture that the model did not make. Where something of ours is missing, nothing is scored.
+The released scripts have what is missing judged all the same: under `official` the judge is asked about it as they ask, for the official
+row alone (`variant` official).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms, settled
 from weft.benchmarks.weave import data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.errors import UserError
-from weft.types import Dialogue, Image, Message, Sample, Text, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
 
+RELEASED = "official"  # the variant of what is asked for the official row alone
 History = Annotated[
     Literal["none", "partial", "full", "dialogue"],
     Meta(description="What of the dialogue a model sees; dialogue is everything, interleaved."),
@@ -22,7 +25,13 @@ History = Annotated[
 Placement = Annotated[Literal["front", "first"], Meta(description="Where pictures stand in a dialogue: front, or first (mention).")]
 Past = Annotated[Literal["own", "truth"], Meta(description="Earlier replies in the history: the model's own, or the true ones.")]
 Turns = Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked; others are filled in from the dataset.")]
-Official = Annotated[bool, Meta(description="Build inputs as the released scripts do, defects included.")]
+Official = Annotated[
+    bool, Meta(description="Build inputs as the released scripts do, defects included; what is missing is judged, for the official row.")
+]
+Loop = Annotated[
+    Literal["bagel", "gpt"],
+    Meta(description="Which released loop official follows: bagel (image and text turns) or gpt (text turns, as a chat)."),
+]
 
 
 class WeaveOptions(Struct, frozen=True):
@@ -31,6 +40,7 @@ class WeaveOptions(Struct, frozen=True):
     past: Past = "own"
     turns: Turns = "all"
     official: Official = False
+    loop: Loop = "bagel"
 
     def asks(self, turn: Turn) -> bool:
         """Whether the run asks this turn of the model; turns that it does not ask are filled in from the dataset."""
@@ -44,29 +54,35 @@ class Weave(Benchmark):
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
     Options = WeaveOptions
     axes = ("class", "domain")
-    official_file, official_prompts = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS
+    official_file, official_prompts, official_settings = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS, rubric.OFFICIAL_SETTINGS
     published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
-    needs = staticmethod(history.needs)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
     def choose(self, given: Mapping[str, Any]) -> WeaveOptions:
-        """A text-only run gets a true past unless told otherwise."""
-        true_past = {"past": "truth"} if given.get("turns") == "text" and given.get("past") is None else {}
-        options: WeaveOptions = super().choose({**given, **true_past})
+        """A text-only run gets a true past, and of the released loops the chat, unless told otherwise."""
+        usual = {"past": "truth", **({"loop": "gpt"} if given.get("official") else {})} if given.get("turns") == "text" else {}
+        options: WeaveOptions = super().choose({**usual, **{name: value for name, value in given.items() if value is not None}})
         if options.official and options.past == "truth" and options.turns != "text":
             raise UserError(
                 "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
             )
         if options.official and options.history == "dialogue":
             raise UserError("history dialogue is weft's own; with official choose none, partial or full")
+        if options.loop == "gpt" and not (options.official and options.turns == "text"):
+            raise UserError("loop gpt is the released chat for text turns; it goes with official and turns text")
         return options
 
     def told(self, options: WeaveOptions) -> list[str]:
         return [
-            options.history, *(["official inputs"] if options.official else []), *(["true past"] if options.past == "truth" else [])
-        ]  # fmt: skip
+            options.history,
+            *([f"official inputs ({options.loop})"] if options.official else []),
+            *(["true past"] if options.past == "truth" else []),
+        ]
+
+    def told_of_outputs(self, options: WeaveOptions) -> list[str]:
+        return [*(["official"] if options.official else []), *([f"{options.turns} turns"] if options.turns != "all" else [])]
 
     def asks(self, turn: Turn, options: WeaveOptions) -> bool:
         return options.asks(turn)
@@ -75,32 +91,67 @@ class Weave(Benchmark):
         build = history_official.see if options.official else history.see
         return build(sample, turn, dialogue, options)
 
+    def needs(self, sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
+        return (history_official if options.official else history).needs(sample, turn, options)
+
     def due(self, turn: Turn) -> tuple[str, ...]:
         return rubric.TEXT_METRICS if turn.want == "text" else rubric.IMAGE_METRICS
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         if answered.turn.want == "text":
-            reference = "".join(part.text for part in answered.turn.truth if isinstance(part, Text))
-            return [rubric.about_answer(answered, reference)]
-        made = answered.reply.picture
-        assert made is not None, "an answered image turn has a picture"
-        return [self._about_picture(metric, answered, made) for metric in rubric.IMAGE_METRICS]
+            return [rubric.about_answer(answered, answered.reply.words)]
+        return [item for metric in rubric.IMAGE_METRICS for item in self._about_picture(metric, answered)]
 
-    def _about_picture(self, metric: str, answered: Answered, made: Image) -> Item:
-        points: tuple[KeyPoint, ...] = answered.turn.gold
-        references: list[Image] = []
-        for point in points if metric != "image_quality" else ():
-            if point.number is None:
-                continue
-            maker = answered.sample.maker_of(point.number) if point.source == "Image" else None
-            found = answered.sample.pictures[point.number - 1] if maker is None else answered.picture_of(maker.number)
-            if found is None and maker is not None:
-                what = f'its reference "Image #{point.number}" is the picture of turn {maker.number}'
+    def unanswered(self, answered: Answered) -> Iterable[Item]:
+        """Zero; and what the scripts ask about an output that is not there. They keep a refusal in words as an answer."""
+        items = [*super().unanswered(answered)]
+        if answered.options.official and answered.turn.want == "text":
+            items.append(rubric.about_answer(answered, answered.reply.words or "None", variant=RELEASED))
+        elif answered.options.official:
+            asked = {metric: self._as_released(metric, answered) for metric in rubric.IMAGE_METRICS}
+            items += [rubric.about_picture(metric, answered, pictures, variant=RELEASED) for metric, pictures in asked.items()]
+        return items
+
+    def _about_picture(self, metric: str, answered: Answered) -> list[Item]:
+        strict = self._strictly(metric, answered)
+        released = self._as_released(metric, answered)
+        asked = strict if isinstance(strict, Verdict) else rubric.about_picture(metric, answered, strict)
+        if not answered.options.official or released == strict or (isinstance(strict, Verdict) and strict.value is None):
+            return [asked]
+        return [asked, rubric.about_picture(metric, answered, released, variant=RELEASED)]
+
+    def _strictly(self, metric: str, answered: Answered) -> tuple[Image | None, ...] | Verdict:
+        """The pictures of a question: the one that was made, then one for each key point that shows one. A verdict where one is missing."""
+        pictures: list[Image] = [answered.made]
+        for point, number in _shown_points(metric, answered):
+            maker = answered.sample.maker_of(number) if point.source == "Image" else None
+            found = answered.sample.pictures[number - 1] if maker is None else answered.picture_of(maker.number)
+            if found is None:
+                assert maker is not None
+                what = f'its reference "Image #{number}" is the picture of turn {maker.number}'
                 if answered.is_lost(maker.number):
                     return answered.verdict(metric, None, f"{what}, which is missing through no fault of the model")
                 return answered.verdict(metric, 0.0, f"{what}, which the model did not make", by="failure")
-            references += [found] if found is not None else []
-        return rubric.about_picture(metric, answered, made, points, references)
+            pictures.append(found)
+        return tuple(pictures)
+
+    def _as_released(self, metric: str, answered: Answered) -> tuple[Image | None, ...]:
+        """The same as the scripts find them, among the outputs or in the dataset; what is not there is left out of the prompt."""
+        pictures: list[Image | None] = [answered.reply.picture]
+        for point, number in _shown_points(metric, answered):
+            maker = answered.sample.maker_of(number) if point.source == "Image" else None
+            own = answered.picture_of(maker.number) if maker is not None else None
+            pictures.append(own if point.source == "Image" else answered.sample.pictures[number - 1])
+        return tuple(pictures)
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        return rubric.as_released(question, text)
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """What the scripts' judge said of an output that is not there is kept with the zero, for the official row."""
+        released = {place_of(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
+        kept = settled([one for one in verdicts if not one.variant.startswith(RELEASED)])
+        return [tables.beside(one, released[place_of(one)]) if place_of(one) in released else one for one in kept]
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The paper's Avg as weighted means."""
@@ -109,3 +160,15 @@ class Weave(Benchmark):
 
     def shown(self, gold: Any) -> list[str]:
         return [str(point["text"]) for point in gold or ()]
+
+
+def place_of(verdict: Verdict) -> tuple[str, int, str]:
+    return verdict.sample, verdict.turn, verdict.metric
+
+
+def _shown_points(metric: str, answered: Answered) -> Iterator[tuple[KeyPoint, int]]:
+    """The key points that show a picture, with its number."""
+    points: tuple[KeyPoint, ...] = answered.turn.gold if metric != "image_quality" else ()
+    for point in points:
+        if point.number is not None:
+            yield point, point.number

@@ -1,20 +1,22 @@
 """WEAVE's four questions to the judge (section 3.3, B.1), as requests with pictures in order.
 
-With our rubrics, dataset text and the model's text are fenced off. With the official prompts, the message is what the released
-`eval/main.py` sends, word for word: prompt, then the numbered key points, a picture for each `<image>`. (weft also asks for the reply's
-schema where the server takes one; `--judge-opt max_tokens=1400` gives the released limit.)
+With our rubrics, dataset text and the model's text are fenced off, and the reply's schema is asked for. With the official prompts, the
+message is what the released `eval/main.py` sends, word for word: prompt, then the numbered key points, a picture as JPEG for each
+`<image>`, no schema, at most 1,400 tokens.
 
 Material: `made`, `requirements` (as they are shown), `reference 1`, `reference 2`, ... (one for each key point that shows a picture);
 for an answer `reference` and `answer`.
 """
 
+import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from weft.benchmarks.base import Answered
 from weft.benchmarks.prompts import fence, filled, joined, object_schema
 from weft.benchmarks.weave.data import MARKER, KeyPoint
-from weft.types import Image, Message, Part, Question, Text
+from weft.types import Image, Part, Question, Text
 
 IMAGE_METRICS = ("key_point", "visual_consistency", "image_quality")
 TEXT_METRICS = ("accuracy",)
@@ -25,6 +27,8 @@ OFFICIAL_PROMPTS = {
     "image_quality": "prompt_image_quality",
     "accuracy": "prompt_txt_acc",
 }
+OFFICIAL_SETTINGS = {"max_tokens": 1400}
+LARGEST = 1_000_000  # what is more is no score in any arithmetic
 SCORES: Mapping[str, dict[str, Any]] = {
     "key_point": {"type": "number", "minimum": 0, "maximum": 10},
     "visual_consistency": {"type": "number", "minimum": 0, "maximum": 10},
@@ -36,40 +40,56 @@ SCORES: Mapping[str, dict[str, Any]] = {
 SCHEMAS = {metric: object_schema(reasoning={"type": "string"}, score=score) for metric, score in SCORES.items()}
 
 
-def about_picture(metric: str, answered: Answered, made: Image, points: Sequence[KeyPoint], references: Sequence[Image]) -> Question:
-    """A question about the picture `made`; `references` has one picture for each key point that shows one, in order."""
+def about_picture(metric: str, answered: Answered, pictures: Sequence[Image | None], variant: str = "") -> Question:
+    """A question about a picture: `pictures` has it, then one for each key point that shows one, in order. What is None is not there, and
+    leaves no trace in the prompt, as in the released scripts."""
     text, rubrics = answered.rubrics.texts[metric], answered.rubrics
-    requirements = [] if metric == "image_quality" else _requirements(points, references)
-    if rubrics.source == "weft":
-        parts = filled(text, {"picture": [made], "requirements": fence(requirements, "the list of requirements") if requirements else ()})
+    points: tuple[KeyPoint, ...] = answered.turn.gold
+    listed = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1)) if metric != "image_quality" else ""
+    made, references = pictures[0], pictures[1:]
+    requirements = packed(listed, references)
+    if rubrics.official:
+        parts = packed(text + listed, pictures)
     else:
-        before, _, after = text.partition(MARKER)
-        parts = joined([Text(before), made, Text(after.replace(MARKER, "")), *requirements])
-    shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1)}
-    material = {"made": (made,), "requirements": tuple(requirements), **shown}
-    return Question((metric,), (Message("user", parts),), SCHEMAS[metric], answered.place, material, gold=points)
+        fenced = fence(requirements, "the list of requirements") if requirements else ()
+        parts = filled(text, {"picture": [made] if made else [], "requirements": fenced})
+    shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1) if image is not None}
+    material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else (), "requirements": requirements, **shown}
+    sent = {"plain": rubrics.official, "jpeg": rubrics.official}
+    return answered.ask(metric, parts, SCHEMAS[metric], material=material, gold=points, variant=variant, **sent)
 
 
-def about_answer(answered: Answered, reference: str) -> Question:
-    answer, text = answered.reply.text, answered.rubrics.texts["accuracy"]
-    if answered.rubrics.source == "weft":
+def about_answer(answered: Answered, answer: str, variant: str = "") -> Question:
+    rubrics, text = answered.rubrics, answered.rubrics.texts["accuracy"]
+    reference = "".join(part.text for part in answered.turn.truth if isinstance(part, Text))
+    if rubrics.official:
+        marked = text.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1").replace("{{", "{").replace("}}", "}")
+        parts: tuple[Part, ...] = (Text(marked.replace("\0", reference).replace("\1", answer)),)
+    else:
         slots = {"reference": fence([Text(reference)], "the reference answer"), "answer": fence([Text(answer)], "the answer to judge")}
         parts = filled(text, slots)
-    else:
-        marked = text.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1").replace("{{", "{").replace("}}", "}")
-        parts = (Text(marked.replace("\0", reference).replace("\1", answer)),)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
-    return Question(("accuracy",), (Message("user", parts),), SCHEMAS["accuracy"], answered.place, material, gold=reference)
+    sent = {"plain": rubrics.official, "jpeg": rubrics.official}
+    return answered.ask("accuracy", parts, SCHEMAS["accuracy"], material=material, gold=reference, variant=variant, **sent)
 
 
-def _requirements(points: Sequence[KeyPoint], references: Sequence[Image]) -> list[Part]:
+def packed(text: str, pictures: Sequence[Image | None]) -> tuple[Part, ...]:
+    """The text with a picture for each marker, in order; where there is none, the marker goes."""
     parts: list[Part] = []
-    left = list(references)
-    for position, point in enumerate(points):
-        before, marker, after = point.text.partition(MARKER)
-        end = "\n" if position < len(points) - 1 else ""
-        parts.append(Text(f"{position + 1}. {before}"))
-        if marker:
-            parts.append(left.pop(0))
-        parts.append(Text(after + end))
-    return list(joined(parts))
+    left = list(pictures)
+    for at, piece in enumerate(text.split(MARKER)):
+        image = left.pop(0) if at and left else None
+        parts += [*((image,) if image is not None else ()), Text(piece)]
+    return joined(parts)
+
+
+def as_released(question: Question, text: str) -> dict[str, Any]:
+    """The score that the released scripts take from a reply: its JSON without fences, and whatever number stands there."""
+    try:
+        found: Any = json.loads(text.replace("```json", "").replace("```", ""))
+    except (ValueError, RecursionError):
+        return {}
+    score: Any = cast(dict[str, Any], found).get("score") if isinstance(found, dict) else None
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > LARGEST or math.isnan(score):
+        return {}
+    return {question.metrics[0]: score}

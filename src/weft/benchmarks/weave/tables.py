@@ -2,20 +2,22 @@
 
 A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals; Avg is computed from the rounded metrics:
 0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of what there is otherwise.
-`strict` counts a model's failure as zero; `official` leaves it out, as the released scripts and the paper do. Unscored items are in
-neither.
+`strict` counts a model's failure as zero; what is unscored is in no mean. `official` computes what the released scripts compute: they
+have a missing output judged all the same, so its score is known only where the judge was asked about it (a run with `official`; else the
+cells that it belongs to have no value); they take whatever number a reply holds; and they leave out a record, with all that
+was scored of it, as long as one of its verdicts is missing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished
-from weft.benchmarks.rows import published, published_rows, rows_of
+from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.stats.intervals import spread
-from weft.types import Cell, Row, Table, Verdict
+from weft.types import Cell, Table, Verdict
 
 SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
@@ -27,6 +29,10 @@ LABEL: Callable[[Mapping[str, Any]], str] = lambda row: (  # noqa: E731
 NOTE = (
     "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and prompts. "
     "A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be repeated to ask for them again."
+)
+UNASKED = (
+    "Outputs are missing. The released scripts have them judged all the same; a run with --official asks the judge as they do, and has an "
+    "official row without a dash."
 )
 
 
@@ -43,40 +49,73 @@ def weights(measured: Collection[str]) -> dict[str, float]:
 def average(values: Mapping[str, float | None]) -> float | None:
     """The paper's Avg from rounded metrics by their short names; absent or None means not measured."""
     have = {name: value for name in COLUMNS[:4] if (value := values.get(name)) is not None}
-    return round(sum(weight * have[name] for name, weight in weights(have).items()), 3) if have else None
+    if not have:
+        return None
+    if set(have) >= {"KP", "VC", "IQ"}:
+        return round(sum(weight * have[name] for name, weight in weights(have).items()), 3)
+    return round(sum(have.values()) / len(have), 3)
 
 
 def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
     """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
     cells: dict[str, Cell] = {}
     scores: dict[str, dict[str, list[float]]] = {}
+    points_of = released_points if official else strict_points
+    lost = {verdict.sample for verdict in verdicts if official and points_of(verdict) is None and not is_unasked(verdict)}
     for metric, short in SHORT.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
-        if official:
-            due = [verdict for verdict in due if verdict.by != "failure" or verdict.value is None]
-        points = [found for verdict in due if (found := points_of(verdict)) is not None]
+        found = [(one, points) for one in due if one.sample not in lost and (points := points_of(one)) is not None]
+        unknown = official and any(is_unasked(one) for one in due if one.sample not in lost)
         if due:
-            scores[short] = by_dialogue(due)
-            value = round(sum(points) / len(points) / 10, 3) if points else None
-            cells[short] = Cell(value, len(points), len(due))
+            scores[short] = by_dialogue(found)
+            value = round(sum(points for _, points in found) / len(found) / 10, 3) if found and not unknown else None
+            cells[short] = Cell(value, len(found), len(due))
     scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
     complete = all(cell.value is not None for cell in cells.values())
     value = average({name: cell.value for name, cell in cells.items()}) if complete else None
     terms = [(weight, scores[name]) for name, weight in weights(cells).items()] if complete else []
     cells["Avg"] = Cell(value, scored, due_all)
-    return {name: _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])]) for name, cell in cells.items()}
+    return {
+        name: cell if cell.value is None else _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])])
+        for name, cell in cells.items()
+    }
 
 
-def points_of(verdict: Verdict) -> float | None:
+def strict_points(verdict: Verdict) -> float | None:
     """Out of ten, as the judge gave them: a mean of tens of shares is not rounded as a mean of points is."""
     return verdict.score if verdict.score is not None or verdict.value is None else 10 * verdict.value
 
 
-def by_dialogue(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
+def released_points(verdict: Verdict) -> float | None:
+    """Out of ten, as the released scripts take them from the judge's reply; None where they have none."""
+    if "official" in _detail(verdict):
+        return _detail(verdict)["official"]
+    if verdict.by == "failure":
+        return None
+    if verdict.behind:
+        found = [points for one in verdict.behind if (points := released_points(one)) is not None]
+        return sum(found) / len(found) if found else None
+    return strict_points(verdict)
+
+
+def is_unasked(verdict: Verdict) -> bool:
+    """Whether the scripts would have a missing output judged, and nobody was asked."""
+    return verdict.by == "failure" and "official" not in _detail(verdict)
+
+
+def _detail(verdict: Verdict) -> Mapping[str, Any]:
+    return cast(dict[str, Any], verdict.detail) if isinstance(verdict.detail, dict) else {}
+
+
+def beside(verdict: Verdict, released: Verdict) -> Verdict:
+    """A verdict of ours, with what the scripts' judge said of the same; the calls behind it are its calls too."""
+    return replace(verdict, detail={"official": released_points(released)}, keys=(*verdict.keys, *released.keys))
+
+
+def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]]:
     made: dict[str, list[float]] = {}
-    for verdict in verdicts:
-        if verdict.value is not None:
-            made.setdefault(verdict.sample, []).append(verdict.value)
+    for verdict, points in found:
+        made.setdefault(verdict.sample, []).append(points / 10)
     return made
 
 
@@ -92,16 +131,21 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     columns = (*CLASSES, "Avg")
     theirs = published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
     title = f"{data}: Avg by class and overall (paper, Table 2)"
-    yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), NOTE if theirs else "")
+    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    note = " ".join([*([NOTE] if theirs else []), *([UNASKED] if unasked else [])])
+    yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), note)
     for name, number in PAPER_TABLE.items():
         theirs = published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
         ours = rows_of(runs, lambda run, official, name=name: metrics(_part(run, "class", name), official=official), paper=theirs)
         yield Table(f"{data}: {name} (paper, Table {number.removeprefix('table')})", COLUMNS, ours)
     for run in runs:
-        parts = {f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains}
-        parts = {**{name: some for name, some in parts.items() if some}, "overall": run.verdicts}
-        rows = [Row(name, metrics(some, official=False), kind="part", run=run.run, judge=run.judge) for name, some in parts.items()]
-        yield Table(f"{run.name}: by domain", COLUMNS, tuple(rows), rows_are="parts")
+        yield from both_ways(run, "by domain", COLUMNS, _by_domain)
+
+
+def _by_domain(run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+    parts = {f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains}
+    parts = {**{name: some for name, some in parts.items() if some}, "overall": run.verdicts}
+    return {name: metrics(some, official=official) for name, some in parts.items()}
 
 
 def _by_class(run: Finished, official: bool) -> dict[str, Cell]:

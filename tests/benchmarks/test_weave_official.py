@@ -1,0 +1,239 @@
+"""`official` of WEAVE is what the released scripts send and compute: inputs in tests/test_history.py, the judge and the arithmetic here.
+`python benchmarks/agreement.py weave CHECKOUT` shows the same beside the scripts themselves."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+from server import Provider, Seen, drawn
+from toy import toy_records, write_weave
+from weft.benchmarks.weave.domains import CLASSES
+from weft.benchmarks.weave.rubric import as_released
+from weft.benchmarks.weave.tables import SHORT, metrics, released_points, tables
+from weft.engine.call import Patience
+from weft.types import Place, Question, Verdict
+
+Serve = Callable[..., Provider]
+PROMPTS = '''
+prompt_keypoint_checklist = """Points of <image> are:
+"""
+prompt_visual_consistency = """Sameness of <image> with:
+"""
+prompt_image_quality = """Quality of <image>."""
+prompt_txt_acc = """Grade {{}}. Right: {standard_answer} Said: {generated_answer}"""
+'''
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "repo" / "eval").mkdir(parents=True)
+    (tmp_path / "repo" / "eval" / "prompts.py").write_text(PROMPTS)
+    return tmp_path / "repo"
+
+
+def outputs(folder: Path, without: tuple[str, ...] = ()) -> Path:
+    """Everything that the toy's dialogue 7 makes, under official names."""
+    (folder / "imgs").mkdir(parents=True)
+    made: dict[str, bytes] = {"toy_2.png": drawn("second"), "toy_1_1.txt": b" four\n", "toy_3.png": drawn("third")}
+    for name, data in made.items():
+        if name not in without:
+            (folder / "imgs" / name).write_bytes(data)
+    return folder
+
+
+def scored(tmp_path: Path, provider: Provider, folder: Path, **options: Any) -> weft.Run:
+    data = tmp_path / "data"
+    if not data.exists():
+        write_weave(data, [record for record in toy_records() if record["idx"] == 7])
+    judge, quick = f"openai-chat/judge@{provider.url}", Patience(tries=2, base=0.001, cap=0.002)
+    home = tmp_path / f"home {len(list(tmp_path.iterdir()))}"
+    return weft.evaluate("weave", data=data, model=f"folder/{folder}", judge=judge, home=home, patience=quick, **options)
+
+
+def saying(text: str) -> Callable[[Seen], dict[str, Any]]:
+    return lambda seen: {"role": "assistant", "content": text}
+
+
+FIVE = '{"score": 5, "reasoning": "x"}'
+
+
+def texts(provider: Provider) -> list[str]:
+    return ["".join(seen.texts) for seen in provider.seen]
+
+
+# what is missing
+
+
+def test_a_missing_answer_is_zero_in_strict_and_graded_as_the_word_none_in_official(tmp_path: Path, serve: Serve):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_1_1.txt",))
+    run = scored(tmp_path, provider, folder, official=True)
+    verdict = next(one for one in run.verdicts if one.metric == "accuracy")
+    assert (verdict.value, verdict.by, released_points(verdict)) == (0.0, "failure", 5)
+    strict, official = run.table().ours
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, 0.5)
+    assert any("\nNone\n" in text for text in texts(provider)), "the word is graded"
+
+
+def test_without_official_nobody_is_asked_and_the_official_row_has_no_number(tmp_path: Path, serve: Serve):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_1_1.txt",))
+    run = scored(tmp_path, provider, folder)
+    assert provider.count == 6, "two pictures with three questions each"
+    table = run.table()
+    strict, official = table.ours
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None)
+    assert "a run with --official asks the judge" in table.note
+
+
+def test_a_missing_picture_and_what_refers_to_it_are_judged_without_it_in_official(tmp_path: Path, serve: Serve):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_2.png",))
+    run = scored(tmp_path, provider, folder, official=True)
+    found = {(one.turn, one.metric): one for one in run.verdicts}
+    zero = [(0, "key_point"), (0, "visual_consistency"), (0, "image_quality"), (2, "key_point"), (2, "visual_consistency")]
+    assert all(found[place].value == 0 and released_points(found[place]) == 5 for place in zero)
+    assert found[2, "image_quality"].value == 0.5
+    assert sorted(len(seen.pictures) for seen in provider.seen) == [0, 0, 1, 1, 1, 2, 2], "1 + key points' pictures that are there"
+
+
+def test_the_zero_stands_if_the_judge_has_nothing_to_say_of_what_is_missing(tmp_path: Path, serve: Serve):
+    folder = outputs(tmp_path / "out", without=("toy_1_1.txt",))
+    answer = lambda seen: {"role": "assistant", "content": "no" if "None" in "".join(seen.texts) else FIVE}  # noqa: E731
+    run = scored(tmp_path, serve(answer=answer), folder, official=True)
+    strict, official = run.table().ours
+    assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None), "its record is lost to the scripts"
+
+
+# what is sent
+
+
+def test_official_prompts_are_sent_as_the_scripts_send_them(tmp_path: Path, serve: Serve, checkout: Path):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
+    for seen in provider.seen:
+        assert set(seen.body) == {"model", "messages", "stream", "max_tokens"} and seen.body["max_tokens"] == 1400
+    assert "Grade {}. Right: Four. Said:  four\n" in texts(provider), "with the spaces around the answer"
+    assert "Points of  are:\n1. House equals .\n2. Door equals .\n3. No new objects." in texts(provider)
+    scored(tmp_path, provider, folder, prompts=f"official:{checkout}", judge_options={"max_tokens": 99, "temperature": 0.5})
+    assert provider.seen[-1].body["max_tokens"] == 99 and provider.seen[-1].body["temperature"] == 0.5
+    scored(tmp_path, provider, folder)
+    assert "response_format" in provider.seen[-1].body and "max_tokens" not in provider.seen[-1].body
+
+
+def test_official_prompts_have_their_pictures_as_jpeg(tmp_path: Path, serve: Serve, checkout: Path):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    run = scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
+    own = {image.digest for turn in run.turns for image in turn.reply.images}
+    sent = {picture.removeprefix("sha256:") for seen in provider.seen for picture in seen.pictures}
+    assert len(sent) == 3 and not own & sent
+    home = max(tmp_path.glob("home *"), key=lambda path: path.stat().st_mtime)
+    assert all((home / "blobs" / one[:2] / one).read_bytes()[:2] == b"\xff\xd8" for one in sent)
+
+
+# what is made of replies
+
+
+@pytest.mark.parametrize(
+    ("said", "metric", "score"),
+    [
+        ('{"score": 7}', "key_point", 7),
+        ('{"score": 6.5, "reasoning": "x"}', "image_quality", 6.5),
+        ('{"score": 7, "reasoning": "x"}', "accuracy", 7),
+        ('{"score": 11, "reasoning": "x"}', "key_point", 11),
+        ('```json\n{"score": 3, "reasoning": "x"}\n```', "accuracy", 3),
+    ],
+)
+def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: Path, serve: Serve, said: str, metric: str, score: float):
+    run = scored(tmp_path, serve(answer=saying(said)), outputs(tmp_path / "out"))
+    found = [one for one in run.verdicts if one.metric == metric]
+    assert found and all(one.value is None and released_points(one) == score for one in found)
+
+
+@pytest.mark.parametrize(
+    "said", ["", "5", "[5]", '"x"', '{"score": "5"}', '{"score": true}', '{"score": NaN}', '{"score": Infinity}', '{"score": 1e300}',
+             '{"score": ' + "9" * 400 + "}", '{"reasoning": "x"}', "[" * 100_000, 'Here: {"score": 5}']
+)  # fmt: skip
+def test_what_the_scripts_make_nothing_of_has_no_official_score(said: str):
+    assert as_released(Question(("key_point",), (), {}, Place()), said) == {}
+
+
+def test_the_first_reply_counts_in_official_the_second_in_strict(tmp_path: Path, serve: Serve):
+    provider = serve(answer=lambda seen: saying('{"score": 7}' if len(seen.body["messages"]) == 1 else FIVE)(seen))
+    run = scored(tmp_path, provider, outputs(tmp_path / "out"))
+    assert {(one.score, released_points(one)) for one in run.verdicts} == {(5.0, 7)}
+
+
+def test_a_record_without_one_of_its_verdicts_is_left_out_in_official():
+    kept = [Verdict("a", 0, metric, 1.0, score=10.0) for metric in SHORT]
+    lost = [Verdict("b", 0, "key_point", 0.0, score=0.0), Verdict("b", 0, "visual_consistency", None, "the judge refused")]
+    cells = metrics([*kept, *lost], official=True)
+    assert (cells["KP"].value, cells["KP"].scored, cells["KP"].due) == (1.0, 1, 2)
+    assert metrics([*kept, *lost], official=False)["KP"].value == 0.5
+
+
+# a second implementation
+
+
+def summary(scores: list[tuple[str, str, float]]) -> dict[tuple[str, str], float]:
+    """The released summary as the protocol describes it: (domain, metric, score) -> cells."""
+    where = {domain: name for name, domains in CLASSES.items() for domain in domains}
+    heaps: dict[str, dict[str, list[float]]] = {}
+    for domain, metric, score in scores:
+        for group in (domain, where[domain], "overall"):
+            heaps.setdefault(group, {}).setdefault(metric, []).append(score)
+    cells: dict[tuple[str, str], float] = {}
+    for group, found in heaps.items():
+        means = {metric: round(sum(some) / len(some) / 10, 3) for metric, some in found.items()}
+        if {"key_point", "visual_consistency", "image_quality"} <= means.keys():
+            weights = (0.4, 0.1, 0.2, 0.3) if "accuracy" in means else (0.5, 0.2, 0.3)
+            average = sum(means[metric] * weight for metric, weight in zip(SHORT, weights, strict=False))
+        else:
+            average = sum(means.values()) / len(means)
+        cells.update({(group, SHORT[metric]): value for metric, value in means.items()})
+        cells[group, "Avg"] = round(average, 3)
+    return cells
+
+
+DOMAINS = [domain for domains in CLASSES.values() for domain in domains]
+SCORES = st.one_of(st.integers(0, 10), st.floats(0, 10).map(lambda x: round(x, 2)))
+JUDGED = st.tuples(st.sampled_from(DOMAINS), st.sampled_from([*SHORT]), SCORES, st.one_of(st.none(), st.sampled_from((0, 3, 7, 11, 6.5))))
+
+
+@given(st.lists(JUDGED, min_size=1, max_size=60))
+def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[str, str, float, float | None]]):
+    """What strict scored, and what the scripts take from the same replies where that is another number."""
+    verdicts, groups = [], {}
+    for at, (domain, metric, score, other) in enumerate(drawn_):
+        detail = None if other is None else {"official": other}
+        verdicts.append(Verdict(f"s{at}", 0, metric, score / 10, score=float(score), detail=detail))
+        groups[f"s{at}"] = {"domain": domain, "class": next(name for name, some in CLASSES.items() if domain in some)}
+    run = weft.benchmarks.Finished("m", groups, verdicts)
+    for official in (False, True):
+        due = summary([(d, m, s if other is None or not official else other) for d, m, s, other in drawn_])
+        for (group, column), value in due.items():
+            mine = [one for one in verdicts if group in ("overall", *groups[one.sample].values())]
+            assert metrics(mine, official=official)[column].value == value, (group, column, official)
+    assert [row.cells["Avg"].value for row in next(iter(tables([run]))).ours][-1] == summary(
+        [(d, m, s if other is None else other) for d, m, s, other in drawn_]
+    )["overall", "Avg"]
+
+
+# how it is told
+
+
+def test_outputs_made_elsewhere_say_nothing_of_a_history(tmp_path: Path, serve: Serve):
+    folder = outputs(tmp_path / "bagel")
+    assert scored(tmp_path, serve(answer=saying(FIVE)), folder).name == "folder/bagel"
+    assert scored(tmp_path, serve(answer=saying(FIVE)), folder, official=True, turns="image").name == "folder/bagel [official, image turns]"
+
+
+def test_tables_by_domain_say_which_arithmetic_they_are(tmp_path: Path, serve: Serve):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_1_1.txt",))
+    titles = [table.title for table in scored(tmp_path, provider, folder, official=True).tables() if "by domain" in table.title]
+    assert [title.rpartition(": ")[2] for title in titles] == ["by domain, strict", "by domain, official"]
+    provider = serve(answer=saying(FIVE))
+    titles = [table.title for table in scored(tmp_path, provider, outputs(tmp_path / "all")).tables() if "by domain" in table.title]
+    assert [title.rpartition(": ")[2] for title in titles] == ["by domain"]
