@@ -38,9 +38,10 @@ class Told:
         self.count(part, what, len(names) - len(off), len(names), why=why, examples=shown)
 
     def bags(self, part: str, what: str, theirs: Iterable[Hashable], ours: Iterable[Hashable], why: str = "") -> None:
-        """Two heaps of things that came in any order. Weft asks the very same thing once, and has the answer for all who ask it."""
-        left, right = Counter(theirs), Counter(ours)
-        right = Counter({one: max(count, left[one]) for one, count in right.items()})
+        """Two heaps of things that came in any order. Weft asks the very same thing once, and has the answer for all who ask it; if none
+        came, it asks again."""
+        left = Counter(theirs)
+        right = Counter({one: left[one] or 1 for one in ours})
         both = sum((left & right).values())
         shown = [f"released alone: {one}"[:600] for one in (left - right)][:2] + [f"weft alone: {one}"[:600] for one in (right - left)][:2]
         self.count(part, what, both, max(sum(left.values()), sum(right.values())), why=why, examples=shown)

@@ -1,5 +1,6 @@
 """A run in the journal, finished or not: its turns, its verdicts, what a reader must know to trust its numbers, and its tables."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +13,14 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, names, resolve
 from weft.errors import UserError, blamed
+from weft.models.compose.best_of import SAME
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
 from weft.types import Table, Verdict
 
+ALIKE = re.compile(SAME.format(count=r"\d+"))
 POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
 
 
@@ -187,6 +190,7 @@ class Summary(Struct, frozen=True):
     totals: list[Totals]
     seconds: float | None = None  # from the first start to the end
     calls: int = 0  # behind all replies, those taken over from earlier runs included
+    alike: int = 0  # replies that a strategy chose among candidates that were all the same
     lines: tuple[str, ...] = ()  # the same, in words
 
     @property
@@ -219,6 +223,7 @@ def summarise(
         totals=list(totals),
         seconds=None if record.ended is None else max(0.0, record.ended - record.started),
         calls=sum(len(turn.reply.keys) for turn in turns),
+        alike=sum(turn.reply.outcome == "answered" and ALIKE.fullmatch(turn.reply.reason) is not None for turn in turns),
     )
     return replace(summary, lines=tuple(_lines(summary)))
 
@@ -238,6 +243,11 @@ def _lines(summary: Summary) -> list[str]:
     ]
     if manifest.get("strategy", "none") != "none":
         made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
+    if summary.alike:
+        made.append(
+            f"WARNING: in {summary.alike} turns all candidates were the same, so nothing was chosen: does the server draw with a fixed "
+            "seed? Where it takes one, --model-opt seed=0 gives each candidate its own"
+        )
     if summary.unfinished:
         made.insert(0, summary.unfinished)
     made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in summary.zero_by_rule.items()]

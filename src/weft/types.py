@@ -219,7 +219,8 @@ class Question(Struct, frozen=True):
     reply's keys for them, at the top for one metric, inside an object under the metric's name for several; a benchmark's own `read` may do
     otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart.
 
-    `plain` and `jpeg` are for those who must send what a paper's scripts send: words alone, without the schema; pictures as JPEG."""
+    `accepts` is the schema that replies are read by, where it is wider than the one that is asked for. `plain` and `jpeg` are for those who
+    must send what a paper's scripts send: words alone, without the schema; pictures as JPEG."""
 
     metrics: tuple[str, ...]
     messages: tuple[Message, ...]
@@ -231,6 +232,7 @@ class Question(Struct, frozen=True):
     gold: Any = None
     detail: Any = None
     variant: str = ""
+    accepts: dict[str, Any] | None = None
     plain: bool = False
     jpeg: bool = False
 

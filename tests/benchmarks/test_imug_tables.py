@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from weft.benchmarks import Finished
 from weft.benchmarks.imug.tables import PER_TURN, official, tables
@@ -50,11 +51,15 @@ def test_each_documented_difference_of_the_choice_scorers_on_one_reply(response:
     assert (value, official(verdict)) == (pytest.approx(strict), pytest.approx(by_script)), why
 
 
-def test_a_missing_picture_is_zero_and_is_left_out_by_the_scripts():
-    run = finished([picture([5, 5]), picture([0, 0], turn=1, by="failure"), picture([4, 3], turn=2)])
+def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_official():
+    missing = picture([0, 0], turn=1, by="failure")
+    run = finished([picture([5, 5]), missing, picture([4, 3], turn=2)])
     main = next(iter(tables([run])))
     strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
-    assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.due) == (85.0, 2)
+    assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.scored, by_script.due) == (None, 2, 3)
+    assert "a run with --official asks as they do" in main.note
+    run = finished([picture([5, 5]), replace(missing, detail={"points": [0, 0], "official": 0.2}), picture([4, 3], turn=2)])
+    assert next(iter(tables([run]))).cells("mine (official)")["Hybrid Gen."].value == 63.33
 
 
 def test_a_question_that_the_model_did_not_answer_is_zero_for_both():
@@ -109,7 +114,8 @@ def test_what_is_certain_and_none_of_the_above_exclude_each_other():
     from weft.types import Place, Question
 
     asked = "Which?\nA. black\nB. silver\nC. red\nD. blue\nE. None of the above."
-    question = Question(("choice",), (), {}, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
+    schema = {"properties": {"determined_answer": {"enum": ["A", "E"]}}}
+    question = Question(("choice",), (), schema, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
     mark = rubric.key_mark(question, {"determined_answer": "E", "reasoning": ""})
     assert mark.value == 1.0 and mark.detail["key"] == "A" and mark.detail["union"] == "AE"
     assert official(Verdict("s", 0, "choice", mark.value, detail=mark.detail)) == 0.0, "the script keeps both letters, and reads neither"

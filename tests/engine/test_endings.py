@@ -126,7 +126,7 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
         (["run", "weave", "--history", "--data", "{toy}"], "--history needs a value"),
         (
             ["run", "imug", "--placement", "first"],
-            "imug has no option --placement; its own are --history, --turns, --class, --domain, --task",
+            "imug has no option --placement; its own are --history, --turns, --official, --class, --domain, --task",
         ),
         (
             ["run", "weave", "--class", "Games", "--data", "{toy}", "--model", "copy", "--judge", "constant/5"],

@@ -148,7 +148,7 @@ def test_a_strategy_reviews_and_chooses_whole_interleaved_replies(blobs: Blobs):
     reply = asyncio.run(apply("self-verify:1", verified, blobs, English()).reply(ASK, want))
     assert reply.text == "draft 1the end" and len(reply.images) == 1, "the last one counts, all of it"
     assert "This answer was given to the last request:" in verified.asked[1] and "the end" in verified.asked[1]
-    assert "Answer again, without these faults." in verified.asked[2] and "hm" not in verified.asked[2]
+    assert "Answer again, improved in this way." in verified.asked[2] and "hm" not in verified.asked[2]
     best = Writer(blobs)
     chosen = asyncio.run(apply("best-of:3", best, blobs, English()).reply(ASK, want))
     assert chosen.text == "draft 1the end" and "These answers were given to" in best.asked[-1]

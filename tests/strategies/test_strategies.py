@@ -62,7 +62,7 @@ def test_self_verification_redraws_after_its_own_objection_and_only_the_last_pic
     provider = serve(answer=painter(lambda seen: next(reviews) if "Begin with YES or NO" in said(seen) else "Image #1."))
     run = evaluate(toy, tmp_path / "home", provider, "self-verify:2")
     asked = [seen for seen in provider.seen if not seen.is_judge]
-    redrawn = [seen for seen in asked if "This is wrong with it: NO, the board is crooked." in said(seen)]
+    redrawn = [seen for seen in asked if "A review of it says: NO, the board is crooked." in said(seen)]
     assert len(redrawn) == 1 and len(run.turns[0].reply.keys) == 4 and len(run.turns[1].reply.keys) == 2
     final = run.turns[0].reply.images[-1].digest
     shown = next(seen for seen in asked if "Move a pawn" in said(seen) and "modalities" in seen.body)

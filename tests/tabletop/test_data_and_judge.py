@@ -52,7 +52,7 @@ def test_the_truth_scores_one_too(tables: Path, tmp_path: Path):
 
 def test_copy_keeps_everything_and_does_nothing(tables: Path, tmp_path: Path):
     run = evaluate(tables, tmp_path / "home", "copy")
-    overall = run.tables()[-1].cells("overall")
+    overall = next(table for table in run.tables() if table.title.endswith("by domain, strict")).cells("overall")
     assert overall["KP"].value < 0.15 and overall["VC"].value > 0.85 and overall["ACC"].value == 0.0
 
 

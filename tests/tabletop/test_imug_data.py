@@ -51,7 +51,7 @@ def test_it_has_all_that_the_benchmark_has(data: Path):
 def test_the_oracle_scores_a_hundred_in_every_cell(data: Path, tmp_path: Path):
     run = evaluate(data, tmp_path / "home", "tabletop/oracle")
     for table in run.tables():
-        for row in table.rows:
+        for row in table.rows if not table.title.endswith(", official") else ():
             if row.way != "official":
                 values = {column: cell.value for column, cell in row.cells.items() if cell.due and column != "per turn"}
                 assert set(values.values()) <= {100.0}, (table.title, row.label, values)

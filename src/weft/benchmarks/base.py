@@ -35,6 +35,7 @@ from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
+RELEASED = "official"  # the variant of what is asked for the official row alone
 Groups = Mapping[str, Mapping[str, str]]  # the groups of each sample by its id
 
 
@@ -159,7 +160,7 @@ class Benchmark:
     title: ClassVar[str] = ""  # what its paper calls it
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
-    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file`, or the file, that is the paper's prompt
+    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
     official_file: ClassVar[str] = ""
     official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
     published_judge: ClassVar[str] = ""  # who judged the published rows
@@ -292,6 +293,30 @@ def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
     for verdict in verdicts:
         groups.setdefault((verdict.sample, verdict.turn, verdict.metric), []).append(verdict)
     return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups.values()]
+
+
+def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], float | None]) -> list[Verdict]:
+    """Settled. What was asked for as the released scripts ask, for the official row alone (variant `official`), stands in the others'
+    detail as what it comes to by `points`, and its calls are behind them too."""
+    theirs = {_place(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
+    made: list[Verdict] = []
+    for one in settled([one for one in verdicts if not one.variant.startswith(RELEASED)]):
+        other = theirs.get(_place(one))
+        if other is not None:
+            one = replace(one, detail={**(one.detail or {}), "official": points(other)}, keys=(*one.keys, *other.keys))
+        made.append(one)
+    return made
+
+
+def official_of(verdict: Verdict) -> tuple[bool, Any]:
+    """Whether it is known what the released scripts make of it, and what that is."""
+    detail: Any = verdict.detail
+    known = isinstance(detail, dict) and "official" in detail
+    return known, cast(dict[str, Any], detail)["official"] if known else None
+
+
+def _place(verdict: Verdict) -> tuple[str, int, str]:
+    return verdict.sample, verdict.turn, verdict.metric
 
 
 def _merged(some: Sequence[Verdict]) -> Verdict:

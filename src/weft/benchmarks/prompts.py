@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.judges.official_prompts import read_constants, read_files
+from weft.judges.official_prompts import read_constants
 from weft.outside import text_file
 from weft.types import Image, Part, Text
 
@@ -48,8 +48,7 @@ class Texts(dict[str, str]):
 
 
 def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, str], name: str, settings: Mapping[str, Any]) -> Rubrics:
-    """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for those of the paper's repository: named constants of `file`, or where
-    there is no such file, whole files."""
+    """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for named constants of a file of the paper's repository."""
     if prompts == "weft":
         found = sorted((folder / "rubrics").glob("*.md"))
         return rubrics_of(Texts({path.stem: text_file(path) for path in found}), "weft")
@@ -57,10 +56,8 @@ def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, s
         raise UserError(f"--prompts {prompts}: {name} has weft's own prompts alone")
     if not prompts.startswith("official:"):
         raise UserError(f"--prompts {prompts}: give 'weft', or 'official:DIR' with a checkout of the official repository")
-    checkout = Path(prompts.removeprefix("official:"))
-    found = read_constants(checkout, file, official.values()) if file else read_files(checkout, official.values())
-    where = file or ", ".join(official.values())
-    return replace(rubrics_of({metric: found[one] for metric, one in official.items()}, f"official {where}"), settings=settings)
+    found = read_constants(Path(prompts.removeprefix("official:")), file, official.values())
+    return replace(rubrics_of({metric: found[one] for metric, one in official.items()}, f"official {file}"), settings=settings)
 
 
 def rubrics_of(texts: Mapping[str, str], source: str) -> Rubrics:

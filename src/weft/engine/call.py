@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.engine.limits import Limiter
+from weft.engine.pace import Pace
 from weft.engine.pending import collected
 from weft.engine.prices import Budget, Excess, Price, added, estimate, most_of
 from weft.errors import StoreError, WeftError
@@ -127,7 +128,8 @@ class Caller:
         self.tally = Tally()
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
         at_once = concurrency or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
-        self.limiter = Limiter(start=most if at_once else min(START, most), maximum=most)
+        pace = None if at_once else Pace(careful=endpoint.start is not None)
+        self.limiter = Limiter(start=most if at_once else min(endpoint.start or START, most), maximum=most, pace=pace)
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         messages = handed_to(messages, self._mark)
@@ -223,7 +225,7 @@ class Caller:
         asked = time.perf_counter()
         while True:
             try:
-                async with self.limiter.slot() as began:
+                async with self.limiter.slot(want.kind) as began:
                     self._halt.check()
                     asked = time.perf_counter()
                     try:
@@ -234,6 +236,8 @@ class Caller:
                             if (error.retry.delay or 0) > self._patience.longest_wait:
                                 raise EndpointDown(f"{error}; it asks to wait {error.retry.delay:.0f} s", user=False) from None
                             self.limiter.pushed_back(began, error.retry.delay)
+                        elif error.timed_out:
+                            self.limiter.pushed_back(began)
                         raise
                 seconds = time.perf_counter() - asked
                 self._reached = True

@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from weft.benchmarks.base import Answered
+from weft.benchmarks.outputs import Folder
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan
@@ -26,7 +27,10 @@ from weft.types import Dialogue, Model, Part, Place, Reply, Sample, Turn, Want, 
 
 
 class Source(Protocol):
-    """Where replies come from: what was seen, as JSON, and the reply."""
+    """Where replies come from: what was seen, as JSON, and the reply. `free`: it costs nothing to look at those of turns that are not
+    asked, which others may depend on."""
+
+    free: bool
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]: ...
 
@@ -42,6 +46,7 @@ class Live:
             model = apply(plan.strategy, model, blobs, next((endpoint.words for endpoint in endpoints if endpoint.words), None))
         self._plan, self._model, self._blobs = plan, model, blobs
         self._sees = any(endpoint.sees for endpoint in endpoints)  # whether what it is shown can change its reply
+        self.free = all(isinstance(endpoint, Folder) for endpoint in endpoints)
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
@@ -65,6 +70,8 @@ class Live:
 
 class Stored:
     """Replies of a run in the journal: nobody is asked."""
+
+    free = False
 
     def __init__(self, turns: Sequence[TurnRecord]) -> None:
         self._turns = {(record.sample, record.turn): record for record in turns}
@@ -94,7 +101,10 @@ class Generator:
         try:
             dialogue: dict[int, Reply] = {}
             for turn in sample.turns:
-                if not self._plan.asks(turn) or self.halt.reason:
+                if self.halt.reason or not (self._plan.asks(turn) or self._source.free):
+                    continue
+                if not self._plan.asks(turn):
+                    dialogue[turn.number] = (await self._source.turn(sample, turn, dialogue))[1]
                     continue
                 about = {"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}
                 seen, reply = await self._source.turn(sample, turn, dialogue)

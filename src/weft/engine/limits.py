@@ -1,8 +1,8 @@
 """How many calls may be in flight at one endpoint, found by trying: additive increase, multiplicative decrease.
 
 The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
-round of calls. Push-back (429, 503, 529) halves it, once for all calls that were in flight together, and a Retry-After
-holds new calls back until it has passed. Waiters are served in order.
+round of calls. Push-back (429, 503, 529, a time-out) halves it, once for all calls that were in flight together, and a Retry-After
+holds new calls back until it has passed. So does it if more calls only wait longer (`pace.py`). Waiters are served in order.
 """
 
 import asyncio
@@ -11,30 +11,45 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from weft.engine.pace import Pace
+
 
 class Limiter:
-    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64) -> None:
+    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64, pace: Pace | None = None) -> None:
         self.limit = float(min(start, maximum))
         self.minimum, self.maximum = minimum, maximum
         self.active = 0
         self.decreases = 0
+        self._pace = pace
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._decreased_at = 0.0
         self._held_until = 0.0
 
     @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[float]:
+    async def slot(self, kind: str = "") -> AsyncGenerator[float]:
         """A place in flight; yields the time it was taken, which `pushed_back` wants to know. What comes back without an error lets the
-        limit grow while all slots are in use."""
+        limit grow while all slots are in use. Calls of one `kind` take about as long as each other."""
         await self._acquire()
         try:
-            yield time.monotonic()
-            if self._waiters or self.active >= int(self.limit):
-                step = 1.0 / self.limit if self.decreases else 1.0
-                self.limit = min(float(self.maximum), self.limit + step)
+            began = time.monotonic()
+            yield began
+            self._came(began, kind)
         finally:
             self.active -= 1
             self._wake()
+
+    def _came(self, began: float, kind: str) -> None:
+        if not self._waiters and self.active < int(self.limit):
+            if self._pace is not None:
+                self._pace.idle()
+            return
+        now = time.monotonic()
+        advice = "grow" if self._pace is None else self._pace.came(now, kind, now - began, self.active, self.limit)
+        if advice == "lower":
+            self.pushed_back(now)
+        elif advice == "grow":
+            step = 1.0 / self.limit if self.decreases else 1.0
+            self.limit = min(float(self.maximum), self.limit + step)
 
     def pushed_back(self, began: float, delay: float | None = None) -> None:
         """The endpoint had too much. `began`: when the call that was turned away took its slot."""

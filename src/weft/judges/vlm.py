@@ -71,7 +71,7 @@ class VlmJudge:
         ]
 
     def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        marks = self._reader.read(question, read_reply(reply.text, question.schema, lambda: _shown(question)))
+        marks = self._reader.read(question, read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question)))
         if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
             read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
             raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")

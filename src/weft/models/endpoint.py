@@ -28,12 +28,15 @@ NO, TRANSIENT, DENIED, FATAL = Retry("no"), Retry("transient"), Retry("denied"),
 
 class CallError(WeftError):
     """`billed`: the request may have been worked on, and may have to be paid for. Unless it is said, that is so where another try is
-    due soon: a reply that is cut or broken, none in time, an error of the server's."""
+    due soon: a reply that is cut or broken, none in time, an error of the server's. `timed_out`: it may have had too much to do."""
 
-    def __init__(self, message: str, retry: Retry, *, unreachable: bool = False, billed: bool | None = None) -> None:
+    def __init__(
+        self, message: str, retry: Retry, *, unreachable: bool = False, billed: bool | None = None, timed_out: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry = retry
         self.unreachable = unreachable
+        self.timed_out = timed_out
         self.billed = (retry.kind == "transient" and not unreachable) if billed is None else billed
         self.used = Usage()  # what it is taken to have used, once that is reckoned
 
@@ -58,6 +61,7 @@ class Endpoint:
     memo: bool = True  # whether answers may be taken from the journal; False for what is read afresh each time
     sees: bool = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
     concurrency: int | None = None  # the most calls it can take at once, if it knows
+    start: int | None = None  # calls in flight to begin with, where many would only wait in the server
     takes: Takes = Takes()
     foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
     longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it

@@ -129,7 +129,7 @@ class Http:
                 raise CallError(f"a picture {body.broken}", NO) from None
             raise self._told(error, called) from None
         except TimeoutError:
-            raise CallError(f"{called} did not answer within {self._timeout:g} s", TRANSIENT) from None
+            raise CallError(f"{called} did not answer within {self._timeout:g} s", TRANSIENT, timed_out=True) from None
         except ValueError:  # of a header that cannot be sent
             raise CallError(f"{called}: its key has a character that no header may have", FATAL) from None
 

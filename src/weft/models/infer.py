@@ -28,6 +28,7 @@ class Infer(Endpoint):
         super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=told[0])
         self._blobs = blobs
         self._turn = itertools.cycle(urls)
+        self.start = 2 * len(urls)  # as the authors' client has it: their servers work on one request at a time
         self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
         self._http = Http(timeout)
         self.identity = {"provider": "infer", "model": self.name, "urls": told, "parameters": self._settings}

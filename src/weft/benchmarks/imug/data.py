@@ -5,7 +5,6 @@ field. Without reference files the benchmark still runs: a picture is judged bes
 beside all earlier replies.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +12,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.benchmarks.imug.classes import CLASS_OF
-from weft.benchmarks.imug.mcq import LETTERS, key_letters, options
+from weft.benchmarks.imug.mcq import LETTERS, letters_of, options
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.http import fields
@@ -34,7 +33,7 @@ class Reference(Struct, frozen=True):
 
 class Choice(Struct, frozen=True):
     """Gold of a text turn: `key` are the letters that are certain, `raw` the key as written; a dynamic one is completed from the replies
-    of `looks_at` (1-based turns)."""
+    of `looks_at` (1-based turns), which a reference file lists, or nobody does. A static one without a letter cannot be scored."""
 
     question: str
     key: str
@@ -42,6 +41,7 @@ class Choice(Struct, frozen=True):
     dynamic: bool = False
     looks_at: tuple[int, ...] = ()
     single: bool = True
+    listed: bool = True
 
 
 class Points(Struct, frozen=True):
@@ -161,14 +161,14 @@ class ImugRecords(Records):
 
     def _turn(self, name: str, key: Key, at: int, task: dict[str, Any]) -> Turn:
         field = f"tasks[{at}]"
-        if task.get("turn") != at + 1:
+        if str(task.get("turn")) != str(at + 1):
             self.fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
         ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
         folder = f"{key[0]}/{key[1]}/question_{key[2]}"
         output = fields(task.get("output"))
         if task.get("modality") == "text":
             gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask)
-            truth = () if gold.dynamic else (Text(gold.key),)
+            truth = () if gold.dynamic or not gold.key else (Text(gold.key),)
             return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
         if task.get("modality") != "image":
             self.fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
@@ -192,22 +192,25 @@ class ImugRecords(Records):
                     yield Text(value)
                 elif kind == "image" and isinstance(value, str):
                     yield self.picture(name, f"{field}[{at}].image", value)
-                else:
+                elif kind in ("text", "image"):
                     self.fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
+                else:
+                    self.say("warning", name, f"{field}[{at}]", f"{kind!r} is neither a text nor a picture: it is not shown")
 
     def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...]) -> Choice:
-        if not isinstance(answer, str) or not answer.strip():
+        if not isinstance(answer, str):
             self.fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
-        if not re.fullmatch(r"[A-G\s,;.+&/]*(?:<DYNAMIC>[A-G\s,;.+&/]*)?", answer):
-            self.fail(name, field, f"{answer!r} is no key: option letters, or <DYNAMIC>, are due")
         question = next((part.text for part in ask if isinstance(part, Text)), "")
-        sure = "".join(sorted(key_letters(answer)))
-        dynamic = DYNAMIC in answer
-        offered = options(question)
+        dynamic, offered = DYNAMIC in answer, options(question)
+        certain = answer.replace(DYNAMIC, " ").strip(" +")
+        sure = "".join(sorted(letters_of(certain) or ()))
         strange = [letter for letter in sure if letter not in offered] if offered else []
-        if (not sure and not dynamic) or strange:
-            self.fail(name, field, f"{answer!r} names no option of its question (it has {', '.join(offered) or LETTERS})")
+        if (certain and not sure) or strange or not (certain or dynamic):
+            has = ", ".join(offered) or LETTERS
+            self.say("warning", name, field, f"{answer!r} names no option of its question (it has {has}): the turn cannot be scored")
+            sure, dynamic = "", False
         looks_at: tuple[int, ...] = ()
+        found: tuple[int, ...] | None = None
         if dynamic:
             found = self._links.dynamic.get((key, turn)) if self._links.dynamic is not None else None
             looks_at = found if found is not None else tuple(range(1, turn))
@@ -215,7 +218,8 @@ class ImugRecords(Records):
                 self.say("warning", name, field, "dynamic_references.jsonl does not have it: it is judged beside all earlier replies")
             if any(not 1 <= other < turn for other in looks_at) or not looks_at:
                 self.fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
-        return Choice(question, sure, answer, dynamic, looks_at, single=key[:2] != ("Botany", "natural_growth") and not (dynamic and sure))
+        single = key[:2] != ("Botany", "natural_growth") and not (dynamic and sure)
+        return Choice(question, sure, answer, dynamic, looks_at, single, found is not None)
 
     def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
         if self._links.images is None:

@@ -1,78 +1,170 @@
 """The cubes tasks, read from pixels: a 3 x 3 lattice of thin dashed lines, occupied cells with a thick black outline, some red or green.
 
-numpy alone: the picture is brought to one size, cropped to its ink, and a cell is occupied if all four of its edges are dark all along.
-(The released scorer finds the same cells with OpenCV's contours, in windows of so many pixels.)
+numpy alone. The lattice is found first (`grid_lattice`). Then each of its twenty-four edges is weighed (how thick it is times how dark),
+the thick ones are told from the thin, and a cell is occupied if its four edges are thick all along. (What the released scorer would find,
+with OpenCV's contours, is repeated in `grid_official`.)
 """
 
 from typing import TYPE_CHECKING, Any
+
+from weft.benchmarks.imug.grid_lattice import Lattice, find_lattice
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
 Grid = tuple[tuple[str, ...], ...]  # "0" empty, "1" occupied, "r" red, "g" green
-SIDE, CELL, BAND = 300, 100, 7
-INKS = (205, 225, 243)
-DARK, ALONG, FILLED = 150, 0.8, 0.3
+LONGEST, MARGIN = 900, 40  # the picture is brought to this size and gets this margin
+CELL, BAND, CORE_BAND, ENDS, INNER = 80, 9, 3, 10, 16  # pixels: the lattice is measured with cells of this size
+SMOOTH, ALONG = 13, 0.2  # an edge weighs what it weighs at its thinner places; the dashes are smoothed away
+DIM = 60  # a cell darker than this does not tell how light the paper is
+SPECK, BLACK = 0.15, 0.75  # darkness that may be noise; darkness as good as black
+THICK, THICK_SPREAD = 0.043, 0.9  # the weight where thick edges usually begin, and how usual that is (as a logarithm)
+LEAST_WEIGHT = 0.006
+ONE_SIDED, WIDEST_GAP, ORPHAN = 0.3, 1.2, 0.2  # what a cut is worth: one with nothing beyond it, the widest gap, an edge left over (less)
+FILLED = 0.3
 
 
 def read_grid(picture: "Pil.Image") -> Grid | None:
     """The nine cells, or None where there is no lattice to be seen."""
+    prepared = _prepared(picture)
+    lattice = find_lattice(prepared)
+    if lattice is None:
+        return None
+    pixels, across, down = _normal(prepared, lattice)
+    occupied = _occupied(*_weights(pixels.max(axis=2), across, down))
+    return tuple(
+        tuple(_colour(pixels[_inside(down, row), _inside(across, column)]) if occupied[row, column] else "0" for column in range(3))
+        for row in range(3)
+    )
+
+
+def _prepared(picture: "Pil.Image") -> "Pil.Image":
+    """The picture on white, at one size, with a margin of its commonest colour; a very large one is made smaller before anything else."""
     import numpy as np
     from PIL import Image as Pil
 
-    rgb = picture.convert("RGB")
-    scale = SIDE / max(rgb.size)
-    pixels = np.asarray(rgb.resize((max(1, round(rgb.width * scale)), max(1, round(rgb.height * scale))), Pil.Resampling.BOX))
-    crops = [crop for ink in INKS if (crop := _cropped(pixels, ink)) is not None]
-    if not crops:
-        return None
-    best = max(crops, key=_lattice)
-    grey, hsv = np.asarray(best.convert("L")), np.asarray(best.convert("HSV"))
-    return tuple(tuple(_cell(grey, hsv, row, column) for column in range(3)) for row in range(3))
+    if picture.mode.startswith("I"):  # sixteen bits
+        picture = picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if picture.mode not in ("L", "LA", "RGB", "RGBA"):
+        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+    picture = picture.reduce(max(1, max(picture.size) // (2 * LONGEST)))
+    if picture.mode in ("LA", "RGBA"):
+        picture = Pil.alpha_composite(Pil.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
+    scale = LONGEST / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    picture = picture.convert("RGB").resize(size, Pil.Resampling.BILINEAR)
+    colours: Any = np.median(np.asarray(picture)[::4, ::4].reshape(-1, 3), axis=0)
+    framed = Pil.new("RGB", (size[0] + 2 * MARGIN, size[1] + 2 * MARGIN), tuple(int(colour) for colour in colours))
+    framed.paste(picture, (MARGIN, MARGIN))
+    return framed
 
 
-def _cropped(pixels: Any, ink: int) -> "Pil.Image | None":
-    """The picture cropped to what is darker than `ink`: faint dashes need a high one, JPEG's noise a low one."""
+def _normal(picture: "Pil.Image", lattice: Lattice) -> tuple[Any, Any, Any]:
+    """The lattice upright with cells of one size and a quarter of a cell around it, and where its lines now are."""
     import numpy as np
     from PIL import Image as Pil
 
-    dark: Any = pixels.min(axis=2) < ink
-    rows, columns = np.flatnonzero(dark.sum(axis=1) > 8), np.flatnonzero(dark.sum(axis=0) > 8)
-    if any(not len(found) or found[-1] - found[0] < SIDE // 4 for found in (rows, columns)):
-        return None
-    box = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
-    if not 0.75 < (box[2] - box[0]) / (box[3] - box[1]) < 1.33:  # a lattice is square: this is a part of one
-        return None
-    return Pil.fromarray(pixels).crop(box).resize((SIDE, SIDE), Pil.Resampling.BICUBIC)
+    upright = picture.rotate(lattice.degrees, Pil.Resampling.BICUBIC)
+    side = round(3.5 * CELL)
+    left, right, across = _spread(lattice.across, upright.width, side)
+    top, bottom, down = _spread(lattice.down, upright.height, side)
+    return np.asarray(upright.resize((side, side), Pil.Resampling.BILINEAR, box=(left, top, right, bottom))), across, down
 
 
-def _lattice(crop: "Pil.Image") -> float:
-    """How dark the faintest line is where the lattice's lines must be."""
+def _spread(lines: Any, limit: int, side: int) -> tuple[float, float, Any]:
+    """From a quarter of a cell before four lines to a quarter behind them, and where the lines are when that is made `side` long."""
+    quarter = (lines[3] - lines[0]) / 12
+    low, high = max(0.0, float(lines[0] - quarter)), min(float(limit), float(lines[3] + quarter))
+    return low, high, (lines - low) * side / (high - low)
+
+
+def _inside(lines: Any, at: int) -> slice:
+    """The inner part of a row or column of cells."""
+    return slice(round(lines[at]) + INNER, round(lines[at + 1]) - INNER)
+
+
+def _weights(light: Any, across: Any, down: Any) -> tuple[Any, Any]:
+    """For each edge its thickness times its darkness, as a part of a cell's side: [4 lines, 3 edges], vertical ones, horizontal ones."""
+    return _weights_down(light, across, down), _weights_down(light.T, down, across)
+
+
+def _weights_down(light: Any, lines: Any, ends: Any) -> Any:
+    """Those of the vertical edges. How dark a place is, is measured by the cell beside it, or by the strip outside the lattice."""
     import numpy as np
 
-    grey: Any = np.asarray(crop.convert("L"))
-    lines = [slice(max(0, line - 2), line + 3) for line in range(0, SIDE + 1, CELL)]
-    return float(min(min((255 - grey[line].min(axis=0)).mean(), (255 - grey[:, line].min(axis=1)).mean()) for line in lines))
+    before, after = slice(0, max(1, round(lines[0]) - BAND)), slice(min(round(lines[3]) + BAND, light.shape[1] - 1), None)
+    strips = [before, *(_inside(lines, column) for column in range(3)), after]
+    paper: Any = np.array([[np.median(light[_inside(ends, row), strip]) for strip in strips] for row in range(3)])
+    paper[paper < DIM] = max(DIM, float(np.quantile(light, 0.75)))
+    weights: Any = np.zeros((4, 3))
+    for line, row in np.ndindex(4, 3):
+        low: int = round(lines[line]) - BAND
+        columns = np.arange(low, low + 2 * BAND + 1)
+        band = light[round(ends[row]) + ENDS : round(ends[row + 1]) - ENDS].take(columns, axis=1, mode="clip")
+        beside = paper[row, line + (columns >= lines[line])]
+        dark = np.clip((1 - band / beside) / BLACK, 0, 1)
+        weights[line, row] = _weight(np.where(dark < SPECK, 0, dark))
+    return weights
 
 
-def _cell(grey: Any, hsv: Any, row: int, column: int) -> str:
-    top, left = row * CELL, column * CELL
-    across, down = slice(left + BAND, left + CELL - BAND), slice(top + BAND, top + CELL - BAND)
-    edges = [_near(grey[:, across], line, 0) for line in (top, top + CELL)] + [_near(grey[down], line, 1) for line in (left, left + CELL)]
-    if any((edge < DARK).mean() < ALONG for edge in edges):
-        return "0"
-    inner = hsv[top + 20 : top + 80, left + 20 : left + 80].reshape(-1, 3).astype(int)
-    vivid = (inner[:, 1] >= 70) & (inner[:, 2] >= 40)
-    hue = inner[:, 0] * 360 / 255
+def _weight(dark: Any) -> float:
+    """How much ink an edge has across it, at its thinner places; what begins beyond the line (a frame, a letter) is not the line's."""
+    import numpy as np
+
+    total: Any = np.cumsum(np.pad(dark, ((1, 0), (0, 0))), axis=0)
+    smooth = (total[SMOOTH:] - total[:-SMOOTH]) / SMOOTH
+    middle = BAND - CORE_BAND + int(np.argmax(smooth.mean(axis=0)[BAND - CORE_BAND : BAND + CORE_BAND + 1]))
+    right = np.minimum.accumulate(smooth[:, middle + CORE_BAND :], axis=1)[:, 1:].sum(axis=1)
+    left = np.minimum.accumulate(smooth[:, middle - CORE_BAND :: -1], axis=1)[:, 1:].sum(axis=1)
+    across = smooth[:, middle - CORE_BAND : middle + CORE_BAND + 1].sum(axis=1) + left + right
+    return float(np.quantile(across, ALONG)) / CELL
+
+
+def _occupied(vertical: Any, horizontal: Any) -> Any:
+    """Which cells have four thick edges, at the weight that tells thick from thin best.
+
+    Weights differ from picture to picture (thin lines may be solid, thick ones doubled between two cells), so each way of cutting them
+    into two is judged: by the gap at the cut, by how near the cut is to a usual one, and by thick edges that are on no occupied cell.
+    """
+    import numpy as np
+
+    sizes: Any = np.maximum(np.sort(np.concatenate([vertical, horizontal], axis=None)), LEAST_WEIGHT)
+    best, cells = -np.inf, None
+    for thin in range(len(sizes) + 1):
+        low, high = (sizes[thin - 1] if thin else 0.0), (sizes[thin] if thin < len(sizes) else np.inf)
+        one_sided = not thin or thin == len(sizes)
+        near = ONE_SIDED / 2 if one_sided else np.log(high / low) / 3
+        cut = float(np.clip(THICK, low * np.exp(near), high * np.exp(-near)))
+        occupied, orphans = _cells(vertical > cut, horizontal > cut)
+        judged = ONE_SIDED if one_sided else min(float(np.log(high / low)), WIDEST_GAP)
+        judged -= (np.log(cut / THICK) / THICK_SPREAD) ** 2 + ORPHAN * orphans
+        if judged > best:
+            best, cells = judged, occupied
+    return cells
+
+
+def _cells(vertical: Any, horizontal: Any) -> tuple[Any, int]:
+    """The cells with four thick edges, and how many thick edges are left over."""
+    import numpy as np
+
+    occupied = vertical[:3].T & vertical[1:].T & horizontal[:3] & horizontal[1:]
+    used_vertical, used_horizontal = np.zeros_like(vertical), np.zeros_like(horizontal)
+    for side in (slice(0, 3), slice(1, 4)):
+        used_vertical[side] |= occupied.T
+        used_horizontal[side] |= occupied
+    return occupied, int((vertical & ~used_vertical).sum() + (horizontal & ~used_horizontal).sum())
+
+
+def _colour(inner: Any) -> str:
+    """Red, green or neither, of the inside of an occupied cell."""
+    import numpy as np
+    from PIL import Image as Pil
+
+    hsv: Any = np.asarray(Pil.fromarray(inner).convert("HSV")).reshape(-1, 3).astype(int)
+    vivid, hue = (hsv[:, 1] >= 70) & (hsv[:, 2] >= 40), hsv[:, 0] * 360 / 255
     if (vivid & ((hue <= 20) | (hue >= 320))).mean() > FILLED:
         return "r"
     return "g" if (vivid & (hue >= 70) & (hue <= 190)).mean() > FILLED else "1"
-
-
-def _near(grey: Any, line: int, axis: int) -> Any:
-    """The darkest value within a band around a line, at each place along it."""
-    low, high = max(0, line - BAND), min(SIDE, line + BAND)
-    return (grey[low:high] if axis == 0 else grey[:, low:high]).min(axis=axis)
 
 
 def points(found: Grid | None, due: Grid, count: int) -> list[int]:

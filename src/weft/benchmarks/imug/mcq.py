@@ -2,7 +2,8 @@
 
 Score = max(0, right - wrong chosen) / due, times a weight for the form of the reply: 1 for nothing but letters, 0.75 for letters with
 separators (strict: or with their own option texts), 0.5 for anything longer. The official reader sees only letters that stand alone, so
-that `BCD` is no answer and a key of several letters is no key: both score 0 (docs/errata.md).
+that `BCD` is no answer and a key of several letters is no key: both score 0. How strict finds the letters in a longer reply is ours, not
+the paper's, which has no rule for it (docs/errata.md lists what it does).
 """
 
 import re
@@ -16,15 +17,48 @@ _ONLY = re.compile(r"[A-G]+")
 _SEPARATED = re.compile(r"[A-G\s,.;\-]+")
 _NOT_WORD = re.compile(r"[^\w]+", re.UNICODE)
 _OPTION = re.compile(r"^[ \t]*\(?([A-G])[.):][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_INLINE = re.compile(r"(?:(?<=[\s,;:])|^)\(?([A-G])[.):][ \t]*(?=\S)", re.MULTILINE)
+_TAGS = "(?:think|thinking|thought|reasoning)"
+_THOUGHT = re.compile(rf"[<\[]{_TAGS}[>\]].*?(?:[<\[]/{_TAGS}[>\]]|\Z)", re.DOTALL | re.IGNORECASE)
+_BEFORE = re.compile(rf"\A.*[<\[]/{_TAGS}[>\]]", re.DOTALL | re.IGNORECASE)  # thinking that the model's template opened
+_KEY_WORD = re.compile(r"\b(?:and|or|both|options?|answers?|choices?)\b", re.IGNORECASE)
+_NAMED = re.compile(r"\b(?:option|answer|choice|letter)s?[\s:(*\"']*\Z", re.IGNORECASE)
 _SMALL = re.compile(r"\W*[a-g](?:\s*[,;/&]\s*[a-g])*\W*")  # small letters, apart from one another: `b, c`; `bad` is a word
 _LINE = re.compile(r"\W*([A-G])(?![A-Za-z0-9])[\s.):\-*]*(.*)", re.DOTALL)
-_VERBS = ("is", "are", "was", "and", "or", "because", "as", "since", "for", "seems", "looks", "fits", "matches")
+_GOES_ON = re.compile(  # what follows a letter that is meant, where after an article a noun or an adjective would
+    r"(?:is|are|was|were|be|has|have|had|does|did|do|can|could|will|would|shall|should|must|may|might|and|or|nor|but|not|only|alone|too|also|"
+    r"because|as|since|for|if|then|so|while|whereas|than|best|most|clearly|correctly|exactly|really|seems|seem|looks|look|fits|fit|matches|"
+    r"match|shows|show|depicts|depict|displays|display|contains|contain|includes|include|appears|appear|remains|describes|describe|"
+    r"corresponds|represents|indicates|reflects|gives|makes|works|holds|applies|follows|satisfies|states|says|means|illustrates|suits|goes|"
+    r"wins|comes|stands|stays|uses|gets|keeps|lies|sits|with|without|from|in|on|at|by|to)"
+)
 
 
 def options(question: str) -> dict[str, str]:
-    """The options of a question by letter: lines such as `A. black`."""
-    return dict(_OPTION.findall(question))
+    """The options of a question by letter: lines such as `A. black`, or all of them on one line."""
+    lines, inline = dict(_OPTION.findall(question)), _on_one_line(question)
+    return inline if len(inline) > len(lines) else lines
+
+
+def _on_one_line(question: str) -> dict[str, str]:
+    """Options that follow one another, `A. black B. silver`: letters in their order, from A on."""
+    marks: list[re.Match[str]] = []
+    for match in _INLINE.finditer(question):
+        if match.group(1) == "A":
+            marks = [match]
+        elif marks and match.group(1) == LETTERS[len(marks)]:
+            marks.append(match)
+    ends = [*(mark.start() for mark in marks[1:]), *([len(question)] if marks else [])]
+    texts = [question[mark.end() : end].partition("\n")[0].strip(" \t,;(") for mark, end in zip(marks, ends, strict=True)]
+    return {mark.group(1): text for mark, text in zip(marks, texts, strict=True) if text}
+
+
+def letters_of(key: str) -> set[str] | None:
+    """The letters of a key however it is written: `BCD`; `B, C and D`; `(b)`. None if it holds anything else."""
+    words = [word for word in re.split(r"[\W_]+", _KEY_WORD.sub(" ", unicodedata.normalize("NFKC", key))) if word]
+    if not words or not all(re.fullmatch("[A-G]+|[a-g]", word) for word in words):
+        return None
+    return set("".join(words).upper())
 
 
 def key_letters(answer: str) -> set[str]:
@@ -34,7 +68,7 @@ def key_letters(answer: str) -> set[str]:
 
 def choice_of(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
     """The letters a reply chooses, and the weight of its form."""
-    text = _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response)).strip()
+    text = _BEFORE.sub(" ", _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response))).strip()
     if not text:
         return set(), 0.0
     if _ONLY.fullmatch(text):
@@ -77,9 +111,12 @@ def _share(chosen: set[str], due: set[str]) -> float:
 
 
 def _is_article(text: str, match: re.Match[str]) -> bool:
-    """A lone `A` before a word in small letters is English, unless that word says something of option A: `A is right`."""
+    """A lone `A` before a word in small letters is English, unless that word says something of option A (`A is right`, `A shows ...`),
+    or it is called an option (`Option A best matches`)."""
     following = re.match(r" ([a-z]+)", text[match.end() :])
-    return match.group() == "A" and following is not None and following.group(1) not in _VERBS
+    if match.group() != "A" or following is None or _NAMED.search(text[: match.start()]):
+        return False
+    return _GOES_ON.fullmatch(following.group(1)) is None
 
 
 def _rest(text: str, runs: list[re.Match[str]]) -> str:

@@ -8,4 +8,8 @@ from msgspec import Meta, Struct
 
 class ImugOptions(Struct, frozen=True):
     history: Annotated[Literal["dialogue", "none"], Meta(description="The whole dialogue in its own order, or none of it.")] = "dialogue"
-    turns: Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked.")] = "all"
+    turns: Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked and scored.")] = "all"
+    official: Annotated[
+        bool,
+        Meta(description="Build inputs as the released client does, defects included; what is missing is judged, for the official row."),
+    ] = False

@@ -1,10 +1,12 @@
 """Outputs made elsewhere in IMUG-Bench's layout: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
 
-A text turn's reply is its `model_response`; an `ERROR:` written there by the released client is a failed call of theirs, so the turn is
-unscored. A missing picture or a missing turn is the model's empty reply; a missing or broken result.json leaves the sample unscored, not
-out of the count.
+A text turn's reply is its `model_response`, an image turn's the picture, whatever else is there. An `ERROR:` written by the released client
+is what `weft run` would have made of the same: an empty reply is the model's, anything else (no answer in time, an error of the server)
+a failed call, unscored. A missing picture or a missing turn is the model's empty reply; without a readable result.json nobody knows, so
+what it would tell is unscored, and stays in the count.
 """
 
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,18 +17,26 @@ from weft.models.http import fields
 from weft.outside import json_file
 from weft.types import Message, Part, Text, Want
 
+ERROR = "ERROR:"  # how the released client begins what it keeps of a turn that failed
+EMPTY = re.compile(r"ERROR: .*\bnon-empty (?:text|image) field")  # what it says of an empty reply
+
 
 class Outputs(Folder):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         path = self._root / want.place.file
+        if want.kind == "image" and path.is_file():
+            return self.sent(self.read(self.inside(path), "image"), "image")
         result = self.inside(path.parent / "result.json")
         said = self._response(result, want.place.turn + 1)
-        if said.startswith("ERROR:"):
-            raise CallError(f"{result}: turn {want.place.turn + 1} failed when it was made: {said[:200]}", NO)
+        if EMPTY.match(said):
+            return Sent((), "empty", f"an empty reply: {said[:200]}", served=self.name)
+        if said.startswith(ERROR):
+            why = f"{result}: turn {want.place.turn + 1} failed when it was made: {said[:200]}"
+            return Sent((Text(said),), "failed", why, served=self.name)
         if want.kind == "text":
             parts: tuple[Part, ...] = (Text(said),) if said.strip() else ()
             return self.sent(parts, "text")
-        picture = self.inside(path if path.is_file() or not said else path.parent / Path(said).name)
+        picture = self.inside(path.parent / Path(said).name) if said else path
         if not picture.is_file():
             return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
         return self.sent(self.read(picture, "image"), "image")
@@ -39,4 +49,4 @@ class Outputs(Folder):
         except UserError as error:
             raise CallError(str(error), NO) from None
         found = [fields(task) for task in cast(list[Any], tasks)] if isinstance(tasks, list) else []
-        return next((str(task.get("model_response") or "") for task in found if task.get("turn") == turn), "")
+        return next((str(task.get("model_response") or "") for task in found if str(task.get("turn")) == str(turn)), "")

@@ -2,17 +2,23 @@
 
 A turn that failed puts no words in the model's mouth: its request stays in the history, its reply is absent, and the dialogue goes on.
 A static question is scored by its key, without a judge; a dynamic one by the key that the judge works out from the model's own replies.
+Under `official` inputs are the released client's, and what is missing is judged as its scripts do (docs/errata.md).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.benchmarks.base import Answered, Benchmark, Item
-from weft.benchmarks.imug import data, grid, mcq, rubric, tables
+from msgspec.structs import replace
+
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Item, with_released
+from weft.benchmarks.imug import data, grid, mcq, released, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
+from weft.benchmarks.imug.grid_official import MOST_PIXELS, released_grid
 from weft.benchmarks.imug.options import ImugOptions
 from weft.benchmarks.imug.outputs import Outputs
+from weft.benchmarks.prompts import Rubrics
+from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.models.http import fields
 from weft.store.blobs import Blobs
@@ -31,18 +37,29 @@ class Imug(Benchmark):
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
+    def choose(self, given: Mapping[str, Any]) -> ImugOptions:
+        options: ImugOptions = super().choose(given)
+        if options.official and options.history == "none":
+            raise UserError("official inputs are the whole dialogue: leave out history none, or official")
+        return options
+
     def told(self, options: ImugOptions) -> list[str]:
-        return [options.history]
+        return [options.history, *(["official inputs"] if options.official else []), *_turns(options)]
+
+    def told_of_outputs(self, options: ImugOptions) -> list[str]:
+        return [*(["official"] if options.official else []), *_turns(options)]
 
     def asks(self, turn: Turn, options: ImugOptions) -> bool:
         return options.turns == "all" or options.turns == turn.want
 
     def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ImugOptions) -> tuple[Message, ...]:
-        system = sample.system.strip() or self.rubrics("weft").texts["system"].strip()
-        messages = [Message("system", (Text(system),))]
+        system = sample.system if sample.system.strip() or options.official else self.rubrics("weft").texts["system"].strip()
+        messages = [Message("system", (Text(system),))] if system else []
         for earlier in sample.turns[: turn.number] if options.history != "none" else ():
             messages.append(Message("user", earlier.ask))
             said = self._said(earlier, dialogue.get(earlier.number))
+            if options.official and not said and self.asks(earlier, options):
+                said = self._kept(earlier, dialogue.get(earlier.number))
             if said:
                 messages.append(Message("assistant", said))
         return (*messages, Message("user", turn.ask))
@@ -53,7 +70,15 @@ class Imug(Benchmark):
             return ()
         if turn.want == "image":
             return (reply.picture,) if reply.picture else ()
-        return (Text(reply.text),) if reply.text else ()
+        return (Text(reply.words),) if reply.text and reply.outcome != "failed" else ()
+
+    def _kept(self, turn: Turn, reply: Reply | None) -> tuple[Text, ...]:
+        """What the released client keeps of a reply that has not what was due: blanks as they are, a word of its own for all else."""
+        blank = reply.words if reply is not None and turn.want == "text" and reply.outcome == "empty" else ""
+        return (Text(blank or "Error"),)
+
+    def rubrics(self, prompts: str) -> Rubrics:
+        return released.rubrics(Path(prompts.removeprefix("official:"))) if prompts.startswith("official:") else super().rubrics(prompts)
 
     def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
         return Outputs(folder, blobs)
@@ -64,7 +89,8 @@ class Imug(Benchmark):
     def detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
         gold: Choice | Points = turn.gold
         if isinstance(gold, Choice):
-            return {"response": reply.text, "key": gold.raw, "dynamic": gold.dynamic}
+            more = {"unlisted": True} if gold.dynamic and not gold.listed else {}
+            return {"response": reply.words, "key": gold.raw, "dynamic": gold.dynamic, **more}
         return {"points": [0] * len(gold.points)}
 
     def questions(self, answered: Answered) -> Iterable[Item]:
@@ -78,28 +104,49 @@ class Imug(Benchmark):
         if lost:
             why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
             return [answered.verdict("points", None, why, detail=detail)]
-        return [rubric.about_points(answered, self._references(answered))]
+        return [self._about_points(answered)]
+
+    def unanswered(self, answered: Answered) -> Iterable[Item]:
+        """Zero. The scripts have the judge look at what is left when a picture is missing."""
+        items = [*super().unanswered(answered)]
+        if answered.options.official and answered.turn.want == "image":
+            items.append(replace(self._about_points(answered), variant=RELEASED))
+        return items
+
+    def _about_points(self, answered: Answered) -> Question:
+        made, due = answered.reply.picture, len(answered.turn.gold.points)
+        if answered.rubrics.official:
+            more = {"gold": answered.turn.gold.points, "detail": {"points": [0] * due}}
+            return released.about_points(answered, made, rubric.points_schema(due), more)
+        return rubric.about_points(answered, made, self._references(answered))
 
     def _grid(self, answered: Answered, blobs: Blobs) -> Verdict:
         """The cubes tasks are read from pixels, without a judge."""
         gold: Points = answered.turn.gold
         assert gold.grid is not None
         with blobs.opened(answered.made) as picture:
-            found = grid.read_grid(picture)
+            known = picture.width * picture.height <= MOST_PIXELS
+            found, theirs = grid.read_grid(picture), released_grid(picture) if known else None
         scores = grid.points(found, gold.grid, len(gold.points))
         seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
         why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
-        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, detail={"points": scores}, score=sum(scores))
+        by_script = grid.points(theirs, gold.grid, len(gold.points))
+        detail = {"points": scores, "official": sum(by_script) / len(by_script) / 5 if known else None}
+        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, detail=detail, score=sum(scores))
 
     def _choice(self, answered: Answered) -> Item:
         gold: Choice = answered.turn.gold
         answer, detail = answered.reply.text, self.detail(answered.turn, answered.reply)
+        if not gold.dynamic and not gold.key:
+            return answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)
         if not gold.dynamic:
             value = mcq.score(answer, gold.key, mcq.options(gold.question))
             return answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)
         lost = [number for number in gold.looks_at if answered.is_lost(number - 1)]
         if lost:
-            why = f"its right answer depends on turn {lost[0]}, which has no reply through no fault of the model"
+            asked = self.asks(answered.sample.turns[lost[0] - 1], answered.options)
+            what = "has no reply through no fault of the model" if asked else f"is not asked in a run of {answered.options.turns} turns"
+            why = f"its right answer depends on turn {lost[0]}, which {what}"
             return answered.verdict("choice", None, why, detail=detail)
         return rubric.about_key(answered)
 
@@ -134,9 +181,19 @@ class Imug(Benchmark):
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         return [rubric.key_mark(question, found) if "choice" in question.metrics else rubric.points_mark(question, found)]
 
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        return released.choice_as_released(question, text) if "choice" in question.metrics else released.points_as_released(text)
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return with_released(verdicts, tables.official)
+
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)
         return [str(point) for point in facts["points"]] if "points" in facts else [f"the key: {facts['raw']}"] if "raw" in facts else []
+
+
+def _turns(options: ImugOptions) -> list[str]:
+    return [f"{options.turns} turns"] if options.turns != "all" else []
 
 
 def _given(turn: Turn) -> list[Image]:

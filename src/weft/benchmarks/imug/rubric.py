@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.benchmarks.base import Answered
-from weft.benchmarks.imug import mcq
+from weft.benchmarks.imug import mcq, released
 from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.judges.parse import Unusable
@@ -33,6 +33,12 @@ def about_key(answered: Answered) -> Question:
         asked = f"\nTurn {number}. Asked: {answered.sample.turns[number - 1].words}\nReplied: "
         told += [Text(asked), *(parts or (Text("(nothing)"),))]
     letters = "".join(mcq.options(gold.question)) or mcq.LETTERS
+    schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": _answers(letters, gold.single)})
+    accepts = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string"})
+    detail = {"response": answered.reply.words, "key": gold.raw, "dynamic": True, **({} if gold.listed else {"unlisted": True})}
+    more = {"material": material, "gold": (gold, answered.reply.words), "detail": detail}
+    if answered.rubrics.official:
+        return released.about_key(answered, schema, accepts, more)
     how = "Exactly one option is right." if gold.single else "One option or several may be right."
     if gold.key:
         how = f"{', '.join(gold.key)} is certainly right; say which others are right as well, or {gold.key} alone if none is."
@@ -41,21 +47,17 @@ def about_key(answered: Answered) -> Question:
         "question": fence([Text(gold.question)], "the question with its options"),
         "choice": (Text(how),),
     }
-    schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": _answers(letters, gold.single)})
-    answer = answered.reply.text
-    detail = {"response": answer, "key": gold.raw, "dynamic": True}
-    parts = filled(answered.rubrics.texts["dynamic"], slots)
-    return answered.ask("choice", parts, schema, material=material, gold=(gold, answer), detail=detail)
+    return answered.ask("choice", filled(answered.rubrics.texts["dynamic"], slots), schema, accepts=accepts, **more)
 
 
-def about_points(answered: Answered, references: Sequence[tuple[int, str, Image]]) -> Question:
-    """How far a picture meets each point; references and the picture itself under labels that agree with their order."""
+def about_points(answered: Answered, made: Image | None, references: Sequence[tuple[int, str, Image]]) -> Question:
+    """How far a picture meets each point; references and the picture itself, if there is one, under labels that agree with their order."""
     gold: Points = answered.turn.gold
     named = [(LABELS[kind].format(turn), image) for turn, kind, image in references]
     shown: list[Part] = []
-    for number, (name, image) in enumerate([*named, ("the picture to judge", answered.made)], start=1):
+    for number, (name, image) in enumerate([*named, *([("the picture to judge", made)] if made else [])], start=1):
         shown += [Text(f"\nImage_{number} ({name}):\n"), image]
-    material: dict[str, tuple[Part, ...]] = {"made": (answered.made,)}
+    material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else ()}
     for turn, kind, image in references:
         material[f"{kind} {turn}"] = (*material.get(f"{kind} {turn}", ()), image)
     listed = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
@@ -66,13 +68,13 @@ def about_points(answered: Answered, references: Sequence[tuple[int, str, Image]
     }
     parts = filled(answered.rubrics.texts["points"], slots)
     detail = {"points": [0] * len(gold.points)}
-    return answered.ask("points", parts, _points_schema(len(gold.points)), material=material, gold=gold.points, detail=detail)
+    return answered.ask("points", parts, points_schema(len(gold.points)), material=material, gold=gold.points, detail=detail)
 
 
 def key_mark(question: Question, found: dict[str, Any]) -> Mark:
     """The model's choice by the key that the judge worked out."""
     gold, answer = question.gold
-    union = "".join(sorted({*gold.key, *found["determined_answer"]}))
+    union = "".join(sorted({*gold.key, *_letters(question, found["determined_answer"])}))
     none = {letter for letter, text in mcq.options(gold.question).items() if text.lower().startswith("none of")}
     key = "".join(letter for letter in union if letter not in none) or union  # what is certain and "none of the above" exclude each other
     detail = {"response": answer, "key": key, "dynamic": True, **({"union": union} if union != key else {})}
@@ -93,8 +95,18 @@ def points_mark(question: Question, found: dict[str, Any]) -> Mark:
     return Mark("points", sum(scores) / (5 * due), why, sum(scores), {"points": scores})
 
 
+def _letters(question: Question, said: str) -> str:
+    """The letters of a key as judges write them: `BD`, `DB`, `B, D`, `b`, `B.`, `B and D`. Only options of the question are an answer."""
+    allowed = question.schema["properties"]["determined_answer"]["enum"]
+    letters = mcq.letters_of(said)
+    key = "".join(sorted(letters)) if letters is not None else said
+    if key not in allowed:
+        raise Unusable(f"$.determined_answer: {said[:80]!r} is none of {', '.join(allowed[:31])}")
+    return key
+
+
 @functools.cache
-def _points_schema(count: int) -> dict[str, Any]:
+def points_schema(count: int) -> dict[str, Any]:
     entry = object_schema(
         point_id={"type": "integer", "enum": list(range(1, count + 1))},
         reason={"type": "string"},

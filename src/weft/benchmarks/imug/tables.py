@@ -2,18 +2,21 @@
 by task.
 
 `strict`: the paper's formulas; a model's failure is zero. `official`: what the released scripts compute from the same replies: letters read
-one by one, points averaged as they came, a missing picture left out.
+one by one, points averaged as they came, grids by their own reader. They have the judge look at what is left where a picture is missing:
+that is known only where it was asked so (a run with `official`); else the cells that the picture belongs to have no value.
 """
 
+import functools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Finished
+from weft.benchmarks.base import Finished, official_of
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.classes import CLASSES
-from weft.benchmarks.rows import published, published_rows, rows_of
+from weft.benchmarks.imug.outputs import ERROR
+from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.stats.intervals import slope, spread
 from weft.types import Cell, Row, Table, Verdict
 
@@ -22,6 +25,10 @@ SHORT = {"Static Spatial": "StaticSpatial", "Temporal Causal": "TemporalCausal",
 NOTE = (
     "Percent. Published rows were judged by Qwen3-VL-235B-A22B-Thinking with the authors' prompts, and scored by a script that gives 0 to "
     "every multi-letter key; compare runs with the same judge. A cell `81.2 (37/40)` rests on 37 of 40 turns: the rest could not be scored."
+)
+UNASKED = (
+    "Pictures are missing. The released scripts have the judge look at what is left; a run with --official asks as they do, and has an "
+    "official row without a dash."
 )
 SLOPE = (
     "`per turn`: by how many points of a hundred a reply changes from one turn to the next of the same dialogue (least squares within "
@@ -34,20 +41,33 @@ MODALITIES = {"text": "choice", "image": "points"}
 
 def official(verdict: Verdict) -> float | None:
     """The released scorers' number for the same reply; None where they have none. Of a repeated verdict, the mean of each."""
+    known, value = official_of(verdict)
+    if known and not verdict.behind:
+        return value
     if verdict.behind:
         found = [one for one in map(official, verdict.behind) if one is not None]
         return statistics.fmean(found) if found else None
     detail: Mapping[str, Any] = verdict.detail or {}
-    if verdict.metric == "choice":
-        if verdict.value is None:
-            return None
-        if verdict.by == "failure":  # an empty reply is counted, whatever its key
-            return 0.0
-        return mcq.official(str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or ""))
-    if verdict.value is None or verdict.by == "failure":
+    if verdict.metric == "points":
+        return None if verdict.value is None or verdict.by == "failure" else sum(detail["points"]) / len(detail["points"]) / 5
+    return _choice(verdict, detail)
+
+
+def _choice(verdict: Verdict, detail: Mapping[str, Any]) -> float | None:
+    """A question is counted whatever was replied, the client's own `ERROR:` included; not if nobody worked out its key."""
+    response, key = str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or "")
+    if detail.get("unlisted") or not key.strip():
         return None
-    points: Sequence[int] = detail["points"]
-    return sum(points) / len(points) / 5
+    if detail.get("dynamic") and (verdict.by == "failure" or response.startswith(ERROR)):
+        return 0.0  # of an answer without a letter, whatever the key is
+    if verdict.value is None and (detail.get("dynamic") or not response):
+        return None
+    return mcq.official(response, key)
+
+
+def is_unasked(verdict: Verdict) -> bool:
+    """Whether the scripts would have the judge look at what is left of a missing picture, and nobody was asked."""
+    return verdict.metric == "points" and verdict.by == "failure" and not official_of(verdict)[0]
 
 
 def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
@@ -61,9 +81,11 @@ def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
         if value is not None:
             scored.setdefault(verdict.sample, []).append(100 * value)
     found = [value for some in scored.values() for value in some]
+    if not found or (by_script and any(map(is_unasked, due))):
+        return Cell(None, len(found), len(due))
     bounds = spread([(1.0, scored)])
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
-    return Cell(round(sum(found) / len(found), 2) if found else None, len(found), len(kept), low, high)
+    return Cell(round(sum(found) / len(found), 2), len(found), len(kept), low, high)
 
 
 def tables(runs: Sequence[Finished]) -> Iterator[Table]:
@@ -75,8 +97,8 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     yield _kinds(runs, paper, f"{data}: static against dynamic questions (paper, Table 6)")
     yield _scaling(runs, paper, f"{data}: pictures, under a strategy or none (paper, Table 4)")
     for run in runs:
-        for group in ("domain", "task"):
-            yield Table(f"{run.name}: by {group}", ("Und.", "Gen.", "Avg"), tuple(_groups(run, group)), digits=1, rows_are="parts")
+        for group in ("class", "turn", "domain", "task"):
+            yield from both_ways(run, f"by {group}", ("Und.", "Gen.", "Avg"), functools.partial(_parts, group), 1)
 
 
 def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -91,7 +113,9 @@ def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Tab
         return {**made, "Avg": cell(run.verdicts, by_script=by_script)}
 
     theirs = _theirs(paper, "table2", "{model}", {**keys, "Avg": "Avg"})
-    return Table(title, (*keys, "Avg"), rows_of(runs, cells, paper=theirs), NOTE if theirs else "", 1)
+    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    note = " ".join([*([NOTE] if theirs else []), *([UNASKED] if unasked else [])])
+    return Table(title, (*keys, "Avg"), rows_of(runs, cells, paper=theirs), note, 1)
 
 
 def _by_turn(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -158,8 +182,12 @@ def _is_dynamic(verdict: Verdict) -> bool:
     return bool(detail.get("dynamic"))
 
 
-def _groups(run: Finished, group: str) -> Iterator[Row]:
-    for name in dict.fromkeys(groups[group] for groups in run.groups.values()):
-        mine = [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]
-        by_way = {way: cell((v for v in mine if v.metric == metric), by_script=False) for way, metric in WAYS.items()}
-        yield Row(name, {**by_way, "Avg": cell(mine, by_script=False)}, kind="part", run=run.run, judge=run.judge)
+def _parts(group: str, run: Finished, by_script: bool) -> dict[str, dict[str, Cell]]:
+    parts: dict[str, list[Verdict]] = {}
+    for verdict in run.verdicts:
+        parts.setdefault(f"turn {verdict.turn + 1}" if group == "turn" else run.groups[verdict.sample][group], []).append(verdict)
+    made: dict[str, dict[str, Cell]] = {}
+    for name, mine in sorted(parts.items()) if group == "turn" else parts.items():
+        by_way = {way: cell((v for v in mine if v.metric == metric), by_script=by_script) for way, metric in WAYS.items()}
+        made[name] = {**by_way, "Avg": cell(mine, by_script=by_script)}
+    return made

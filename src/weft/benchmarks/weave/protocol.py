@@ -11,13 +11,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms, settled
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
 from weft.benchmarks.weave import data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.errors import UserError
 from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
 
-RELEASED = "official"  # the variant of what is asked for the official row alone
 History = Annotated[
     Literal["none", "partial", "full", "dialogue"],
     Meta(description="What of the dialogue a model sees; dialogue is everything, interleaved."),
@@ -149,9 +148,7 @@ class Weave(Benchmark):
 
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """What the scripts' judge said of an output that is not there is kept with the zero, for the official row."""
-        released = {place_of(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
-        kept = settled([one for one in verdicts if not one.variant.startswith(RELEASED)])
-        return [tables.beside(one, released[place_of(one)]) if place_of(one) in released else one for one in kept]
+        return with_released(verdicts, tables.released_points)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The paper's Avg as weighted means."""
@@ -160,10 +157,6 @@ class Weave(Benchmark):
 
     def shown(self, gold: Any) -> list[str]:
         return [str(point["text"]) for point in gold or ()]
-
-
-def place_of(verdict: Verdict) -> tuple[str, int, str]:
-    return verdict.sample, verdict.turn, verdict.metric
 
 
 def _shown_points(metric: str, answered: Answered) -> Iterator[tuple[KeyPoint, int]]:

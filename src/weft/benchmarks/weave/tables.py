@@ -9,11 +9,11 @@ was scored of it, as long as one of its verdicts is missing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Finished
+from weft.benchmarks.base import Finished, official_of
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.stats.intervals import spread
@@ -88,28 +88,18 @@ def strict_points(verdict: Verdict) -> float | None:
 
 def released_points(verdict: Verdict) -> float | None:
     """Out of ten, as the released scripts take them from the judge's reply; None where they have none."""
-    if "official" in _detail(verdict):
-        return _detail(verdict)["official"]
-    if verdict.by == "failure":
-        return None
     if verdict.behind:
         found = [points for one in verdict.behind if (points := released_points(one)) is not None]
         return sum(found) / len(found) if found else None
+    known, points = official_of(verdict)
+    if known or verdict.by == "failure":
+        return points
     return strict_points(verdict)
 
 
 def is_unasked(verdict: Verdict) -> bool:
     """Whether the scripts would have a missing output judged, and nobody was asked."""
-    return verdict.by == "failure" and "official" not in _detail(verdict)
-
-
-def _detail(verdict: Verdict) -> Mapping[str, Any]:
-    return cast(dict[str, Any], verdict.detail) if isinstance(verdict.detail, dict) else {}
-
-
-def beside(verdict: Verdict, released: Verdict) -> Verdict:
-    """A verdict of ours, with what the scripts' judge said of the same; the calls behind it are its calls too."""
-    return replace(verdict, detail={"official": released_points(released)}, keys=(*verdict.keys, *released.keys))
+    return verdict.by == "failure" and not official_of(verdict)[0]
 
 
 def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]]:

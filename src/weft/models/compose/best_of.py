@@ -10,6 +10,8 @@ from weft.models.compose.words import Words
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Reply, Want
 
+SAME = "all {count} candidates are the same"  # a server with a fixed seed draws the same again, and nothing is chosen
+
 
 class BestOf(Strategy):
     def __init__(self, model: Model, blobs: Blobs, words: Words, count: int) -> None:
@@ -30,6 +32,8 @@ class BestOf(Strategy):
         candidates = list(distinct.items())[::-1]
         if len(candidates) < 2:
             final = candidates[0][1] if candidates else replies[0]
+            if candidates and all(made_of(reply, want.kind) for reply in replies):
+                final = replace(final, reason=SAME.format(count=self._count))
             return joined(final, [reply for reply in replies if reply is not final])
 
         async def ask(asked: tuple[Message, ...]) -> Reply:

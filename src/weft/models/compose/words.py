@@ -31,14 +31,17 @@ class Words(Protocol):
 
 
 class English:
+    """What is asked of the model besides the benchmark's own requests (a plan, a review, a pick) is asked without the benchmark's system
+    prompt, which may allow only letters, or only pictures."""
+
     def plan(self, messages: tuple[Message, ...], kind: Kind) -> tuple[Message, ...] | None:
         if kind == "interleaved":
             return _and(
-                messages,
+                _unbound(messages),
                 Text("Do not answer yet. First say in a few sentences what the answer tells, which pictures it shows, and where."),
             )
         return _and(
-            messages,
+            _unbound(messages),
             Text("Do not draw yet. First say in a few sentences what the picture must show, what changes and what stays as it is."),
         )
 
@@ -48,18 +51,21 @@ class English:
     def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
         picture = _is_picture(made)
         return _and(
-            messages,
+            _unbound(messages),
             Text("This picture was made for the last request:" if picture else "This answer was given to the last request:"),
             *made,
-            Text("Does it do all that the request asks, and keep what must stay? Begin with YES or NO; after NO say what is wrong."),
+            Text(
+                "Does it do all that the request asks, and keep the style and the details of what came before? Begin with YES or NO; "
+                "after NO say what is wrong, and how it should be improved."
+            ),
         )
 
     def is_fine(self, review: str) -> bool:
         return re.match(r"\W*yes\b", review, re.IGNORECASE) is not None
 
     def redraw(self, messages: tuple[Message, ...], made: Made, review: str) -> tuple[Message, ...]:
-        again = "Draw it again, without these faults." if _is_picture(made) else "Answer again, without these faults."
-        return _and(messages, Text("A first try was this:"), *made, Text(f"This is wrong with it: {review}\n{again}"))
+        again = "Draw it again, improved in this way." if _is_picture(made) else "Answer again, improved in this way."
+        return _and(messages, Text("A first try was this:"), *made, Text(f"A review of it says: {review}\n{again}"))
 
     async def pick(self, ask: Ask, messages: tuple[Message, ...], made: Sequence[Made]) -> tuple[int, list[Reply]]:
         pictures = all(map(_is_picture, made))
@@ -67,7 +73,7 @@ class English:
         for number, candidate in enumerate(made, start=1):
             parts += [Text(f"Candidate {number}:"), *candidate]
         parts.append(Text("Which candidate does best what was asked? Answer with its number alone."))
-        reply = await ask(_and(messages, *parts))
+        reply = await ask(_and(_unbound(messages), *parts))
         found = re.search(r"\d+", reply.text)
         number = int(found.group()[:4]) if found else 1
         return (number if 1 <= number <= len(made) else 1) - 1, [reply]
@@ -75,6 +81,11 @@ class English:
 
 def _is_picture(made: Made) -> bool:
     return len(made) == 1 and isinstance(made[0], Image)
+
+
+def _unbound(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Without what a system prompt allows and forbids."""
+    return tuple(message for message in messages if message.role != "system")
 
 
 def _and(messages: tuple[Message, ...], *parts: Part) -> tuple[Message, ...]:
