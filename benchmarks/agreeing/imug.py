@@ -215,7 +215,8 @@ class Sides:
         home = self._work / "homes" / name
         shutil.rmtree(home, ignore_errors=True)
         weft_cli("score", outputs / "m", "--benchmark", "imug", "--data", self._data, "--judge",
-                 f"openai-chat/m@{self._server.url}/weft/judge/v1", "--prompts", f"official:{self._checkout}", "--official", "--home", home)  # fmt: skip
+                 f"openai-chat/m@{self._server.url}/weft/judge/v1", "--prompts", f"official:{self._checkout}", "--official",
+                 "--home", home)  # fmt: skip
         theirs, ours = self._server.of("released", "judge"), self._server.of("weft", "judge")
         what = f"{part}, {name}" if part == "judge" else part
         if requests:

@@ -19,7 +19,9 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct, structs
 
 from weft.benchmarks.base import resolve, where
+from weft.benchmarks.outputs import Folder
 from weft.engine.call import Caller, Halt, Patience
+from weft.engine.early import Early
 from weft.engine.foresee import Others, Share, SourceOf, foresee
 from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
@@ -27,15 +29,16 @@ from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, told_endpoint, told_model
 from weft.engine.prices import MOST_OUT, Budget, Price, price_of
 from weft.errors import UserError, WeftError
-from weft.judges.vlm import VlmJudge
+from weft.judges.vlm import Jpegs, VlmJudge
 from weft.models import registry
 from weft.models.baselines import Truth
-from weft.models.endpoint import Endpoint
+from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.registry import Wired, read_config, wired
 from weft.runs import Run, load_run, options_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
+from weft.types import Dataset
 
 HOME = ".weft"
 PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
@@ -88,27 +91,20 @@ class Interrupted(WeftError):
     """Ctrl-C or SIGTERM."""
 
 
-class Session:
-    """`callers` are the endpoints that play in the run, by role; `progress` tells where it stands; `halt` why it ended early, if it did."""
+class Stage:
+    """All who play in a run, each under a role with a limiter, a price and a memo of its own."""
 
     def __init__(
         self,
         job: Job | StoredJob,
-        plan: Plan,
-        run_id: str,
-        blobs: Blobs,
-        journal: Journal,
         endpoints: Mapping[str, Endpoint],
         prices: Mapping[str, Any],
-        source_of: SourceOf,
-        others: Others,
-        place: tuple[str, str],
+        journal: Journal,
+        blobs: Blobs,
+        strategy: str,
     ) -> None:
-        """`place` is where benchmark and dataset can be found again."""
-        self.job, self.plan, self.blobs, self.journal, self.endpoints = job, plan, blobs, journal, endpoints
-        self.run_id, self.halt = run_id, Halt()
-        self._source_of, self._others, self._place = source_of, others, place
-        self._work: asyncio.Future[None] | None = None
+        self.endpoints, self.journal, self.blobs, self.halt = endpoints, journal, blobs, Halt()
+        self.jpegs: Jpegs = {}
         self.budget, self.prices = Budget(job.budget), {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
         for role, endpoint in endpoints.items() if job.budget is not None else ():
             if self.prices[role] is None:
@@ -116,32 +112,53 @@ class Session:
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
             endpoint.longest = MOST_OUT if self.prices[role] != Price(0, 0) else None
         judges = job.judge_concurrency if isinstance(job, Job) else None
-        composed = plan.strategy != "none" or len(endpoints) > 2
+        composed = strategy != "none" or len(endpoints) > 2
         self.callers = {
             role: Caller(
                 endpoint,
                 role=role,
-                journal=self.journal,
+                journal=journal,
                 budget=self.budget,
                 concurrency=(judges or job.concurrency) if role == "judge" else job.concurrency,
                 price=self.prices[role],
                 patience=job.patience,
                 halt=self.halt,
                 blobs=blobs,
-                run=self.run_id,
                 kept=composed and role != "judge",
             )
             for role, endpoint in endpoints.items()
         }
-        judge = VlmJudge(self.callers["judge"], blobs, plan.benchmark)
-        judging = Judging(plan, self.run_id, judge, blobs, self.journal, self.halt, others)
-        width = max([WIDTH, *(2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")])
-        self._generating = Generating(plan, self.run_id, source_of(self.callers), judging, self.journal, self.halt, width)
+        self.width = max([WIDTH, *(2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")])
+
+
+class Session:
+    """`callers` are the endpoints that play in the run, by role; `progress` tells where it stands; `halt` why it ended early, if it did."""
+
+    def __init__(
+        self,
+        job: Job | StoredJob,
+        plan: Plan,
+        stage: Stage,
+        source_of: SourceOf,
+        others: Others,
+        place: tuple[str, str],
+        early: Early | None,
+    ) -> None:
+        """`place` is where benchmark and dataset can be found again; `early` has begun to ask already."""
+        self.job, self.plan, self.blobs, self.journal, self.endpoints = job, plan, stage.blobs, stage.journal, stage.endpoints
+        self.halt, self.budget, self.prices, self.callers = stage.halt, stage.budget, stage.prices, stage.callers
+        self.run_id = plan.run_id()
+        self._source_of, self._others, self._place, self._early = source_of, others, place, early
+        self._work: asyncio.Future[None] | None = None
+        judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs)
+        judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
+        self._generating = Generating(plan, self.run_id, source_of(self.callers), judging, self.journal, self.halt, stage.width)
         self.progress = judging.progress
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, job: Job) -> AsyncGenerator["Session"]:
+    async def open(cls, job: Job, *, early: bool = True) -> AsyncGenerator["Session"]:
+        """`early`: what has been read of the dataset is asked about while the rest is still being read."""
         job = checked(job)
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
         home = Path(absolute(job.home))  # whatever folder a model goes to
@@ -150,18 +167,28 @@ class Session:
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
-        dataset = await asyncio.to_thread(loaded, benchmark, Path(job.data), blobs, **chosen)
-        model = model or Wired("truth", {"model": Truth(dataset, blobs)})
-        told = (told_model(model), told_endpoint(judge))
-        plan = Plan(benchmark, dataset, options, rubrics, *told, job.strategy, job.judge_repeats, chosen)
-        endpoints, source_of = {**model.endpoints, "judge": judge}, functools.partial(Live, plan, model, blobs)
-        prices, run_id = settings.get("prices", {}), plan.run_id()
+        read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
+        dataset = None if early and model is not None and _worth_it(job, model, judge) else await asyncio.to_thread(read)
+        model = model or Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
+        told, chance = (told_model(model), told_endpoint(judge)), (job.strategy, job.judge_repeats, chosen)
         async with contextlib.AsyncExitStack() as closing:
+            endpoints = {**model.endpoints, "judge": judge}
             for endpoint in endpoints.values():
                 closing.push_async_callback(_closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            yield cls(job, plan, run_id, blobs, journal, endpoints, prices, source_of, None, place)
+            stage = Stage(job, endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
+            begun: Early | None = None
+            if dataset is None:
+                for caller in stage.callers.values():
+                    caller.early()
+                empty = Plan(benchmark, Dataset("", "", ()), options, rubrics, *told, *chance)
+                begun = Early(empty, Live(empty, model, blobs, stage.callers), stage.callers["judge"], blobs, stage.width, stage.jpegs)
+                closing.push_async_callback(begun.close)
+                dataset = await asyncio.to_thread(read, watch=begun.take)
+                begun.stop()
+            plan = Plan(benchmark, dataset, options, rubrics, *told, *chance)
+            yield cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -183,12 +210,12 @@ class Session:
         strategy, against = manifest["strategy"], other.id if other else ""
         plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
-        prices, run_id = settings.get("prices", {}), plan.run_id()
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(_closed, judge)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            yield cls(job, plan, run_id, blobs, journal, {"judge": judge}, prices, lambda _: Stored(first.turns), others, place)
+            stage = Stage(job, {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
+            yield cls(job, plan, stage, lambda _: Stored(first.turns), others, place, None)
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
@@ -196,7 +223,9 @@ class Session:
         with _on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id):
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
             for caller in self.callers.values():
-                caller.round = begun
+                caller.belongs_to(self.run_id, begun)
+            if self._early is not None and self._early.trouble is not None:
+                self.halt.stop(self._early.trouble)
             self._work = asyncio.ensure_future(self._generating.run())
             try:
                 await self._work
@@ -282,6 +311,14 @@ def data_of(job: StoredJob, run: Run) -> Path:
     if not data.exists():
         raise UserError(f"the dataset of {run.id} is not at {data}: say where it is with --data")
     return data
+
+
+def _worth_it(job: Job, model: Wired, judge: Endpoint) -> bool:
+    """Whether there is anything to be gained by asking before all is read: where answers are waited for, and kept. Nobody is asked who has
+    a budget to keep to, or may not be meant by a limit."""
+    waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
+    reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
+    return waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True)) and job.budget is None and job.limit is None
 
 
 def check_numbers(job: Job | StoredJob) -> None:

@@ -136,3 +136,48 @@ def test_letters_inside_options_thoughts_and_sentences_are_read_as_people_read_t
 
 def test_options_stand_on_their_own_lines():
     assert mcq.options("Which?\nA.\nB. silver\n(C) red") == {"B": "silver", "C": "red"}
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("A shows the red box", {"A"}),
+        ("Option A best matches", {"A"}),
+        ("A only", {"A"}),
+        ("The answer: A red one, as asked", {"A"}),
+        ("A good question: B", {"B"}),
+        ("A red box", set()),
+        ("<think>A or B?</think>", set()),
+        ("<think>A or B?</think>C", {"C"}),
+        ("it may be A</think>\nC", {"C"}),
+        ("[THINK]A[/THINK] C", {"C"}),
+        ("<thought>A", set()),
+    ],
+)
+def test_which_letters_strict_reads(response: str, expected: set[str]):
+    assert mcq.choice_of(response)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "letters"),
+    [
+        ("BCD", "BCD"),
+        ("B, C and D", "BCD"),
+        ("(b)", "B"),
+        ("B.", "B"),
+        ("Options: A/C", "AC"),
+        ("None", None),
+        ("bad", None),
+        ("H", None),
+        ("", None),
+    ],
+)
+def test_keys_however_they_are_written(key: str, letters: str | None):
+    assert mcq.letters_of(key) == (None if letters is None else set(letters))
+
+
+def test_options_of_one_line_are_told_apart():
+    found = {"A": "black", "B": "silver", "C": "red"}
+    assert mcq.options("Which? A. black B. silver C. red") == found
+    assert mcq.options("Which is it?\nOptions: (A) black, (B) silver; (C) red\nThink.") == found
+    assert mcq.options("Vitamin A. is what?\nA. black\nB. silver\nC. red") == found

@@ -4,6 +4,7 @@ A missing file is an `empty` reply, the model's fault. A file that is there but 
 Names are looked up only inside the folder; a name that leads out of it, by `..` or by a link, is refused.
 """
 
+import asyncio
 from pathlib import Path
 
 from weft.errors import PictureError, UserError
@@ -34,7 +35,7 @@ class Folder(Local):
         path = self.find(want.place.file)
         if path is None:
             return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
-        return self.sent(self.read(path, want.kind), want.kind)
+        return self.sent(await asyncio.to_thread(self.read, path, want.kind), want.kind)
 
     def find(self, name: str) -> Path | None:
         places = [self.inside(self._root / inner / name) for inner in self.inner if (self._root / inner / name).is_file()]

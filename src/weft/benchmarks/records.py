@@ -7,8 +7,9 @@ are found through the record, never through other files' names, and must lie ins
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NoReturn, cast
 
@@ -22,6 +23,7 @@ from weft.types import Dataset, Image, Problem, Sample
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 
+WATCH: ContextVar[Callable[[Sample], None] | None] = ContextVar("WATCH", default=None)  # who wants to know of samples as they are read
 PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
 
 
@@ -43,6 +45,7 @@ class Records:
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )
         self._known: dict[str, Image] = {}
+        self._watch = WATCH.get()  # of this thread: records may be read in others
         self.problems: list[Problem] = []
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
@@ -113,7 +116,10 @@ class Records:
             name = self.called(at, record)
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
-            return name, self.sample(name, cast(dict[str, Any], record))
+            made = self.sample(name, cast(dict[str, Any], record))
+            if self._watch is not None:
+                self._watch(made)
+            return name, made
         except StoreError:  # not the record's fault, and it would go on with the next
             raise
         except LeftOut:

@@ -26,7 +26,7 @@ def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **
         if options[name] is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
     job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-    finish(Session.open(job), dry_run=dry_run)
+    finish(Session.open(job, early=not dry_run), dry_run=dry_run)
 
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:

@@ -14,6 +14,7 @@ import math
 import os
 import random
 import time
+import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -119,6 +120,7 @@ class Caller:
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt, self._blobs, self.run, self.round = halt or Halt(), blobs, run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
+        self._before: dict[str, Reply] | None = None  # what was answered before the run had a name
         self._reached = False
         self._failed_in_a_row = 0
         self._answered = False  # whether any call was, by this command
@@ -151,6 +153,17 @@ class Caller:
         finally:
             del self._flying[key]
 
+    def early(self) -> None:
+        """From now on calls are of no run yet."""
+        self._before = {}
+        self.run = f"before {uuid.uuid4().hex}"
+
+    def belongs_to(self, run: str, round: int) -> None:
+        """This is the run. What was answered before it had a name is its own: it is taken as it came, also if it failed."""
+        if self._before is not None and self.run != run:
+            self._journal.adopt(self.run, run)
+        self.run, self.round = run, round
+
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
         return self._known(request_key(self.endpoint.identity, handed_to(messages, self._mark), want)[1]) if self._memo else None
@@ -175,11 +188,13 @@ class Caller:
 
     async def _answer(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
         """From the journal, or by a call that is in it before anyone gets its answer."""
+        if self._before and key in self._before:
+            return self._before.pop(key)
         known = self._known(key)
         if known is not None:
             self.tally.remembered += 1
             return known
-        began = time.time()
+        began, early = time.time(), self.run
         sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
@@ -204,6 +219,8 @@ class Caller:
         )
         recorded = self._journal.record(call, was_pending=isinstance(self.endpoint, TaskEndpoint))
         await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
+        if self._before is not None and early.startswith("before "):
+            self._before[key] = reply
         self.tally.calls += 1
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
         if self._failed_in_a_row >= GONE and self.endpoint.address.startswith("http"):  # going on would only fail everything that is left

@@ -92,10 +92,14 @@ class Generator:
         """All samples. What ends a run early is not raised: `halt` has the reason, once the calls in flight have come back."""
         async with asyncio.TaskGroup() as group:
             for position, sample in enumerate(self._plan.dataset.samples):
-                await self._window.acquire()
-                if self.halt.reason:
-                    break
-                group.create_task(self._sample(position, sample, group))
+                await self.begin(position, sample, group)
+
+    async def begin(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:
+        """A sample, in tasks of `group`, as soon as there is room for it."""
+        if self.halt.reason:
+            return
+        await self._window.acquire()
+        group.create_task(self._sample(position, sample, group))
 
     async def _sample(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:
         try:

@@ -31,22 +31,23 @@ class Limiter:
         limit grow while all slots are in use. Calls of one `kind` take about as long as each other."""
         await self._acquire()
         try:
-            began = time.monotonic()
+            began, flying = time.monotonic(), self.active
             yield began
-            self._came(began, kind)
+            self._came(began, flying, kind)
         finally:
             self.active -= 1
             self._wake()
 
-    def _came(self, began: float, kind: str) -> None:
+    def _came(self, began: float, flying: int, kind: str) -> None:
         if not self._waiters and self.active < int(self.limit):
             if self._pace is not None:
                 self._pace.idle()
             return
         now = time.monotonic()
-        advice = "grow" if self._pace is None else self._pace.came(now, kind, now - began, self.active, self.limit)
-        if advice == "lower":
+        advice = "grow" if self._pace is None else self._pace.came(kind, now - began, flying, self.limit)
+        if advice == "lower" and self._pace is not None:
             self.pushed_back(now)
+            self.limit = max(float(self.minimum), min(self.limit, 2 * self._pace.useful))
         elif advice == "grow":
             step = 1.0 / self.limit if self.decreases else 1.0
             self.limit = min(float(self.maximum), self.limit + step)

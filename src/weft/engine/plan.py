@@ -3,7 +3,7 @@ same run."""
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
+from weft.benchmarks.records import WATCH
 from weft.errors import UserError, blamed
 from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Turn
+from weft.types import Dataset, Sample, Turn
 
 
 class Plan(Struct, frozen=True):
@@ -85,8 +86,18 @@ def told_model(wired: Wired) -> dict[str, Any]:
     return {"name": wired.name, "takes": msgspec.to_builtins(kind.takes), **of, "parts": parts}
 
 
-def loaded(benchmark: Benchmark, data: Path, blobs: Blobs, *, limit: int | None, where: Mapping[str, str]) -> Dataset:
-    """The first `limit` samples of the groups asked for, which must be some, each with an id of its own."""
+def loaded(
+    benchmark: Benchmark,
+    data: Path,
+    blobs: Blobs,
+    *,
+    limit: int | None,
+    where: Mapping[str, str],
+    watch: Callable[[Sample], None] | None = None,
+) -> Dataset:
+    """The first `limit` samples of the groups asked for, which must be some, each with an id of its own. `watch` is told of samples as they
+    are read, where the benchmark reads them by `Records`."""
+    WATCH.set(watch)
     try:
         dataset = benchmark.load(data, blobs)
     except OSError:

@@ -24,6 +24,9 @@ class Remembering(Model, Protocol):
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
+Jpegs = dict[str, asyncio.Future[Image]]  # by the digests of what they were made from
+
+
 class Reader(Protocol):
     """A benchmark, as far as it reads replies."""
 
@@ -35,9 +38,9 @@ class Reader(Protocol):
 
 
 class VlmJudge:
-    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader) -> None:
-        self._model, self._blobs, self._reader = model, blobs, reader
-        self._jpegs: dict[str, asyncio.Future[Image]] = {}
+    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader, jpegs: Jpegs | None = None) -> None:
+        """`jpegs` are pictures as JPEG that were made already, for whoever else needs them."""
+        self._model, self._blobs, self._reader, self._jpegs = model, blobs, reader, jpegs if jpegs is not None else {}
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
         """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
@@ -92,7 +95,7 @@ class VlmJudge:
                 self._jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, self._blobs))
         made: list[Message] = []
         for message in messages:
-            parts = [await self._jpegs[part.digest] if isinstance(part, Image) else part for part in message.parts]
+            parts = [await asyncio.shield(self._jpegs[part.digest]) if isinstance(part, Image) else part for part in message.parts]
             made.append(Message(message.role, tuple(parts)))
         return tuple(made)
 

@@ -293,6 +293,10 @@ class Journal:
             self.drop_ticket(call.key)
         return done
 
+    def adopt(self, before: str, run: str) -> Future[None]:
+        """Calls that were made before their run had a name are its own."""
+        return self._put("UPDATE calls SET run = ? WHERE run = ?", (run, before))
+
     def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
         """A request was handed in; done when that is on disk."""
         return self._put("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))

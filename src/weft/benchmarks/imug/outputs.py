@@ -6,6 +6,7 @@ a failed call, unscored. A missing picture or a missing turn is the model's empt
 what it would tell is unscored, and stays in the count.
 """
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +26,7 @@ class Outputs(Folder):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         path = self._root / want.place.file
         if want.kind == "image" and path.is_file():
-            return self.sent(self.read(self.inside(path), "image"), "image")
+            return self.sent(await asyncio.to_thread(self.read, self.inside(path), "image"), "image")
         result = self.inside(path.parent / "result.json")
         said = self._response(result, want.place.turn + 1)
         if EMPTY.match(said):
@@ -39,7 +40,7 @@ class Outputs(Folder):
         picture = self.inside(path.parent / Path(said).name) if said else path
         if not picture.is_file():
             return Sent((), "empty", f"no file {want.place.file} in the outputs", served=self.name)
-        return self.sent(self.read(picture, "image"), "image")
+        return self.sent(await asyncio.to_thread(self.read, picture, "image"), "image")
 
     def _response(self, result: Path, turn: int) -> str:
         if not result.exists():

@@ -1,0 +1,79 @@
+"""A dataset that takes long to read (every picture is decoded once) does not keep the endpoints waiting: what has been read is asked about
+at once, while the rest is still being read.
+
+Which run it is, is known only when all is read, so nothing is kept of this but the calls themselves, which belong to no run until then. The
+run that follows asks for the same again, and finds what is answered, or shares what is in flight.
+"""
+
+import asyncio
+from typing import Any
+
+from weft.engine.call import Caller, Halt, Halted
+from weft.engine.generate import Generator, Source
+from weft.engine.judging import Judging
+from weft.engine.plan import Plan
+from weft.errors import WeftError
+from weft.judges.vlm import Jpegs, VlmJudge
+from weft.store.blobs import Blobs
+from weft.types import Message, Reply, Sample, Want
+
+
+class Nobody:
+    """A journal that keeps nothing of a run."""
+
+    def put_turn(self, *_: Any) -> None: ...
+
+    def put_verdict(self, *_: Any) -> None: ...
+
+
+class Unjudging:
+    """A judge's model none of whose answers are declared void: that is for the run to do."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.name, self.takes, self._caller = caller.name, caller.takes, caller
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        return await self._caller.reply(messages, want)
+
+    def void(self, keys: tuple[str, ...], reason: str) -> None: ...
+
+
+class Early:
+    """`plan` has no samples yet; `judge` reads replies, and its answers come from the caller that the run will use."""
+
+    def __init__(self, plan: Plan, source: Source, judge: Caller, blobs: Blobs, width: int, jpegs: Jpegs) -> None:
+        nobody: Any = Nobody()
+        self._plan, self._halt, self._loop = plan, Halt(), asyncio.get_running_loop()
+        judging = Judging(plan, "", VlmJudge(Unjudging(judge), blobs, plan.benchmark, jpegs), blobs, nobody, self._halt)
+        self._generator = Generator(plan, "", source, judging, nobody, self._halt, width)
+        self._read: asyncio.Queue[Sample | None] = asyncio.Queue()
+        self._seen: set[str] = set()
+        self._task = asyncio.ensure_future(self._run())
+
+    def take(self, sample: Sample) -> None:
+        """A sample that has been read, in whatever thread."""
+        if all(sample.groups.get(name) == value for name, value in self._plan.chosen["where"].items()):
+            self._loop.call_soon_threadsafe(self._read.put_nowait, sample)
+
+    def stop(self) -> None:
+        """All is read: the run itself goes on from here. What is in flight comes back."""
+        self._halt.stop(Halted("the run has begun"))
+        self._read.put_nowait(None)
+
+    async def close(self) -> None:
+        self.stop()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def trouble(self) -> WeftError | None:
+        """What ended it, if that was not its time."""
+        reason = self._halt.reason
+        return None if isinstance(reason, Halted) else reason
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while (sample := await self._read.get()) is not None and self._halt.reason is None:
+                if sample.id not in self._seen:
+                    self._seen.add(sample.id)
+                    await self._generator.begin(len(self._seen) - 1, sample, group)

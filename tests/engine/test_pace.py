@@ -1,0 +1,200 @@
+"""Whether more calls in flight get more done: against servers that are simulated to the millisecond, and one that is real."""
+
+import asyncio
+import base64
+import heapq
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import weft
+from server import drawn
+from weft.engine.call import Patience
+from weft.engine.limits import Limiter
+from weft.engine.pace import Pace
+
+
+def simulated(seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False) -> tuple[list[float], float]:
+    """A server that works on `places` requests at once, the n-th in `seconds(n)`; always more to do. The limit after each call, and the
+    time that all took."""
+    pace, limit, lowered, now = Pace(careful=careful), float(start), False, 0.0
+    free, flying, limits = [0.0] * places, list[tuple[float, float, int, int]](), list[float]()
+    sent = 0
+    while len(limits) < calls:
+        while len(flying) < int(limit) and sent < calls + 64:
+            begins = max(now, heapq.heappop(free))
+            heapq.heappush(free, begins + seconds(sent))
+            heapq.heappush(flying, (begins + seconds(sent), now, sent, len(flying) + 1))
+            sent += 1
+        now, began, number, beside = heapq.heappop(flying)
+        kind = "image" if seconds(number) > 1 else "text"
+        advice = pace.came(kind, now - began, beside, limit)
+        if advice == "lower":
+            limit, lowered = max(1.0, min(limit / 2, 2 * pace.useful)), True
+        elif advice == "grow":
+            limit = min(64.0, limit + (1 / limit if lowered else 1))
+        limits.append(limit)
+    return limits, now
+
+
+def test_behind_a_lock_it_stays_low_and_loses_nothing():
+    limits, took = simulated(lambda _: 1.0, places=1, calls=200, start=2, careful=True)
+    assert max(limits) <= 7 and sum(limits) / len(limits) < 4
+    assert took == pytest.approx(200, rel=0.02), "the server is never idle"
+
+
+def test_from_a_higher_start_it_comes_down():
+    limits, took = simulated(lambda _: 1.0, places=1, calls=300, start=8)
+    assert max(limits) <= 33 and max(limits[150:]) <= 8
+    assert took == pytest.approx(300, rel=0.02)
+
+
+def test_where_there_is_room_it_grows_to_the_most():
+    limits, took = simulated(lambda _: 0.5, places=64, calls=600, start=8)
+    assert limits[-1] == 64 and took < 1.5 * 600 * 0.5 / 64 + 2
+
+
+def test_it_finds_about_as_many_as_the_server_has_places_for():
+    limits, took = simulated(lambda _: 1.0, places=12, calls=600, start=8)
+    assert took < 1.25 * 600 / 12
+    assert 6 <= sum(limits[300:]) / 300 <= 40
+
+
+def test_a_mixture_of_long_and_short_calls_is_no_queue():
+    limits, _ = simulated(lambda number: 10.0 if number % 3 == 0 else 0.4, places=64, calls=600, start=8)
+    assert limits[-1] >= 32
+
+
+def test_who_answers_at_once_is_not_waited_for():
+    limits, _ = simulated(lambda _: 0.001, places=1, calls=400, start=8)
+    assert limits[-1] == 64
+
+
+def test_a_careful_one_measures_before_it_grows():
+    pace = Pace(careful=True)
+    assert [pace.came("text", 1.0, 2, 2.0) for _ in range(3)] == ["stay"] * 3
+    assert pace.came("text", 1.0, 2, 2.0) == "grow"
+
+
+def test_free_places_begin_a_new_round():
+    pace = Pace(careful=True)
+    for _ in range(3):
+        pace.came("text", 1.0, 2, 2.0)
+    pace.idle()
+    assert pace.came("text", 1.0, 2, 2.0) == "stay"
+
+
+def test_the_limiter_follows_it():
+    class Low(Pace):
+        def came(self, *_: Any) -> Any:
+            return "lower"
+
+    async def go() -> float:
+        limiter = Limiter(start=8, pace=Low())
+        await asyncio.gather(*(_through(limiter) for _ in range(20)))
+        return limiter.limit
+
+    async def _through(limiter: Limiter) -> None:
+        async with limiter.slot("text"):
+            await asyncio.sleep(0.001)
+
+    assert asyncio.run(go()) < 8
+
+
+# a real server that works on one request at a time
+
+
+class Locked:
+    """The authors' way of serving: a lock around the model. Who hung up is worked on all the same."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.worked, self.url = seconds, 0, ""
+        self._loop, self._lock = asyncio.new_event_loop(), threading.Lock()
+        self._waiting = 0
+        self.most = 0
+
+    def start(self) -> None:
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+
+    async def _start(self) -> None:
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_post("/infer", self._infer)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/infer"
+
+    async def _infer(self, request: web.Request) -> web.Response:
+        body = json.loads(await request.read())
+        self._waiting += 1
+        self.most = max(self.most, self._waiting)
+        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._work)))
+        self._waiting -= 1
+        picture = base64.b64encode(drawn(str(len(body["history"])))).decode()
+        return web.json_response({"response": {"image": picture} if body["output_mode"] == "image_only" else {"text": "B"}})
+
+    def _work(self) -> None:
+        with self._lock:
+            threading.Event().wait(self.seconds)
+            self.worked += 1
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(20)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+@pytest.fixture
+def locked() -> Iterator[Locked]:
+    server = Locked(0.08)
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
+    """Thirty dialogues of two turns at 0.08 s each, and no more than two seconds for a call: sent all at once, many would time out, and be
+    worked on for nobody."""
+    rows = []
+    for number in range(30):
+        ask = {"turn": 1, "modality": "image", "input": [{"text": f"Draw {number}."}], "output": {"evaluation_points": ["drawn"]}}
+        which = {"turn": 2, "modality": "text", "input": [{"text": "Which?\nA. a\nB. b"}], "output": {"answer": "B"}}
+        rows.append({"sample_id": str(number), "domain": "Cooking", "subdomain": "cooking_workflow", "tasks": [ask, which]})
+    (tmp_path / "data" / "images").mkdir(parents=True)
+    (tmp_path / "data" / "benchmark.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = weft.evaluate(
+        "imug", data=tmp_path / "data", model=f"infer/{locked.url}", judge="constant/3", home=tmp_path / "home",
+        model_options={"timeout": 2.0}, patience=Patience(tries=4, base=0.01, cap=0.05),
+    )  # fmt: skip
+    assert {turn.reply.outcome for turn in run.turns} == {"answered"} and len(run.turns) == 60
+    assert locked.most <= 16 and locked.worked <= 66, "hardly anything is drawn for nobody"
+
+
+def test_time_outs_lower_the_limit(locked: Locked, tmp_path: Path):
+    """From as many as the user allows: each time-out in a round halves it, as a 429 does."""
+    from weft.engine.call import Caller
+    from weft.engine.prices import Budget
+    from weft.models.infer import Infer
+    from weft.store.blobs import Blobs
+    from weft.store.journal import Journal
+    from weft.types import Message, Text, Want
+
+    async def go() -> int:
+        journal = Journal(tmp_path / "journal.sqlite")
+        endpoint = Infer([locked.url], Blobs(tmp_path / "blobs"), timeout=0.3)
+        caller = Caller(
+            endpoint, role="model", journal=journal, budget=Budget(None), concurrency=16, patience=Patience(tries=8, base=0.01, cap=0.05)
+        )
+        asked = [caller.reply((Message("user", (Text(str(number)),)),), Want("text")) for number in range(16)]
+        await asyncio.gather(*asked)
+        await endpoint.close()
+        journal.close()
+        return caller.limiter.decreases
+
+    assert asyncio.run(go()) >= 1
