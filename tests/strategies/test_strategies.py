@@ -1,5 +1,6 @@
 """Strategies on a real socket: what is asked, what enters the history, and what it costs."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,37 @@ def test_best_of_draws_at_once_and_the_model_picks(toy: Path, tmp_path: Path, se
     assert run.turns[0].reply.usage.tokens_in == 400
 
 
-def test_equal_candidates_need_no_pick(toy: Path, tmp_path: Path, serve: Serve):
+def test_equal_candidates_need_no_pick_and_are_told(toy: Path, tmp_path: Path, serve: Serve):
     provider = serve(answer=lambda seen: judge_answer(seen) if seen.is_judge else model_answer(seen))
-    evaluate(toy, tmp_path / "home", provider, "best-of:4")
+    run = evaluate(toy, tmp_path / "home", provider, "best-of:4")
     assert not any("Which candidate" in said(seen) for seen in provider.seen)
+    assert "WARNING: in 2 turns all candidates were the same" in "\n".join(run.summary().lines)
+    assert run.turns[0].reply.reason == "all 4 candidates are the same"
+
+
+def test_each_candidate_has_a_seed_of_its_own_where_there_is_one(toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=painter(lambda seen: "1" if "Which candidate" in said(seen) else "Image #1."))
+    run = evaluate(toy, tmp_path / "home", provider, "best-of:3", model_options={"seed": 5})
+    first = [seen.body["seed"] for seen in provider.seen if "modalities" in seen.body and "Draw a chess board" in said(seen)]
+    assert sorted(first) == [5, 6, 7] and "WARNING" not in "\n".join(run.summary().lines)
+
+
+@pytest.mark.parametrize("strategy", ["cot", "self-verify:1", "best-of:2"])
+def test_plans_reviews_and_picks_are_not_bound_by_the_benchmarks_system_prompt(tmp_path: Path, serve: Serve, strategy: str):
+    """It may ask for letters alone, and a review would come back as one."""
+    record = {"sample_id": "1", "domain": "Cooking", "subdomain": "cooking_workflow", "system_prompt": "Letters only."}
+    record["tasks"] = [{"turn": 1, "modality": "image", "input": [{"text": "Draw a pan."}], "output": {"evaluation_points": ["a pan"]}}]
+    (tmp_path / "data" / "images").mkdir(parents=True)
+    (tmp_path / "data" / "benchmark.jsonl").write_text(json.dumps(record))
+    provider = serve(answer=painter(lambda seen: "NO: it is crooked; make it straight"))
+    model = f"openai-chat/model@{provider.url}"
+    weft.evaluate("imug", data=tmp_path / "data", model=model, judge="constant/3", home=tmp_path / "home", strategy=strategy)
+    own = [seen for seen in provider.seen if "modalities" not in seen.body]
+    drawn_ = [seen for seen in provider.seen if "modalities" in seen.body]
+    assert own and not any("Letters only" in said(seen) for seen in own)
+    assert all("Letters only" in said(seen) for seen in drawn_)
+    if strategy == "self-verify:1":
+        assert "how it should be improved" in said(own[0]) and "make it straight" in said(drawn_[-1])
 
 
 def test_a_strategy_is_another_run_and_resumes_like_any(toy: Path, tmp_path: Path, serve: Serve):

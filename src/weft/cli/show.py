@@ -24,6 +24,8 @@ def show_table(console: Console, table: Table) -> None:
             made.add_row(Text(told(row.label)), *(shown(row.cells.get(column), table.digits) for column in columns))
         console.print(made)
         title = told(f"{table.title}, continued")
+    if any(row.way == "official" and cell.value is None and cell.due for row in table.rows for cell in row.cells.values()):
+        console.print(Text(told(table.note)))  # why there is no number
 
 
 def _width(table: Table, columns: list[str]) -> int:

@@ -27,8 +27,8 @@ NOTE = (
     "every multi-letter key; compare runs with the same judge. A cell `81.2 (37/40)` rests on 37 of 40 turns: the rest could not be scored."
 )
 UNASKED = (
-    "Pictures are missing. The released scripts have the judge look at what is left; a run with --official asks as they do, and has an "
-    "official row without a dash."
+    "Pictures are missing. The released scripts have the judge look at what is left; a run with --official asks as they do, and has the "
+    "official numbers that are not here."
 )
 SLOPE = (
     "`per turn`: by how many points of a hundred a reply changes from one turn to the next of the same dialogue (least squares within "
@@ -114,7 +114,7 @@ def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Tab
 
     theirs = _theirs(paper, "table2", "{model}", {**keys, "Avg": "Avg"})
     unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
-    note = " ".join([*([NOTE] if theirs else []), *([UNASKED] if unasked else [])])
+    note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
     return Table(title, (*keys, "Avg"), rows_of(runs, cells, paper=theirs), note, 1)
 
 

@@ -31,8 +31,8 @@ NOTE = (
     "A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be repeated to ask for them again."
 )
 UNASKED = (
-    "Outputs are missing. The released scripts have them judged all the same; a run with --official asks the judge as they do, and has an "
-    "official row without a dash."
+    "Outputs are missing. The released scripts have them judged all the same; a run with --official asks the judge as they do, and has the "
+    "official numbers that are not here."
 )
 
 
@@ -122,7 +122,7 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     theirs = published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
     title = f"{data}: Avg by class and overall (paper, Table 2)"
     unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
-    note = " ".join([*([NOTE] if theirs else []), *([UNASKED] if unasked else [])])
+    note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
     yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), note)
     for name, number in PAPER_TABLE.items():
         theirs = published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
