@@ -114,7 +114,7 @@ def _introduce(console: Console, session: Session) -> None:
 def _conclude(console: Console, left: Left, run: Run) -> None:
     if run.verdicts:
         table = run.table()
-        show_table(Screen(), msgspec.structs.replace(table, rows=table.ours, note=""))
+        show_table(Screen(), msgspec.structs.replace(table, rows=table.ours))
     summary = run.summary()
     for line in summary.lines[3 + bool(summary.unfinished) :]:
         if not line.startswith("left out of the dataset: "):

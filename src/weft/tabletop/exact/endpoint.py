@@ -74,6 +74,8 @@ class Exact(Local):
         names = sorted((name for name in question.material if name.startswith("reference ")), key=lambda name: int(name.split()[1]))
         references = [self._scene(picture_of(question, name)) for name in names]
         due = sum(point["check"] != "fact" for point in turn["points"])
+        if question.variant and (not question.material["made"] or (metric != "image_quality" and len(references) < due)):
+            return {"reasoning": "what is asked about is not there", "score": 0}  # a question as released scripts ask it
         if metric != "image_quality" and len(references) != due:
             raise CallError(f"the question shows {len(references)} references; its key points have {due}", NO)
         score, why = weave.picture(metric, turn, self._scene(picture_of(question, "made")), references)
@@ -96,8 +98,11 @@ class Exact(Local):
                 seen[slot] = self._scene(pictures[int(origin["at"])])
         scenes = {slot: reading.scene for slot, reading in seen.items()}
         unknown = seen["image"].unknown if "image" in seen else ()
-        made = self._scene(picture_of(question, "made"))
-        results = imug.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
+        if question.variant and not question.material["made"]:  # as released scripts ask
+            results = [(0, "there is no picture")] * len(question.gold)
+        else:
+            made = self._scene(picture_of(question, "made"))
+            results = imug.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
         return {
             "evaluation_results": [
                 {"point_id": number, "reason": why, "score": score} for number, (score, why) in enumerate(results, start=1)
