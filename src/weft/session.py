@@ -6,6 +6,7 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 import asyncio
 import contextlib
 import functools
+import hashlib
 import itertools
 import math
 import os
@@ -18,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
 
-from weft.benchmarks.base import resolve, where
+from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
 from weft.engine.call import Caller, Halt, Patience
 from weft.engine.early import Early
@@ -43,6 +44,7 @@ from weft.types import Dataset
 HOME = ".weft"
 PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
 GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
+COME_BACK = 20.0  # and after trouble of ours
 WIDTH = 16  # samples in flight, at the least
 R = TypeVar("R", bound=Run)
 T = TypeVar("T")
@@ -168,7 +170,8 @@ class Session:
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
         chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
-        dataset = None if early and model is not None and _worth_it(job, model, judge) else await asyncio.to_thread(read)
+        begins = early and model is not None and _worth_it(job, benchmark, model, judge)
+        dataset = None if begins else await asyncio.to_thread(read)
         model = model or Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
         told, chance = (told_model(model), told_endpoint(judge)), (job.strategy, job.judge_repeats, chosen)
         async with contextlib.AsyncExitStack() as closing:
@@ -180,13 +183,13 @@ class Session:
             stage = Stage(job, endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
             begun: Early | None = None
             if dataset is None:
+                empty = Plan(benchmark, Dataset("", "", ()), options, rubrics, *told, *chance)
+                closing.enter_context(only_one(home, f"{empty.run_id()}-{hashlib.sha256(place[1].encode()).hexdigest()[:8]}"))
                 for caller in stage.callers.values():
                     caller.early()
-                empty = Plan(benchmark, Dataset("", "", ()), options, rubrics, *told, *chance)
                 begun = Early(empty, Live(empty, model, blobs, stage.callers), stage.callers["judge"], blobs, stage.width, stage.jpegs)
                 closing.push_async_callback(begun.close)
-                dataset = await asyncio.to_thread(read, watch=begun.take)
-                begun.stop()
+                dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance)
             yield cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
 
@@ -251,10 +254,13 @@ class Session:
 
 async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R], on_start: Callable[[Session], None] | None = None) -> R:
     """The run of a session, done. Raises the reason if it had to end early; what was done is in the journal."""
-    async with opened as session:
-        if on_start:
-            on_start(session)
-        await session.go()
+    try:
+        async with opened as session:
+            if on_start:
+                on_start(session)
+            await session.go()
+    except Interrupted:  # while the dataset was being read
+        raise KeyboardInterrupt from None
     reason, where = session.halt.reason, (session.journal.path.parent, session.run_id, session.plan.benchmark)
     del session  # with its dataset: what is read now may be as large
     if isinstance(reason, Interrupted):
@@ -313,12 +319,39 @@ def data_of(job: StoredJob, run: Run) -> Path:
     return data
 
 
-def _worth_it(job: Job, model: Wired, judge: Endpoint) -> bool:
+async def _read_beside(early: Early, halt: Halt, read: Callable[[], Dataset]) -> Dataset:
+    """The dataset, while what has been read of it is asked about. If that ends badly, calls in flight may still come back."""
+    reading = asyncio.ensure_future(asyncio.to_thread(read))
+
+    def interrupt() -> None:
+        first = halt.reason is None
+        halt.stop(Interrupted("interrupted while the dataset was being read; what was answered is kept: the same command goes on"))
+        asyncio.get_running_loop().call_later(GRACE if first else 0, reading.cancel)
+
+    try:
+        with _on_interrupt(interrupt):
+            dataset = await reading
+        early.stop()
+    except asyncio.CancelledError:
+        if not isinstance(halt.reason, Interrupted):
+            raise
+        raise halt.reason from None
+    except Exception as error:
+        halt.stop(error if isinstance(error, WeftError) else WeftError(str(error)))
+        await early.close(COME_BACK)
+        raise
+    if isinstance(halt.reason, Interrupted):
+        raise halt.reason
+    return dataset
+
+
+def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> bool:
     """Whether there is anything to be gained by asking before all is read: where answers are waited for, and kept. Nobody is asked who has
-    a budget to keep to, or may not be meant by a limit."""
+    a budget to keep to, or may not be meant: by a limit, or by a benchmark that does not take all that is read."""
     waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
     reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
-    return waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True)) and job.budget is None and job.limit is None
+    unbound = benchmark.takes_all_read and job.budget is None and job.limit is None
+    return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 
 def check_numbers(job: Job | StoredJob) -> None:

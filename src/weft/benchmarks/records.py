@@ -101,11 +101,17 @@ class Records:
         """In threads where pictures have to be decoded, which takes long and lets others work; else threads would only get in each other's
         way."""
         began = time.perf_counter()
-        read = [self._read(one) for one in numbered[:PROBE]]
+        read = [self._told(self._read(one)) for one in numbered[:PROBE]]
         if time.perf_counter() - began < PROBE * QUICK:
-            return read + [self._read(one) for one in numbered[PROBE:]]
+            return read + [self._told(self._read(one)) for one in numbered[PROBE:]]
         with ThreadPoolExecutor(4) as pool:
-            return read + list(pool.map(self._read, numbered[PROBE:]))
+            return read + [self._told(one) for one in pool.map(self._read, numbered[PROBE:])]
+
+    def _told(self, read: tuple[str, Sample | None]) -> tuple[str, Sample | None]:
+        """A record that was read, in the order of the file: of two with one id the first counts."""
+        if self._watch is not None and read[1] is not None:
+            self._watch(read[1])
+        return read
 
     def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
         at, record = numbered
@@ -116,10 +122,7 @@ class Records:
             name = self.called(at, record)
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
-            made = self.sample(name, cast(dict[str, Any], record))
-            if self._watch is not None:
-                self._watch(made)
-            return name, made
+            return name, self.sample(name, cast(dict[str, Any], record))
         except StoreError:  # not the record's fault, and it would go on with the next
             raise
         except LeftOut:

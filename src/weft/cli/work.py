@@ -13,7 +13,7 @@ from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
-from weft.cli.terminal import say
+from weft.cli.terminal import complain, say
 from weft.engine.call import EndpointDown
 from weft.errors import UserError, WeftError
 from weft.models.function import FunctionEndpoint
@@ -36,10 +36,14 @@ def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> No
 
 async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     console = Screen(stderr=True, soft_wrap=True)
-    async with opened as session:
-        _introduce(console, session)
-        with follow(session, console):
-            await session.go()
+    try:
+        async with opened as session:
+            _introduce(console, session)
+            with follow(session, console):
+                await session.go()
+    except Interrupted as error:
+        complain(f"weft: {error}")
+        return 130
     left = Left.by(session)
     del session  # with its dataset: what is read now may be as large
     run = left.stored()

@@ -32,7 +32,7 @@ from weft.errors import StoreError, WeftError
 from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
-from weft.store.journal import CallRecord, Journal
+from weft.store.journal import UNNAMED, CallRecord, Journal
 from weft.types import Image, Message, Part, Reply, Thought, Usage, Want, outcome_of
 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
@@ -120,7 +120,7 @@ class Caller:
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt, self._blobs, self.run, self.round = halt or Halt(), blobs, run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
-        self._before: dict[str, Reply] | None = None  # what was answered before the run had a name
+        self._early, self._before, self._orphans = False, dict[str, Reply](), False  # before the run has a name, and what was answered then
         self._reached = False
         self._failed_in_a_row = 0
         self._answered = False  # whether any call was, by this command
@@ -155,14 +155,15 @@ class Caller:
 
     def early(self) -> None:
         """From now on calls are of no run yet."""
-        self._before = {}
-        self.run = f"before {uuid.uuid4().hex}"
+        self._early, self.run = True, f"{UNNAMED}{uuid.uuid4().hex}"
 
     def belongs_to(self, run: str, round: int) -> None:
-        """This is the run. What was answered before it had a name is its own: it is taken as it came, also if it failed."""
-        if self._before is not None and self.run != run:
+        """This is the run. What was answered before it had a name is its own: it is taken as it came, also if it failed. So is what
+        commands left behind that never came to have a run."""
+        if self._early:
             self._journal.adopt(self.run, run)
-        self.run, self.round = run, round
+        self._early, self.run, self.round = False, run, round
+        self._orphans = self._journal.has_orphans(self.role)
 
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
@@ -188,13 +189,15 @@ class Caller:
 
     async def _answer(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
         """From the journal, or by a call that is in it before anyone gets its answer."""
-        if self._before and key in self._before:
+        if not self._early and key in self._before:
             return self._before.pop(key)
         known = self._known(key)
         if known is not None:
             self.tally.remembered += 1
             return known
-        began, early = time.time(), self.run
+        if self._early and self._journal.is_void(key):  # whether it is asked again, the run knows: which round it is
+            return Reply("failed", reason="it is left to the run")
+        began, early = time.time(), self._early
         sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
@@ -219,7 +222,7 @@ class Caller:
         )
         recorded = self._journal.record(call, was_pending=isinstance(self.endpoint, TaskEndpoint))
         await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
-        if self._before is not None and early.startswith("before "):
+        if early:
             self._before[key] = reply
         self.tally.calls += 1
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
@@ -232,6 +235,8 @@ class Caller:
         found = self._journal.find(key, self.run, self.round)
         if found is None or (self._blobs is not None and not all(self._blobs.has(image) for image in found[1].images)):
             return None
+        if self._orphans:
+            self._journal.claim(found[0], self.run)
         return found[1]
 
     async def _try(self, key: str, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:

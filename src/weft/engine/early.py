@@ -2,7 +2,8 @@
 at once, while the rest is still being read.
 
 Which run it is, is known only when all is read, so nothing is kept of this but the calls themselves, which belong to no run until then. The
-run that follows asks for the same again, and finds what is answered, or shares what is in flight.
+run that follows asks for the same again, and finds what is answered, or shares what is in flight. If none follows (an interrupt, data that
+cannot be used), the answers are in the journal for the next command, which takes them for its own.
 """
 
 import asyncio
@@ -60,8 +61,10 @@ class Early:
         self._halt.stop(Halted("the run has begun"))
         self._read.put_nowait(None)
 
-    async def close(self) -> None:
+    async def close(self, patience: float = 0) -> None:
+        """What is in flight has so many seconds to come back: it may have been paid for."""
         self.stop()
+        await asyncio.wait({self._task}, timeout=patience)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

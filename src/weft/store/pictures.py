@@ -184,9 +184,12 @@ def encode_png(picture: "Pil.Image") -> bytes:
 
 
 def encode_jpeg(picture: "Pil.Image") -> bytes:
-    """As Pillow does it where nobody says how, which is how released scripts do it."""
+    """As Pillow does it where nobody says how, which is how released scripts do it. Raises PictureError for what JPEG cannot hold."""
     buffer = io.BytesIO()
-    picture.convert("RGB").save(buffer, format="JPEG")
+    try:
+        picture.convert("RGB").save(buffer, format="JPEG")
+    except (OSError, ValueError, MemoryError) as error:
+        raise PictureError(f"cannot be made a JPEG: {_first_line(error)}") from None
     return buffer.getvalue()
 
 

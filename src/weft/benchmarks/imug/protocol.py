@@ -32,6 +32,7 @@ class Imug(Benchmark):
     metrics = ("choice", "points")
     Options = ImugOptions
     axes = ("class", "domain", "task")
+    takes_all_read = True
     published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
