@@ -166,6 +166,9 @@ def fail(records: list[dict[str, Any]], outputs: Path, chance: random.Random) ->
             if task["modality"] == "text" and chance.random() < 0.3:
                 said = ("must be a JSON object", "must contain a non-empty text field")
                 task["model_response"] = f"ERROR: Server response {chance.choice(said)}"
+            elif task["modality"] == "image" and chance.random() < 0.15:
+                task["model_response"] = "ERROR: out of memory"
+                (path.parent / f"turn_{task['turn']}_output.png").unlink()
         path.write_text(json.dumps(found))
 
 

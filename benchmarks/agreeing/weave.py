@@ -77,6 +77,7 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
         if told.wants("judge"):
             for name, without in missing(records).items():
                 scored.compare(name, without, told)
+            scored.compare("a fifth broken", set(), told, broken=5)
             scored.compare("image turns", set(), told, mode="img")
             scored.compare("text turns", set(), told, mode="txt")
         if told.wants("odd"):
@@ -292,8 +293,10 @@ class Scoring:
                  "--prompts", f"official:{self._checkout}", "--official", "--home", home, *more)  # fmt: skip
         return time.perf_counter() - began
 
-    def compare(self, name: str, without: set[str], told: Told, mode: str = "umm") -> None:
+    def compare(self, name: str, without: set[str], told: Told, mode: str = "umm", broken: int = 0) -> None:
         outputs = self.made(name, without)
+        for path in sorted(outputs.iterdir())[::broken] if broken else ():
+            path.write_bytes(b"\xff no picture, and no text")
         results, home = self.work / "results" / name, self.work / "homes" / f"score {name}"
         self.server.asked.clear()
         self.released(outputs, results, f"{self.server.url}/released/judge/v1/chat/completions", mode=mode)

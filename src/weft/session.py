@@ -345,12 +345,18 @@ async def _read_beside(early: Early, halt: Halt, read: Callable[[], Dataset]) ->
     return dataset
 
 
+def _takes_all_read(kind: type[Benchmark]) -> bool:
+    """Whether it says so of the way in which it reads, and not of another's that it has changed."""
+    said, reads = (next(at for at, one in enumerate(kind.__mro__) if name in vars(one)) for name in ("takes_all_read", "load"))
+    return kind.takes_all_read and said <= reads
+
+
 def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> bool:
     """Whether there is anything to be gained by asking before all is read: where answers are waited for, and kept. Nobody is asked who has
     a budget to keep to, or may not be meant: by a limit, or by a benchmark that does not take all that is read."""
     waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
     reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
-    unbound = benchmark.takes_all_read and job.budget is None and job.limit is None
+    unbound = _takes_all_read(type(benchmark)) and job.budget is None and job.limit is None
     return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 

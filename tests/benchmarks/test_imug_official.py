@@ -1,6 +1,7 @@
 """`official` of IMUG-Bench is what its released scripts send and compute. `python benchmarks/agreement.py imug CHECKOUT` shows the same
 beside the scripts themselves; here their repository is a made-up one of the same build, with words of our own."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from weft.benchmarks.imug import Imug, released
 from weft.benchmarks.imug.data import Choice
 from weft.benchmarks.imug.tables import cell, official
 from weft.errors import UserError
+from weft.session import Job, Session
 from weft.store.blobs import Blobs
 from weft.types import Place, Question, Verdict
 
@@ -222,7 +224,7 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(imug
     ],
 )
 def test_points_are_averaged_as_they_came(said: str, share: float | None):
-    assert released.points_as_released(said) == ({} if share is None else {"points": pytest.approx(share)})
+    assert released.points_as_released(said) == ({} if share is None else {"points": pytest.approx(5 * share)})
 
 
 @pytest.mark.parametrize(
@@ -256,7 +258,8 @@ SHARES = st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20))
 @given(st.lists(st.tuples(st.sampled_from(("choice", "points")), SHARES, SHARES, st.integers(0, 5)), max_size=40))
 def test_both_arithmetics_are_plain_means_over_turns(some: list[tuple[str, float | None, float | None, int]]):
     """Against a second reckoning: percent, each scored turn once, two decimals."""
-    details = [{"official": other, "points": [0]} for _, _, other, _ in some]
+    whole = {"choice": 1, "points": 5}
+    details = [{"official": None if other is None else whole[metric] * other, "points": [0]} for metric, _, other, _ in some]
     verdicts = [Verdict(f"s{at}", turn, metric, strict, detail=details[at]) for at, (metric, strict, _, turn) in enumerate(some)]
     for by_script in (False, True):
         for metric in ("choice", "points", None):
@@ -320,3 +323,51 @@ def test_so_is_a_single_letter(imug: Path, tmp_path: Path, serve: Serve, key: st
     provider: Provider = serve(answer=judge(key))
     run = evaluate(imug, tmp_path / "home", provider)
     assert next(one for one in run.verdicts if one.sample.startswith("Cooking") and one.turn == 1).value == 1.0
+
+
+def test_a_question_that_no_reference_file_lists_is_left_out_in_official(tmp_path: Path, serve: Serve):
+    folder = write(tmp_path / "unlisted", records())
+    (folder / "dynamic_references.jsonl").write_text("")
+    run = evaluate(folder, tmp_path / "home", serve(answer=judge()))
+    dynamic = [one for one in run.verdicts if one.metric == "choice" and one.detail["dynamic"]]
+    assert len(dynamic) == 2 and all(one.value is not None and official(one) is None for one in dynamic)
+
+
+def test_what_is_no_text_is_no_answer_and_the_last_of_two_counts(imug: Path, tmp_path: Path, serve: Serve):
+    folder = outputs(tmp_path / "out", SAID, DRAWN)
+    tasks = [{"turn": 2, "model_response": {"text": "B"}}, {"turn": 4, "model_response": "A"}, {"turn": 4, "model_response": "BCD"}]
+    (folder / COOKING / "question_1" / "result.json").write_text(json.dumps({"tasks": tasks}))
+    run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
+    found = {one.turn: one for one in run.verdicts if one.sample.startswith("Cooking")}
+    assert found[1].value is None and "is no text" in found[1].reason and found[3].value == 1.0
+
+
+def test_a_question_without_a_key_is_unscored_whatever_was_replied(tmp_path: Path, serve: Serve):
+    rows = [{"sample_id": "1", "domain": "Cooking", "subdomain": "cooking_workflow", "tasks": [text(1, "Which?", "H")]}]
+    (tmp_path / "one" / "images").mkdir(parents=True)
+    (tmp_path / "one" / "benchmark.jsonl").write_text(lines(rows))
+    for said in ("B", ""):
+        provider = serve(answer=lambda seen, said=said: {"role": "assistant", "content": said})
+        run = evaluate(tmp_path / "one", tmp_path / f"home {said}", provider)
+        assert [one.value for one in run.verdicts] == [None]
+
+
+def test_slots_are_only_those_that_are_filled():
+    assert released.put("[[number]] of [[these]]", number=3) == "3 of [[these]]"
+
+
+def test_a_dry_run_knows_what_official_prompts_have_been_answered(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
+    provider = serve(answer=answering())
+    more: dict[str, Any] = {"prompts": f"official:{checkout}", "official": True}
+    evaluate(imug, tmp_path / "home", provider, **more)
+    job = Job(
+        benchmark="imug", data=imug, model=f"openai-chat/model@{provider.url}", judge=f"openai-chat/judge@{provider.url}",
+        home=tmp_path / "home", prompts=more["prompts"], options={"official": True},
+    )  # fmt: skip
+
+    async def foresee() -> Any:
+        async with Session.open(job, early=False) as session:
+            return await session.foresee()
+
+    shares = asyncio.run(foresee())
+    assert (shares["judge"].calls, shares["model"].calls) == (0, 0)

@@ -79,7 +79,7 @@ def test_a_grid_is_read_from_pixels_and_no_judge_is_asked(tmp_path: Path, drawn:
     painter.version = str(points)  # type: ignore[attr-defined]
     run = weft.evaluate("imug", data=grid_data(tmp_path / "data"), model=painter, judge="constant/max", home=tmp_path / "home")
     (verdict,) = run.verdicts
-    assert (verdict.by, verdict.detail, verdict.score) == ("rule", {"points": points, "official": sum(points) / 20}, sum(points))
+    assert (verdict.by, verdict.detail, verdict.score) == ("rule", {"points": points, "official": sum(points) / 4}, sum(points))
     assert verdict.value == sum(points) / 20
     assert "is right" in verdict.reason and not verdict.keys
 

@@ -58,7 +58,7 @@ def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_offic
     strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
     assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.scored, by_script.due) == (None, 2, 3)
     assert "a run with --official asks as they do" in main.note
-    run = finished([picture([5, 5]), replace(missing, detail={"points": [0, 0], "official": 0.2}), picture([4, 3], turn=2)])
+    run = finished([picture([5, 5]), replace(missing, detail={"points": [0, 0], "asked": 1.0}), picture([4, 3], turn=2)])
     assert next(iter(tables([run]))).cells("mine (official)")["Hybrid Gen."].value == 63.33
 
 

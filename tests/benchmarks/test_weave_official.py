@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image as Pil
 
 import weft
 from server import Provider, Seen, drawn
 from toy import toy_records, write_weave
+from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.rubric import as_released
-from weft.benchmarks.weave.tables import SHORT, metrics, released_points, tables
+from weft.benchmarks.weave.tables import SHORT, metrics, released_points, strict_points, tables
 from weft.engine.call import Patience
 from weft.types import Place, Question, Verdict
 
@@ -154,7 +156,7 @@ def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: P
 
 @pytest.mark.parametrize(
     "said", ["", "5", "[5]", '"x"', '{"score": "5"}', '{"score": true}', '{"score": NaN}', '{"score": Infinity}', '{"score": 1e300}',
-             '{"score": ' + "9" * 400 + "}", '{"reasoning": "x"}', "[" * 100_000, 'Here: {"score": 5}']
+             '{"score": ' + "9" * 400 + "}", "[" * 100_000, 'Here: {"score": 5}']
 )  # fmt: skip
 def test_what_the_scripts_make_nothing_of_has_no_official_score(said: str):
     assert as_released(Question(("key_point",), (), {}, Place()), said) == {}
@@ -237,3 +239,40 @@ def test_tables_by_domain_say_which_arithmetic_they_are(tmp_path: Path, serve: S
     provider = serve(answer=saying(FIVE))
     titles = [table.title for table in scored(tmp_path, provider, outputs(tmp_path / "all")).tables() if "by domain" in table.title]
     assert [title.rpartition(": ")[2] for title in titles] == ["by domain"]
+
+
+def test_a_reply_without_a_score_is_passed_over_and_its_record_stays():
+    """The scripts find nothing to add up there, and count the rest."""
+    assert as_released(Question(("key_point",), (), {}, Place()), '{"reasoning": "x"}') == {"key_point": None}
+    kept = [Verdict("a", 0, "key_point", 0.5, score=5.0), Verdict("a", 0, "image_quality", None, "no score", detail={"official": None})]
+    assert metrics(kept, official=True)["KP"].value == 0.5
+
+
+def test_a_metric_without_a_score_was_never_due_to_the_scripts():
+    """All records with text turns are lost: what is left is weighed as pictures alone."""
+    picture = [Verdict("a", 0, metric, 0.5, score=5.0) for metric in ("key_point", "visual_consistency", "image_quality")]
+    lost = Verdict("b", 0, "accuracy", None, "the judge refused")
+    assert metrics([*picture, lost], official=True)["Avg"].value == 0.5
+    assert metrics([*picture, lost], official=False)["Avg"].value is None
+
+
+def test_repeats_of_a_question_that_the_scripts_ask_otherwise_count_theirs():
+    ours = [Verdict("a", 0, "key_point", 0.8, score=8.0, variant=f"repeat {n}") for n in (1, 2)]
+    theirs = [Verdict("a", 0, "key_point", 0.2, score=2.0, variant=f"official, repeat {n}") for n in (1, 2)]
+    (settled,) = Weave().settle([*ours, *theirs])
+    assert (strict_points(settled), released_points(settled)) == (8.0, 2.0)
+
+
+def test_an_empty_answer_that_is_there_is_graded_as_it_is(tmp_path: Path, serve: Serve, checkout: Path):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    (folder / "imgs" / "toy_1_1.txt").write_text("")
+    scored(tmp_path, provider, folder, prompts=f"official:{checkout}", official=True)
+    assert "Grade {}. Right: Four. Said: " in texts(provider)
+
+
+def test_a_picture_that_no_jpeg_can_hold_costs_its_question_alone(tmp_path: Path, serve: Serve, checkout: Path):
+    provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out")
+    Pil.new("RGB", (66_000, 2)).save(folder / "imgs" / "toy_3.png")
+    run = scored(tmp_path, provider, folder, prompts=f"official:{checkout}")
+    reasons = {one.reason for one in run.verdicts if one.value is None}
+    assert len(reasons) == 1 and "cannot be made a JPEG" in reasons.pop()

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 import weft
 from server import Provider, Seen, answer, drawn
@@ -17,6 +19,7 @@ from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.data import WeaveRecords
 from weft.engine.call import Patience
 from weft.errors import UserError
+from weft.store.journal import Journal
 
 Serve = Callable[..., Provider]
 
@@ -24,6 +27,7 @@ Serve = Callable[..., Provider]
 class Slow(Weave):
     """The last record is not read before somebody has been asked about the first."""
 
+    takes_all_read = True
     asked = threading.Event()
     broken = False
 
@@ -84,7 +88,7 @@ def test_a_dataset_that_cannot_be_read_loses_no_answer(slow: type[Slow], toy: Pa
     Slow.broken, before = False, Counter(provider.times)
     evaluate(slow, toy, tmp_path / "home", provider)
     done = [key for key, times in before.items() if times]
-    assert done and sum(provider.times[key] for key in done) <= len(done) + 8, "those in flight at most are asked again"
+    assert done and sum(provider.times[key] for key in done) == len(done), "not even those in flight are asked again"
 
 
 def test_who_is_turned_away_before_all_is_read_ends_the_run_all_the_same(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
@@ -119,3 +123,59 @@ def test_outputs_made_elsewhere_are_judged_early_too(slow: type[Slow], tmp_path:
     judge = f"openai-chat/judge@{provider.url}"
     run = weft.evaluate(slow, data=data, home=tmp_path / "home", model=f"folder/{tmp_path / 'out'}", judge=judge)
     assert provider.count == 3 and len(run.verdicts) == 22
+
+
+def test_a_benchmark_that_takes_only_some_of_what_is_read_is_read_first(toy: Path, tmp_path: Path, serve: Serve):
+    class Some(Weave):
+        def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+            whole = super().load(data, blobs)
+            return replace(whole, samples=whole.samples[:1])
+
+    provider = serve()
+    run = evaluate(Some, toy, tmp_path / "home", provider)
+    assert provider.count == sum(total.calls for total in run.totals) == 3 + 7
+
+
+def test_the_same_command_twice_at_once_pays_once(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=answer, latency=0.2)
+    found: list[Any] = []
+
+    def first() -> None:
+        found.append(evaluate(slow, toy, tmp_path / "home", provider))
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    while not provider.count:
+        time.sleep(0.01)
+    before = provider.count
+    with pytest.raises(UserError, match="already going on"):
+        evaluate(slow, toy, tmp_path / "home", provider)
+    Slow.asked.set()
+    thread.join(60)
+    assert found and before and max(provider.times.values()) == 1
+
+
+def test_answers_that_a_command_left_behind_are_the_next_runs_own(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=telling)
+    Slow.broken = True
+    with pytest.raises(UserError):
+        evaluate(slow, toy, tmp_path / "home", provider)
+    Slow.broken, before = False, provider.count
+    run = evaluate(slow, toy, tmp_path / "home", provider)
+    assert before and sum(total.calls for total in run.totals) == provider.count, "none is nobody's"
+    assert max(provider.times.values()) == 1, "what was in flight came back"
+
+
+def test_void_answers_of_an_unfinished_run_stand_in_its_round(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    """A judge that talks nonsense at first: an interrupted run comes to the table of one that was not."""
+    nonsense = serve(answer=lambda seen: {"role": "assistant", "content": "no"} if seen.is_judge else telling(seen))
+    run = evaluate(slow, toy, tmp_path / "home", nonsense)
+    journal = Journal(tmp_path / "home" / "journal.sqlite")
+    journal.end(run.id, "stopped")
+    journal.close()
+    Slow.asked.clear()
+    asked = nonsense.count
+    nonsense.answer = telling
+    threading.Timer(0.3, Slow.asked.set).start()
+    again = evaluate(slow, toy, tmp_path / "home", nonsense)
+    assert nonsense.count == asked and all(one.value is None for one in again.verdicts)

@@ -123,6 +123,11 @@ class Answered(Struct, frozen=True):
         reply = self.dialogue.get(turn)
         return reply.picture if reply is not None else None
 
+    @property
+    def is_output(self) -> bool:
+        """Whether it is an output made elsewhere, which nobody can ask for again: no call stands behind it."""
+        return not self.reply.keys
+
     def is_lost(self, turn: int) -> bool:
         """Whether an earlier turn has no reply through no fault of the model."""
         return turn not in self.dialogue or self.dialogue[turn].outcome == "failed"
@@ -237,6 +242,12 @@ class Benchmark:
         detail = self.detail(answered.turn, reply)
         return [answered.verdict(metric, 0.0, why, by="failure", detail=detail) for metric in self.due(answered.turn)]
 
+    def lost(self, answered: Answered) -> Iterable[Item]:
+        """No reply, through no fault of the model: unscored."""
+        reply = answered.reply
+        detail = self.detail(answered.turn, reply)
+        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.due(answered.turn)]
+
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """A judge's reply that fits its schema -> a mark for each metric; the share comes from the scale in the schema. It may raise
         `Unusable` for what a schema cannot say."""
@@ -298,22 +309,21 @@ def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], float | None]) -> list[Verdict]:
     """Settled. What was asked for as the released scripts ask, for the official row alone (variant `official`), stands in the others'
-    detail as what it comes to by `points`, and its calls are behind them too."""
+    detail, under `asked`, as what it comes to by `points`, and its calls are behind them too."""
     theirs = {_place(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
     made: list[Verdict] = []
     for one in settled([one for one in verdicts if not one.variant.startswith(RELEASED)]):
         other = theirs.get(_place(one))
         if other is not None:
-            one = replace(one, detail={**(one.detail or {}), "official": points(other)}, keys=(*one.keys, *other.keys))
+            one = replace(one, detail={**(one.detail or {}), "asked": points(other)}, keys=(*one.keys, *other.keys))
         made.append(one)
     return made
 
 
-def official_of(verdict: Verdict) -> tuple[bool, Any]:
-    """Whether it is known what the released scripts make of it, and what that is."""
-    detail: Any = verdict.detail
-    known = isinstance(detail, dict) and "official" in detail
-    return known, cast(dict[str, Any], detail)["official"] if known else None
+def detail_of(verdict: Verdict) -> Mapping[str, Any]:
+    """What another arithmetic needs: `official`, what the released scripts make of the judge's reply; `asked`, what they come to where they
+    ask otherwise (`with_released`)."""
+    return cast(dict[str, Any], verdict.detail) if isinstance(verdict.detail, dict) else {}
 
 
 def _place(verdict: Verdict) -> tuple[str, int, str]:

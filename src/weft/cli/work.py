@@ -42,7 +42,7 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
             with follow(session, console):
                 await session.go()
     except Interrupted as error:
-        complain(f"weft: {error}")
+        complain(str(error))
         return 130
     left = Left.by(session)
     del session  # with its dataset: what is read now may be as large

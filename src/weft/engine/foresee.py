@@ -13,9 +13,8 @@ from weft.engine.judging import items_of
 from weft.engine.plan import Plan
 from weft.engine.prices import Price, estimate
 from weft.errors import PictureError
-from weft.judges.vlm import want_of
+from weft.judges.vlm import Jpegs, as_sent, want_of
 from weft.models.baselines import stand_in
-from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Part, Place, Question, Reply, Usage, Want
 
@@ -66,6 +65,7 @@ async def foresee(
     truth = {(sample.id, turn.number): turn.truth for sample in plan.dataset.samples for turn in sample.turns}
     counting = {role: Counting(caller, truth, blobs) for role, caller in callers.items()}
     source = source_of(counting)
+    jpegs: Jpegs = {}
     for sample in plan.dataset.samples:
         dialogue: dict[int, Reply] = {}
         for turn in sample.turns:
@@ -74,7 +74,7 @@ async def foresee(
                 place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                 answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
                 for question in await _questions(items_of(plan, answered, others), blobs):
-                    messages = await fitted(question.messages, counting["judge"].takes, blobs)
+                    messages = await as_sent(question.messages, question, counting["judge"].takes, blobs, jpegs)
                     for draw in range(plan.repeats):
                         await counting["judge"].reply(messages, want_of(question, draw))
     return {role: one.share(prices[role]) for role, one in counting.items()}

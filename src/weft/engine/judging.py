@@ -124,8 +124,7 @@ def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, R
         if others is not None:
             items = _battle(plan, answered, others.get(answered.sample.id, {}))
         elif reply.outcome == "failed":
-            detail = benchmark.detail(answered.turn, reply)
-            items = [answered.verdict(metric, None, reply.reason, detail=detail) for metric in due]
+            items = list(benchmark.lost(answered))
         else:
             items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
         checked(items, answered.place, due)

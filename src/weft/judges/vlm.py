@@ -13,7 +13,7 @@ from weft.errors import PictureError, blamed
 from weft.judges.parse import Unusable, read_reply, type_of
 from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
-from weft.types import Image, Mark, Message, Model, Question, Reply, Text, Verdict, Want
+from weft.types import Image, Mark, Message, Model, Question, Reply, Takes, Text, Verdict, Want
 
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
@@ -82,22 +82,26 @@ class VlmJudge:
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
-            messages = await fitted(messages, self._model.takes, self._blobs)
-            messages = await self._as_jpeg(messages) if question.jpeg else messages
+            messages = await as_sent(messages, question, self._model.takes, self._blobs, self._jpegs)
         except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, want_of(question, draw))
 
-    async def _as_jpeg(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages with every picture as a JPEG, each of which is made once."""
-        for part in (part for message in messages for part in message.parts):
-            if isinstance(part, Image) and part.digest not in self._jpegs:
-                self._jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, self._blobs))
-        made: list[Message] = []
-        for message in messages:
-            parts = [await asyncio.shield(self._jpegs[part.digest]) if isinstance(part, Image) else part for part in message.parts]
-            made.append(Message(message.role, tuple(parts)))
-        return tuple(made)
+
+async def as_sent(messages: tuple[Message, ...], question: Question, takes: Takes, blobs: Blobs, jpegs: Jpegs) -> tuple[Message, ...]:
+    """A question's messages as a judge gets them: as it can take them, and where that is asked for with every picture as a JPEG, each of
+    which is made once."""
+    messages = await fitted(messages, takes, blobs)
+    if not question.jpeg:
+        return messages
+    for part in (part for message in messages for part in message.parts):
+        if isinstance(part, Image) and part.digest not in jpegs:
+            jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, blobs))
+    made: list[Message] = []
+    for message in messages:
+        parts = [await asyncio.shield(jpegs[part.digest]) if isinstance(part, Image) else part for part in message.parts]
+        made.append(Message(message.role, tuple(parts)))
+    return tuple(made)
 
 
 def _with_released(detail: Any, metric: str, released: Mapping[str, Any]) -> Any:

@@ -42,6 +42,7 @@ class Choice(Struct, frozen=True):
     looks_at: tuple[int, ...] = ()
     single: bool = True
     listed: bool = True
+    first: str | None = None  # the words of the request's first item
 
 
 class Points(Struct, frozen=True):
@@ -50,6 +51,7 @@ class Points(Struct, frozen=True):
     points: tuple[str, ...]
     references: tuple[Reference, ...]
     grid: tuple[tuple[str, ...], ...] | None = None
+    first: str | None = None
 
 
 class Links(Struct, frozen=True):
@@ -164,10 +166,12 @@ class ImugRecords(Records):
         if str(task.get("turn")) != str(at + 1):
             self.fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
         ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
+        words: Any = fields(cast(list[Any], task["input"])[0]).get("text")
+        first = words if isinstance(words, str) else None
         folder = f"{key[0]}/{key[1]}/question_{key[2]}"
         output = fields(task.get("output"))
         if task.get("modality") == "text":
-            gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask)
+            gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask, first)
             truth = () if gold.dynamic or not gold.key else (Text(gold.key),)
             return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
         if task.get("modality") != "image":
@@ -179,9 +183,8 @@ class ImugRecords(Records):
         grid = self._links.grids.get((key, at + 1))
         if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
             self.say("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
-        return Turn(
-            at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", Points(tuple(cast(list[str], points)), references, grid)
-        )
+        gold = Points(tuple(cast(list[str], points)), references, grid, first)
+        return Turn(at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", gold)
 
     def _ask(self, name: str, field: str, items: Any) -> Iterator[Part]:
         if not isinstance(items, list) or not items:
@@ -197,7 +200,7 @@ class ImugRecords(Records):
                 else:
                     self.say("warning", name, f"{field}[{at}]", f"{kind!r} is neither a text nor a picture: it is not shown")
 
-    def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...]) -> Choice:
+    def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...], first: str | None) -> Choice:
         if not isinstance(answer, str):
             self.fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
         question = next((part.text for part in ask if isinstance(part, Text)), "")
@@ -219,7 +222,7 @@ class ImugRecords(Records):
             if any(not 1 <= other < turn for other in looks_at) or not looks_at:
                 self.fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
         single = key[:2] != ("Botany", "natural_growth") and not (dynamic and sure)
-        return Choice(question, sure, answer, dynamic, looks_at, single, found is not None)
+        return Choice(question, sure, answer, dynamic, looks_at, single, found is not None, first)
 
     def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
         if self._links.images is None:

@@ -96,9 +96,14 @@ def score(response: str, answer: str, offered: Mapping[str, str] | None = None) 
     return _share(chosen, due) * weight
 
 
+def official_letters(text: str) -> set[str]:
+    """Letters that stand alone."""
+    return set(_ALONE.findall(text))
+
+
 def official(response: str, answer: str) -> float:
     """What the released scorer gives, defects included: 0 to 1, rounded to four digits."""
-    due, chosen = set(_ALONE.findall(answer)), set(_ALONE.findall(response))
+    due, chosen = official_letters(answer), official_letters(response)
     text = response.strip()
     if not due or not text:
         return 0.0

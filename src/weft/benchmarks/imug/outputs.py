@@ -50,4 +50,9 @@ class Outputs(Folder):
         except UserError as error:
             raise CallError(str(error), NO) from None
         found = [fields(task) for task in cast(list[Any], tasks)] if isinstance(tasks, list) else []
-        return next((str(task.get("model_response") or "") for task in found if str(task.get("turn")) == str(turn)), "")
+        said: list[Any] = [task.get("model_response") for task in found if str(task.get("turn")) == str(turn)]
+        if not said or said[-1] is None:
+            return ""
+        if not isinstance(said[-1], str):
+            raise CallError(f"{result}: turn {turn} has a model_response that is no text: {str(said[-1])[:80]}", NO)
+        return said[-1]

@@ -32,6 +32,7 @@ class Imug(Benchmark):
     metrics = ("choice", "points")
     Options = ImugOptions
     axes = ("class", "domain", "task")
+    official_prompts = released.SYSTEM
     takes_all_read = True
     published_judge = tables.JUDGE
 
@@ -96,7 +97,7 @@ class Imug(Benchmark):
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         if answered.turn.want == "text":
-            return [self._choice(answered)]
+            return self._choice(answered)
         gold: Points = answered.turn.gold
         detail = self.detail(answered.turn, answered.reply)
         if gold.grid is not None:
@@ -104,15 +105,23 @@ class Imug(Benchmark):
         lost = [ref.turn for ref in gold.references if ref.kind == "output" and answered.is_lost(ref.turn - 1)]
         if lost:
             why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
-            return [answered.verdict("points", None, why, detail=detail)]
+            return [answered.verdict("points", None, why, detail=detail), *(self._about_nothing(answered) if answered.is_output else ())]
         return [self._about_points(answered)]
 
     def unanswered(self, answered: Answered) -> Iterable[Item]:
-        """Zero. The scripts have the judge look at what is left when a picture is missing."""
-        items = [*super().unanswered(answered)]
-        if answered.options.official and answered.turn.want == "image":
-            items.append(replace(self._about_points(answered), variant=RELEASED))
-        return items
+        """Zero, and what the scripts ask about a picture that is not there."""
+        if answered.turn.want == "text" and not answered.turn.gold.key and not answered.turn.gold.dynamic:
+            return self._choice(answered)
+        return [*super().unanswered(answered), *self._about_nothing(answered)]
+
+    def lost(self, answered: Answered) -> Iterable[Item]:
+        return [*super().lost(answered), *(self._about_nothing(answered) if answered.is_output else ())]
+
+    def _about_nothing(self, answered: Answered) -> list[Question]:
+        """The scripts have the judge look at what is left."""
+        if not answered.options.official or answered.turn.want == "text":
+            return []
+        return [replace(self._about_points(answered), variant=RELEASED)]
 
     def _about_points(self, answered: Answered) -> Question:
         made, due = answered.reply.picture, len(answered.turn.gold.points)
@@ -132,24 +141,26 @@ class Imug(Benchmark):
         seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
         why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
         by_script = grid.points(theirs, gold.grid, len(gold.points))
-        detail = {"points": scores, "official": sum(by_script) / len(by_script) / 5 if known else None}
+        detail = {"points": scores, "official": sum(by_script) / len(by_script) if known else None}
         return answered.verdict("points", sum(scores) / (5 * len(scores)), why, detail=detail, score=sum(scores))
 
-    def _choice(self, answered: Answered) -> Item:
+    def _choice(self, answered: Answered) -> list[Item]:
         gold: Choice = answered.turn.gold
         answer, detail = answered.reply.text, self.detail(answered.turn, answered.reply)
         if not gold.dynamic and not gold.key:
-            return answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)
+            return [answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)]
         if not gold.dynamic:
             value = mcq.score(answer, gold.key, mcq.options(gold.question))
-            return answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)
+            return [answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)]
         lost = [number for number in gold.looks_at if answered.is_lost(number - 1)]
         if lost:
             asked = self.asks(answered.sample.turns[lost[0] - 1], answered.options)
             what = "has no reply through no fault of the model" if asked else f"is not asked in a run of {answered.options.turns} turns"
             why = f"its right answer depends on turn {lost[0]}, which {what}"
-            return answered.verdict("choice", None, why, detail=detail)
-        return rubric.about_key(answered)
+            asks = answered.options.official and answered.is_output  # as the scripts do, of whatever is there
+            by_script = [replace(rubric.about_key(answered), variant=RELEASED)] if asks else []
+            return [answered.verdict("choice", None, why, detail=detail), *by_script]
+        return [rubric.about_key(answered)]
 
     def _references(self, answered: Answered) -> list[tuple[int, str, Image]]:
         """What the picture is judged beside: turn (1-based), whether given or made there, and the picture."""
@@ -186,7 +197,7 @@ class Imug(Benchmark):
         return released.choice_as_released(question, text) if "choice" in question.metrics else released.points_as_released(text)
 
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        return with_released(verdicts, tables.official)
+        return with_released(verdicts, tables.by_script_of)
 
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)

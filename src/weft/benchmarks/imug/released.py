@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from weft.benchmarks.base import Answered
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.data import Choice, Points, Reference
@@ -43,8 +45,7 @@ def rubrics(checkout: Path) -> Rubrics:
     texts["turn"] = key.text({"reference_turn": "turn", "question": "question", "answer": "answer"})
     texts["several"], texts["single"] = key.either("choice_type")
     texts["dynamic message"] = key.text({"reference_text": "turns", "turn": "turn", QUESTION: "question", "choice_type": "type"})
-    made = rubrics_of(texts, f"official {FOLDER}")
-    return Rubrics(made.texts, made.source, made.digest, SETTINGS)
+    return replace(rubrics_of(texts, f"official {FOLDER}"), settings=SETTINGS)
 
 
 def about_key(answered: Answered, schema: dict[str, Any], accepts: dict[str, Any], more: Mapping[str, Any]) -> Question:
@@ -99,7 +100,7 @@ def choice_as_released(question: Question, text: str) -> dict[str, Any]:
 
 
 def points_as_released(text: str) -> dict[str, Any]:
-    """The mean of the points that came back, whatever they are."""
+    """The mean of the points that came back, whatever they are: from 0 to 5, if they keep to their scale."""
     found = _object(text)
     results: Any = found.get("evaluation_results", []) if found is not None else []
     if not isinstance(results, list) or not all(isinstance(one, dict) for one in cast(list[Any], results)):
@@ -110,12 +111,12 @@ def points_as_released(text: str) -> dict[str, Any]:
         return {}
     if not scores or any(math.isnan(score) or abs(score) > LARGEST for score in scores):
         return {}
-    return {"points": sum(scores) / len(scores) / 5}
+    return {"points": sum(scores) / len(scores)}
 
 
 def put(text: str, **slots: object) -> str:
-    """The text with its slots filled, all at once."""
-    return re.sub(r"\[\[(\w+)\]\]", lambda match: str(slots[match.group(1)]), text)
+    """The text with its slots filled, all at once; what only looks like one stays."""
+    return re.sub(r"\[\[(\w+)\]\]", lambda match: str(slots.get(match.group(1), match.group())), text)
 
 
 def _question(
@@ -134,7 +135,9 @@ def _picture(answered: Answered, reference: Reference) -> Image | None:
 
 
 def _first(turn: Turn, otherwise: str = "") -> str:
-    return next((part.text for part in turn.ask if isinstance(part, Text)), otherwise)
+    """The words of the first item of a request: the scripts look at no other."""
+    gold: Choice | Points = turn.gold
+    return otherwise if gold.first is None else gold.first
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ def about_key(answered: Answered) -> Question:
     told: list[Part] = []
     material: dict[str, tuple[Part, ...]] = {}
     for number in gold.looks_at:
-        parts = answered.dialogue[number - 1].said
+        parts = answered.dialogue[number - 1].said if number - 1 in answered.dialogue else ()
         material[f"reply {number}"] = parts
         asked = f"\nTurn {number}. Asked: {answered.sample.turns[number - 1].words}\nReplied: "
         told += [Text(asked), *(parts or (Text("(nothing)"),))]
@@ -77,7 +77,8 @@ def key_mark(question: Question, found: dict[str, Any]) -> Mark:
     union = "".join(sorted({*gold.key, *_letters(question, found["determined_answer"])}))
     none = {letter for letter, text in mcq.options(gold.question).items() if text.lower().startswith("none of")}
     key = "".join(letter for letter in union if letter not in none) or union  # what is certain and "none of the above" exclude each other
-    detail = {"response": answer, "key": key, "dynamic": True, **({"union": union} if union != key else {})}
+    unlisted = {} if gold.listed else {"unlisted": True}
+    detail = {"response": answer, "key": key, "dynamic": True, **unlisted, **({"union": union} if union != key else {})}
     value = mcq.score(answer, key, mcq.options(gold.question))
     return Mark("choice", value, f"{key} is right: {found['reasoning']}", detail=detail)
 

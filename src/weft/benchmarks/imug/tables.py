@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Finished, official_of
+from weft.benchmarks.base import Finished, detail_of
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.classes import CLASSES
 from weft.benchmarks.imug.outputs import ERROR
@@ -40,46 +40,61 @@ MODALITIES = {"text": "choice", "image": "points"}
 
 
 def official(verdict: Verdict) -> float | None:
-    """The released scorers' number for the same reply; None where they have none. Of a repeated verdict, the mean of each."""
-    known, value = official_of(verdict)
-    if known and not verdict.behind:
-        return value
+    """The released scorers' share for the same reply; None where they have none."""
+    found = by_script_of(verdict)
+    return None if found is None else found / 5 if verdict.metric == "points" else found
+
+
+def by_script_of(verdict: Verdict) -> float | None:
+    """What the released scripts keep of it: the mean of the points, from 0 to 5, or the share of a choice."""
+    detail = detail_of(verdict)
+    if detail.get("unlisted"):
+        return None
+    if "asked" in detail:
+        return detail["asked"]
     if verdict.behind:
-        found = [one for one in map(official, verdict.behind) if one is not None]
+        found = [one for one in map(by_script_of, verdict.behind) if one is not None]
         return statistics.fmean(found) if found else None
-    detail: Mapping[str, Any] = verdict.detail or {}
+    if "official" in detail:
+        return detail["official"]
     if verdict.metric == "points":
-        return None if verdict.value is None or verdict.by == "failure" else sum(detail["points"]) / len(detail["points"]) / 5
+        return None if verdict.value is None or verdict.by == "failure" else sum(detail["points"]) / len(detail["points"])
     return _choice(verdict, detail)
 
 
 def _choice(verdict: Verdict, detail: Mapping[str, Any]) -> float | None:
     """A question is counted whatever was replied, the client's own `ERROR:` included; not if nobody worked out its key."""
     response, key = str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or "")
-    if detail.get("unlisted") or not key.strip():
+    if not key.strip():
         return None
     if detail.get("dynamic") and (verdict.by == "failure" or response.startswith(ERROR)):
-        return 0.0  # of an answer without a letter, whatever the key is
+        return None if mcq.official_letters(response) else 0.0  # without a letter, whatever the key is
     if verdict.value is None and (detail.get("dynamic") or not response):
         return None
     return mcq.official(response, key)
 
 
+def percent(verdict: Verdict, *, by_script: bool) -> float | None:
+    """Of a hundred, reckoned as the scripts do: a mean of fifths is not rounded as a mean of points is."""
+    found = by_script_of(verdict) if by_script else verdict.value
+    return None if found is None else (20 if by_script and verdict.metric == "points" else 100) * found
+
+
 def is_unasked(verdict: Verdict) -> bool:
     """Whether the scripts would have the judge look at what is left of a missing picture, and nobody was asked."""
-    return verdict.metric == "points" and verdict.by == "failure" and not official_of(verdict)[0]
+    return verdict.metric == "points" and verdict.by == "failure" and "asked" not in detail_of(verdict)
 
 
 def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     due = list(verdicts)
-    values = [official(verdict) if by_script else verdict.value for verdict in due]
+    values = [percent(verdict, by_script=by_script) for verdict in due]
     kept = [
         (verdict, value) for verdict, value in zip(due, values, strict=True) if not by_script or value is not None or verdict.value is None
     ]
     scored: dict[str, list[float]] = {}
     for verdict, value in kept:
         if value is not None:
-            scored.setdefault(verdict.sample, []).append(100 * value)
+            scored.setdefault(verdict.sample, []).append(value)
     found = [value for some in scored.values() for value in some]
     if not found or (by_script and any(map(is_unasked, due))):
         return Cell(None, len(found), len(due))
@@ -136,10 +151,11 @@ def _by_turn(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
 def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     """Points of a hundred that a reply loses or gains with each turn of its dialogue."""
     points: dict[str, list[tuple[float, float]]] = {}
-    for verdict in verdicts:
-        value = official(verdict) if by_script else verdict.value
+    due = list(verdicts)
+    for verdict in due if not (by_script and any(map(is_unasked, due))) else ():
+        value = percent(verdict, by_script=by_script)
         if value is not None:
-            points.setdefault(verdict.sample, []).append((verdict.turn, 100 * value))
+            points.setdefault(verdict.sample, []).append((verdict.turn, value))
     found = slope(points)
     count = sum(map(len, points.values()))
     if found is None:

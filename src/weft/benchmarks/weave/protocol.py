@@ -15,7 +15,7 @@ from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Te
 from weft.benchmarks.weave import data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.errors import UserError
-from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Sample, Text, Turn, Verdict
 
 History = Annotated[
     Literal["none", "partial", "full", "dialogue"],
@@ -77,8 +77,10 @@ class Weave(Benchmark):
     def told(self, options: WeaveOptions) -> list[str]:
         return [
             options.history,
+            *(["pictures at first mention"] if options.placement == "first" else []),
             *([f"official inputs ({options.loop})"] if options.official else []),
-            *(["true past"] if options.past == "truth" else []),
+            *(["true past"] if options.past == "truth" and not options.official else []),
+            *([f"{options.turns} turns"] if options.turns != "all" else []),
         ]
 
     def told_of_outputs(self, options: WeaveOptions) -> list[str]:
@@ -103,20 +105,27 @@ class Weave(Benchmark):
         return [item for metric in rubric.IMAGE_METRICS for item in self._about_picture(metric, answered)]
 
     def unanswered(self, answered: Answered) -> Iterable[Item]:
-        """Zero; and what the scripts ask about an output that is not there. They keep a refusal in words as an answer."""
-        items = [*super().unanswered(answered)]
-        if answered.options.official and answered.turn.want == "text":
-            items.append(rubric.about_answer(answered, answered.reply.words or "None", variant=RELEASED))
-        elif answered.options.official:
-            asked = {metric: self._as_released(metric, answered) for metric in rubric.IMAGE_METRICS}
-            items += [rubric.about_picture(metric, answered, pictures, variant=RELEASED) for metric, pictures in asked.items()]
-        return items
+        """Zero, and what the scripts ask about an output that is not there."""
+        return [*super().unanswered(answered), *(self._about_nothing(answered) if answered.options.official else ())]
+
+    def lost(self, answered: Answered) -> Iterable[Item]:
+        """Unscored. To the scripts an output that cannot be opened is one that is not there."""
+        return [*super().lost(answered), *(self._about_nothing(answered) if answered.options.official and answered.is_output else ())]
+
+    def _about_nothing(self, answered: Answered) -> list[Question]:
+        """They keep a refusal in words as an answer, and an empty answer as it is."""
+        if answered.turn.want == "text":
+            said = answered.reply.words if any(isinstance(part, Text) for part in answered.reply.parts) else "None"
+            return [rubric.about_answer(answered, said, variant=RELEASED)]
+        asked = {metric: self._as_released(metric, answered) for metric in rubric.IMAGE_METRICS}
+        return [rubric.about_picture(metric, answered, pictures, variant=RELEASED) for metric, pictures in asked.items()]
 
     def _about_picture(self, metric: str, answered: Answered) -> list[Item]:
         strict = self._strictly(metric, answered)
         released = self._as_released(metric, answered)
         asked = strict if isinstance(strict, Verdict) else rubric.about_picture(metric, answered, strict)
-        if not answered.options.official or released == strict or (isinstance(strict, Verdict) and strict.value is None):
+        waits = isinstance(strict, Verdict) and strict.value is None and not answered.is_output  # for a call that may be made again
+        if not answered.options.official or released == strict or waits:
             return [asked]
         return [asked, rubric.about_picture(metric, answered, released, variant=RELEASED)]
 

@@ -89,6 +89,8 @@ def as_released(question: Question, text: str) -> dict[str, Any]:
         found: Any = json.loads(text.replace("```json", "").replace("```", ""))
     except (ValueError, RecursionError):
         return {}
+    if isinstance(found, dict) and "score" not in found:
+        return {question.metrics[0]: None}  # passed over
     score: Any = cast(dict[str, Any], found).get("score") if isinstance(found, dict) else None
     if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > LARGEST or math.isnan(score):
         return {}

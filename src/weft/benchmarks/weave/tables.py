@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Finished, official_of
+from weft.benchmarks.base import Finished, detail_of
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.stats.intervals import spread
@@ -60,20 +60,24 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell
     """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
     cells: dict[str, Cell] = {}
     scores: dict[str, dict[str, list[float]]] = {}
+    unknown_somewhere = False
     points_of = released_points if official else strict_points
-    lost = {verdict.sample for verdict in verdicts if official and points_of(verdict) is None and not is_unasked(verdict)}
+    gone = [one for one in verdicts if official and points_of(one) is None and not is_unasked(one) and not is_passed_over(one)]
+    lost = {verdict.sample for verdict in gone}
     for metric, short in SHORT.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
         found = [(one, points) for one in due if one.sample not in lost and (points := points_of(one)) is not None]
         unknown = official and any(is_unasked(one) for one in due if one.sample not in lost)
+        unknown_somewhere |= unknown
         if due:
             scores[short] = by_dialogue(found)
             value = round(sum(points for _, points in found) / len(found) / 10, 3) if found and not unknown else None
             cells[short] = Cell(value, len(found), len(due))
     scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
-    complete = all(cell.value is not None for cell in cells.values())
-    value = average({name: cell.value for name, cell in cells.items()}) if complete else None
-    terms = [(weight, scores[name]) for name, weight in weights(cells).items()] if complete else []
+    known = {name: cell for name, cell in cells.items() if cell.value is not None}
+    complete = len(known) == len(cells) or (official and not unknown_somewhere)  # to the scripts a metric without a score was never due
+    value = average({name: cell.value for name, cell in known.items()}) if complete else None
+    terms = [(weight, scores[name]) for name, weight in weights(known).items()] if complete else []
     cells["Avg"] = Cell(value, scored, due_all)
     return {
         name: cell if cell.value is None else _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])])
@@ -88,18 +92,23 @@ def strict_points(verdict: Verdict) -> float | None:
 
 def released_points(verdict: Verdict) -> float | None:
     """Out of ten, as the released scripts take them from the judge's reply; None where they have none."""
+    detail = detail_of(verdict)
+    if "asked" in detail:
+        return detail["asked"]
     if verdict.behind:
         found = [points for one in verdict.behind if (points := released_points(one)) is not None]
         return sum(found) / len(found) if found else None
-    known, points = official_of(verdict)
-    if known or verdict.by == "failure":
-        return points
-    return strict_points(verdict)
+    return detail.get("official") if "official" in detail or verdict.by == "failure" else strict_points(verdict)
 
 
 def is_unasked(verdict: Verdict) -> bool:
     """Whether the scripts would have a missing output judged, and nobody was asked."""
-    return verdict.by == "failure" and not official_of(verdict)[0]
+    return verdict.by == "failure" and "asked" not in detail_of(verdict)
+
+
+def is_passed_over(verdict: Verdict) -> bool:
+    """Whether the scripts read a reply, and found no score in it: that is left out, and nothing else of its record."""
+    return not verdict.behind and detail_of(verdict).get("official", 0) is None
 
 
 def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]]:
