@@ -77,7 +77,7 @@ class Weave(Benchmark):
     def told(self, options: WeaveOptions) -> list[str]:
         return [
             options.history,
-            *(["pictures at first mention"] if options.placement == "first" else []),
+            *(["first mention"] if options.placement == "first" else []),
             *([f"official inputs ({options.loop})"] if options.official else []),
             *(["true past"] if options.past == "truth" and not options.official else []),
             *([f"{options.turns} turns"] if options.turns != "all" else []),
