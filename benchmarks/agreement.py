@@ -55,6 +55,9 @@ def main() -> int:
     if not args.checkout.is_dir():
         parser.error(f"there is no folder {args.checkout}; clone the paper's public repository first")
     system = importlib.import_module(f"agreeing.{args.system}")
+    missing = [file for file in system.FILES if not (args.checkout / file).is_file()]
+    if missing:
+        parser.error(f"{args.checkout} has no {missing[0]}: is it a clone of the repository of {args.system}?")
     told = Told(set(args.parts.split(",")) if args.parts else None)
     with contextlib.ExitStack() as stack:
         work = args.work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agreement-")))

@@ -23,6 +23,7 @@ from weft.benchmarks.imug.data import read_links
 from weft.benchmarks.imug.grid_official import released_grid
 from weft.benchmarks.imug.tables import WAYS, cell, official
 
+FILES = ("scripts/run_evaluation.py", "scripts/auxiliary/score_image.py", "data/image_references.jsonl")
 NEEDS = ("requests", "openai", "numpy", "opencv-python-headless")
 SAMPLES = 120  # dialogues that are made up on the released keys and reference files
 ANSWERS = 200_000

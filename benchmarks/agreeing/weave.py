@@ -25,6 +25,7 @@ from weft.benchmarks.weave.tables import SHORT, metrics, released_points
 from weft.types import MENTION
 
 SMALL = 200  # pixels
+FILES = ("eval/main.py", "eval/summarize.py", "infer/loader.py")
 NEEDS = ("requests", "tqdm", "termcolor", "numpy")
 LOOPS = {  # a released loop with its mode -> what weft is told
     ("bagel", "no"): ["--history", "none"],
@@ -108,7 +109,7 @@ def dataset(checkout: Path, data: Path | None, work: Path) -> Path:
             (work / "static/test.json").rename(root / "test/test.json")
             (work / "static/images/sample").rename(root / "test/imgs")
             return root
-    write_weave(root / "test", toy_records())
+    write_weave(root, toy_records())
     return root
 
 
