@@ -54,11 +54,10 @@ class Server:
     answers: dict[str, Answer] = field(default_factory=dict)
     latency: float = 0.0
     asked: list[Asked] = field(default_factory=list)
-    most: dict[str, int] = field(default_factory=dict)
     url: str = ""
 
     def __enter__(self) -> "Server":
-        self._loop, self._flying, self._known = asyncio.new_event_loop(), {}, {}
+        self._loop, self._known = asyncio.new_event_loop(), {}
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
         return self
@@ -109,15 +108,11 @@ class Server:
 
     async def _kept(self, request: web.Request, messages: list[Any], body: dict[str, Any], kind: str) -> Asked:
         side, label = request.match_info["side"], request.match_info["label"]
-        place = f"{side}/{label}"
-        self._flying[place] = self._flying.get(place, 0) + 1
-        self.most[place] = max(self.most.get(place, 0), self._flying[place])
         arrived = time.monotonic()
         jpeg = side == "weft" and label.endswith("jpeg")
         read = await asyncio.to_thread(lambda: tuple(self._message(message, jpeg) for message in messages))
         if self.latency:
             await asyncio.sleep(max(0.0, self.latency - (time.monotonic() - arrived)))
-        self._flying[place] -= 1
         asked = Asked(side, label, read, json.dumps(body, sort_keys=True), kind)
         self.asked.append(asked)
         return asked

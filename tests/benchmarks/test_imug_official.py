@@ -27,23 +27,21 @@ SCRIPTS = {
     "dynamic_prompt.txt": "Find the key.\r\nAs JSON.",
     "eval_prompt.txt": "Rate the points.",
     "score_image.py": """
-def evaluate_task(unit, client):
-    for index, reference in enumerate(references):
-        images.append((path, f"P{index + 1} (of {reference_turn}, {reference['ref_type']})"))
-    images.append((output, f"P{len(images) + 1} (to rate)"))
-    point_text = "\\n".join(f"{index + 1}) {point}" for index, point in enumerate(points))
-    image_text = "Shown:\\n" + "".join(f"* {description}\\n" for path, description in images if path)
-    prompt = (f"{image_text}\\nAsked:\\n{task['input'][0]['text']}\\n" f"Points:\\n{point_text}\\nNow.")
+def evaluate_task():
+    beside = f"P{index + 1} (of {reference_turn}, {reference['ref_type']})"
+    rated = f"P{len(images) + 1} (to rate)"
+    line = f"{index + 1}) {point}"
+    image_text = "Shown:\\n" + f"* {description}\\n"
+    asked = f"{image_text}\\nAsked:\\n{task['input'][0]['text']}\\nPoints:\\n{point_text}\\nNow."
 """,
     "resolve_dynamic_answers.py": """
-def resolve_answer(unit, benchmark):
+def resolve_answer():
     reference_text = "What was said\\n"
-    question = task["input"][0].get("text", "(a picture)")
-    answer = f"(look at P{image_index})"
-    answer = task["output"].get("answer", "(words)")
-    reference_text += f"{reference_turn}: {question} -> {answer}\\n"
-    choice_type = "MANY" if domain == "Botany" and subdomain == "natural_growth" else "ONE"
-    final_prompt = (f"{reference_text}\\nAt {turn}: {target_task['input'][0]['text']}\\n" f"Kind: {choice_type}\\nGo.")
+    nothing = (given.get("text", "(a picture)"), given.get("answer", "(words)"))
+    see = f"(look at P{image_index})"
+    line = f"{reference_turn}: {question} -> {answer}\\n"
+    choice_type = "MANY" if several else "ONE"
+    asked = f"{reference_text}\\nAt {turn}: {target_task['input'][0]['text']}\\nKind: {choice_type}\\nGo."
 """,
 }
 
