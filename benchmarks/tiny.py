@@ -19,13 +19,16 @@ from msgspec import structs
 from weft.benchmarks.weave import history
 from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.tabletop.exact import imug as points
+from weft.tabletop.make import imug_points
 from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
 from weft.tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
+from weft.tabletop.make.requests import EVENTS
 from weft.tabletop.tiny import prompt, vocab
 from weft.tabletop.tiny.endpoint import SHIPPED
 from weft.tabletop.tiny.infer import Tiny
-from weft.tabletop.world.language import OPEN, QUESTIONS
-from weft.tabletop.world.operations import EDITS
+from weft.tabletop.world import answers
+from weft.tabletop.world.language import DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK, Asked, described, say
+from weft.tabletop.world.operations import EDITS, frames
 from weft.tabletop.world.scenes import Scene, draw, read
 from weft.types import Image
 
@@ -56,7 +59,7 @@ def main() -> None:
     tiny = Tiny(SHIPPED, chosen.talker)
     shares: dict[str, float] = {}
     times: dict[bool, list[float]] = {True: [], False: []}
-    for kind in chosen.kind or MAKERS:
+    for kind in chosen.kind or [kind for kind in MAKERS if kind not in DOCUMENTS]:
         right = done = number = 0
         while done < chosen.samples and number < 20 * chosen.samples:
             number += 1
@@ -71,8 +74,9 @@ def main() -> None:
     if chosen.kind:
         print(shares)
         return
+    special(tiny, chosen.samples)
     print("| request | exactly right | | question | exactly right |\n| --- | ---: | --- | --- | ---: |")
-    requests, questions = ([kind for kind in MAKERS if (kind in QUESTIONS) == asked] for asked in (False, True))
+    requests, questions = ([kind for kind in shares if (kind in QUESTIONS) == asked] for asked in (False, True))
     for at, kind in enumerate(requests):
         second = f"{questions[at]} | {shares[questions[at]]:.3f}" if at < len(questions) else " | "
         print(f"| {kind} | {shares[kind]:.3f} | | {second} |")
@@ -83,6 +87,38 @@ def main() -> None:
         name = "a picture" if pictures else "an answer"
         print(f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under {found[int(len(found) * 0.95)] * 1000:.0f} ms on one core")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def special(tiny: Tiny, samples: int) -> None:
+    """With thinking before the picture, with a picture before the answer, with several pictures: all of the reply right."""
+    forms = {"thinking first": (*EVENTS, "gravity", "mirror", "pattern"), "picture first": HELPED, "several pictures": DOCUMENTS}
+    for form, kinds in forms.items():
+        said: list[str] = []
+        for kind in kinds:
+            right = done = number = 0
+            while done < samples // 2:
+                number += 1
+                chance = random.Random(f"{form} {kind} {number}")
+                maker = Maker("", [start_scene([kind], chance)], chance)
+                if maker.try_turn(kind, 1):
+                    done += 1
+                    right += whole(tiny, form, maker)
+            said.append(f"{kind} {right / done:.3f}")
+        print(f"{form}: {', '.join(said)}")
+
+
+def whole(tiny: Tiny, form: str, maker: Maker) -> bool:
+    turn, base = maker.turns[-1], maker.inputs[0]
+    text = say(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.chance)
+    due: list = [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
+    if form == "thinking first":
+        text, due = f"{THINK} {text}", [f"<think> {described(turn.scene)} </think>", turn.scene]
+    elif form == "picture first":
+        text, due = f"{SHOW} {text}", [answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}), f"Final Answer: {turn.answer}"]
+    items = [vocab.USER, *([tiny.codes(draw(base))] if turn.images else []), *vocab.encode(text), vocab.ASSISTANT]
+    parts = tiny.reply(items, one_picture=form == "thinking first").parts
+    made = [vocab.encode(part) if isinstance(part, str) else read(tiny.picture(part)).scene for part in parts]
+    return made == [vocab.encode(part) if isinstance(part, str) else part for part in due]
 
 
 def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
@@ -112,7 +148,7 @@ def is_right(made: list, turn: TableTurn, base: Scene | None) -> bool:
     if not made:
         return False
     if turn.kind in OPEN:  # right is whatever meets every point
-        checks = {"kind": turn.kind, "args": points.visible(turn), "points": points.written(turn, random.Random(0))[1][:-1]}
+        checks = {"kind": turn.kind, "args": imug_points.visible(turn), "points": imug_points.written(turn, random.Random(0))[1][:-1]}
         return not isinstance(made[0], str) and all(score == 5 for score, _ in points.scored(checks, read(made[0]), base, None))
     if turn.makes is None:
         return isinstance(made[0], str) and vocab.encode(made[0]) == vocab.encode(turn.answer)

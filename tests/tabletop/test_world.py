@@ -14,7 +14,7 @@ from weft.tabletop.make.dialogues import Maker, make_dialogue
 from weft.tabletop.make.imug_points import visible
 from weft.tabletop.make.requests import MAKERS, random_scene
 from weft.tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
-from weft.tabletop.world.operations import EFFECTS, Operation, shortest_paths
+from weft.tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncovered
 from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
 
 scenes = st.builds(
@@ -102,7 +102,7 @@ def test_no_two_wordings_can_be_taken_for_each_other():
 
 TOUCHES = {
     "add": ["cell"], "remove": ["cell"], "replace": ["cell"], "recolour": ["cell"], "move": ["cell", "to"], "swap": ["cell", "to"],
-    "put back": ["cell"], "copy": ["to"], "background": [],
+    "put back": ["cell"], "copy": ["to"], "background": [], "trait": ["cell"],
 }  # fmt: skip
 
 
@@ -115,6 +115,9 @@ def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
     if not maker.try_turn(kind):
         return
     turn = maker.turns[-1]
+    if "image" not in turn.images:  # what is drawn from nothing has what its words say
+        assert turn.scene is not None and turn.scene.background == turn.args["background"]
+        return
     before, after = maker.scenes[turn.images["image"]], turn.scene
     assert after is not None and after != before
     ground = "background" in turn.args.get("objection", kind)
@@ -126,14 +129,53 @@ def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
         assert len(changed) == 1
     elif kind == "correct":
         assert len(changed) == (not ground)
-    elif kind in ("pattern", "steps"):
+    elif kind in ("pattern", "steps", "sum"):
         assert {cell[0] for cell in changed} == {turn.args["row"]}
+    elif kind == "double":
+        due = [found for found in before.things().values() if str(found) == turn.args["thing"]]
+        assert all(before.at(cell) is None and after.at(cell) == due[0] for cell in changed) and len(changed) == len(due)
+    elif kind == "switch":
+        assert changed <= set(turn.args["cells"].split(", "))
     elif kind == "route":
         assert all(before.at(cell) is None and str(after.at(cell)).endswith("dot") for cell in changed)
     elif kind == "restore":
         assert all(before.at(cell) is None for cell in changed)
     else:  # everything moves, nothing is made
         assert not set(after.things().values()) - set(before.things().values())
+
+
+def test_what_follows_from_a_table_by_a_rule():
+    scene = scene_from("white: red star at a1, blue ring at a2, red star at b4")
+    apply = lambda kind, **args: str(Operation(kind, args).apply(scene))  # noqa: E731
+    assert apply("hours", steps="1", hours="2", side="right") == "white: red star at a3, blue ring at a4"
+    assert apply("double", thing="red star") == "white: red star at a1, blue ring at a2, red star at a3, red star at a4, red star at b4"
+    assert apply("trait", cell="a1", to="a2", trait="colour") == "white: blue star at a1, blue ring at a2, red star at b4"
+    assert apply("trait", cell="a1", to="a2", trait="shape") == "white: red ring at a1, blue ring at a2, red star at b4"
+    summed = apply("sum", thing="black dot", row="d", first="a", second="b")
+    assert summed.endswith("black dot at d1, black dot at d2, black dot at d3")
+    panel = {"background": "mint", "switches": "a1, a2", "cells": "a2"}
+    assert apply("panel", **panel) == "mint: black square at a1, green square at a2"
+    assert apply("switch", state="on", cells="a1") == "white: green square at a1, blue ring at a2, red star at b4"
+
+
+def test_documents_end_where_their_operation_leads():
+    scene = scene_from("white: red star at a1")
+    film = {"number": "3", "side": "right"}
+    shown = frames("film", film, scene)
+    assert [words for words, _ in shown] == ["After 1 step:", "After 2 steps:", "After 3 steps:"]
+    assert [str(one) for _, one in shown] == [f"white: red star at a{n}" for n in (2, 3, 4)] and shown[-1][1] == Operation(
+        "film", film
+    ).apply(scene)
+    build = {"background": "pink", "number": "2", "things": "red star at a1, orange ring at b2"}
+    shown = frames("build", build)
+    assert [words for words, _ in shown] == ["Step 1: add a red star at a1.", "Step 2: add an orange ring at b2."]
+    assert shown[-1][1] == Operation("build", build).apply(scene)
+
+
+def test_what_a_cover_hides_follows_from_the_mirror():
+    scene = scene_from("white: red star at a1, red star at a4, blue ring at b2, black dot at b3")
+    assert str(uncovered(scene, "left to right")) == "white: red star at a1, red star at a4, blue ring at b2, blue ring at b3"
+    assert uncovered(scene_from("white: red star at a1"), "left to right") == scene_from("white: red star at a1")
 
 
 def test_mirrors_and_turns_undo_themselves():

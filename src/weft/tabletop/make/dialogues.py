@@ -12,7 +12,7 @@ from msgspec import Struct
 from weft.tabletop.make.requests import MAKERS, random_scene
 from weft.tabletop.world import answers
 from weft.tabletop.world.language import QUESTIONS, Asked, say
-from weft.tabletop.world.operations import Operation
+from weft.tabletop.world.operations import COVER, OFF, ON, Operation
 from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, Thing
 
 
@@ -105,6 +105,28 @@ def start_scene(kinds: Sequence[str], chance: random.Random) -> Scene:
         scene = scene.put(dict.fromkeys([chance.choice("abcd") + column for column in "1234"]))
         row = chance.choice("abcd")
         scene = scene.put({row + column: None for column in "1234"})
+    if "double" in kinds:
+        cells = chance.sample(CELLS, chance.randint(4, 7))
+        twice = chance.choice(OBJECTS)
+        things = [twice] * chance.randint(1, 3) + chance.choices(OBJECTS, k=7)
+        scene = Scene(scene.background).put(dict(zip(cells, things, strict=False)))
+    if "sum" in kinds:
+        scene = scene.put({chance.choice("abcd") + column: None for column in "1234"})
+        rows = chance.sample("abcd", 4)
+        counts = chance.choice(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (0, 3), (4, 0), (0, 2)))
+        cells = [row + column for row, count in zip(rows, counts, strict=False) for column in chance.sample("1234", count)]
+        rest = [rows[2] + column for column in chance.sample("1234", chance.randint(0, 3))]
+        scene = Scene(scene.background).put({cell: chance.choice(OBJECTS) for cell in (*cells, *rest)})
+    if "switch" in kinds:
+        cells = chance.sample(CELLS, chance.randint(2, 6))
+        scene = Scene(scene.background).put({cell: chance.choice((ON, OFF)) for cell in cells})
+    if "hidden" in kinds:
+        half = random_scene(chance, 3, 8)
+        way = chance.choice(("left to right", "top to bottom"))
+        kept = {cell: thing for cell, thing in half.things().items() if (cell[1] in "12" if way == "left to right" else cell[0] in "ab")}
+        whole = Scene(half.background).put(kept or {"b2": chance.choice(OBJECTS)})
+        whole = whole.put(dict(Operation("mirror", {"way": way}).apply(whole).things()))
+        scene = whole.put({chance.choice([*whole.things()]): COVER})
     return scene if scene.things() else scene.put({"b2": chance.choice(OBJECTS)})
 
 

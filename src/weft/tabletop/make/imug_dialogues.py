@@ -136,6 +136,8 @@ def make_choice(maker: Maker, kind: str, base: int) -> tuple[str, Choice] | None
         true = []
     false = [one for one in _pool(kind, chance) if one not in true_of(kind, args, scene)]
     shown = true + false[: 4 - len(true)]
+    if len(shown) < 4:  # nearly everything is true
+        return None
     chance.shuffle(shown)
     if kind == "count":
         shown.sort()

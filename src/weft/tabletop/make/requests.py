@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from weft.tabletop.world.language import UNQUOTED, WORDINGS, say, with_article
-from weft.tabletop.world.operations import shortest_paths
+from weft.tabletop.world.operations import COVER, OFF, ON, Operation, shortest_paths, uncovered
 from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, OBJECTS, Scene
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def _swap(m: "Maker", base: int) -> Made | None:
     if not full:
         return None
     cell = m.chance.choice(full)[0]
-    to = m.chance.choice([one for one in CELLS if m.scenes[base].at(one) != m.scenes[base].at(cell)])
-    return {"cell": cell, "to": to}, {"image": base}
+    others = [one for one in CELLS if m.scenes[base].at(one) != m.scenes[base].at(cell)]
+    return ({"cell": cell, "to": m.chance.choice(others)}, {"image": base}) if others else None
 
 
 def _background(m: "Maker", base: int) -> Made:
@@ -88,7 +88,7 @@ def _copy(m: "Maker", base: int) -> Made | None:
     source = m.chance.choice(others)
     cell, thing = m.chance.choice(m.full(source))
     to = [one for one in CELLS if m.scenes[base].at(one) != thing]
-    return {"cell": cell, "to": m.chance.choice(to)}, {"image": base, "source": source}
+    return ({"cell": cell, "to": m.chance.choice(to)}, {"image": base, "source": source}) if to else None
 
 
 def _to_the_table(**choices: Sequence[str]) -> Callable[["Maker", int], Made | None]:
@@ -117,12 +117,17 @@ def _pattern(m: "Maker", base: int) -> Made | None:
 
 
 def _route(m: "Maker", base: int) -> Made | None:
+    return any_route(m, base, unique=True)
+
+
+def any_route(m: "Maker", base: int, *, unique: bool = False) -> Made | None:
+    """A way between two objects; `unique`: no other is as short."""
     cells = [cell for cell, thing in m.full(base) if thing.shape != "dot"]
     pairs = [(a, b) for a in cells for b in cells if a < b]
     m.chance.shuffle(pairs)
     for a, b in pairs:
         ways = shortest_paths(m.scenes[base], a, b)
-        if len(ways) == 1 and len(ways[0]) > 2:
+        if ways and (len(ways) == 1 or not unique) and len(ways[0]) > 2:
             return {"cell": a, "to": b, "colour": m.chance.choice(tuple(COLOURS))}, {"image": base}
     return None
 
@@ -161,6 +166,84 @@ def _draw_any(m: "Maker", base: int) -> Made:
     cells = sorted(m.chance.sample(CELLS, number))
     things = ", ".join(f"{m.chance.choice(tuple(COLOURS))} {shape} at {cell}" for cell in cells)
     return {"background": m.chance.choice(tuple(BACKGROUNDS)), "number": str(number), "shape": shape, "things": things}, {}
+
+
+def _hours(m: "Maker", base: int) -> Made:
+    steps, hours = m.chance.choice((("1", "1"), ("1", "2"), ("1", "2"), ("1", "3"), ("1", "3"), ("2", "1"), ("3", "1")))
+    return {"steps": steps, "hours": hours, "side": m.chance.choice(("left", "right"))}, {"image": base}
+
+
+def _double(m: "Maker", base: int) -> Made | None:
+    things = [thing for _, thing in m.full(base)]
+    fitting = [thing for thing in things if things.count(thing) + len(things) <= 12]
+    several = [thing for thing in fitting if things.count(thing) > 1]
+    return ({"thing": str(m.chance.choice(several or fitting))}, {"image": base}) if fitting else None
+
+
+def _trait(m: "Maker", base: int) -> Made | None:
+    full, trait = m.full(base), m.chance.choice(("colour", "shape"))
+    pairs = [(a, b) for a, own in full for b, other in full if getattr(own, trait) != getattr(other, trait)]
+    if not pairs:
+        return None
+    cell, to = m.chance.choice(pairs)
+    return {"cell": cell, "to": to, "trait": trait}, {"image": base}
+
+
+def _sum(m: "Maker", base: int) -> Made | None:
+    held = {row: sum(cell[0] == row for cell, _ in m.full(base)) for row in "abcd"}
+    ways = [
+        (row, first, second)
+        for row in "abcd"
+        for first in "abcd"
+        for second in "abcd"
+        if held[row] == 0 and row not in (first, second) and first < second and 1 <= held[first] + held[second] <= 4
+    ]
+    if not ways:
+        return None
+    row, first, second = m.chance.choice(ways)
+    return {"thing": m.other_thing(), "row": row, "first": first, "second": second}, {"image": base}
+
+
+def _draw_route(m: "Maker", base: int) -> Made | None:
+    args, _ = _draw(m, base)
+    scene = Operation("draw", args).apply(Scene("white"))
+    pairs = [(a, b) for a in scene.things() for b in scene.things() if a < b]
+    m.chance.shuffle(pairs)
+    for a, b in pairs:
+        ways = shortest_paths(scene, a, b)
+        if ways and len(ways[0]) > 2:
+            return {**args, "cell": a, "to": b, "colour": m.chance.choice(tuple(COLOURS))}, {}
+    return None
+
+
+def _draw_steps(m: "Maker", base: int) -> Made:
+    things = ", ".join(str(thing) for thing in m.chance.sample(OBJECTS, m.chance.randint(2, 4)))
+    return {"background": m.chance.choice(tuple(BACKGROUNDS)), "row": m.chance.choice("abcd"), "things": things}, {}
+
+
+def _panel(m: "Maker", base: int) -> Made:
+    switches = sorted(m.chance.sample(CELLS, m.chance.randint(2, 6)))
+    on = sorted(m.chance.sample(switches, m.chance.randint(1, len(switches))))
+    return {"background": m.chance.choice(tuple(BACKGROUNDS)), "switches": ", ".join(switches), "cells": ", ".join(on)}, {}
+
+
+def _switch(m: "Maker", base: int) -> Made | None:
+    state = m.chance.choice(("on", "off"))
+    there = [cell for cell, thing in m.full(base) if thing == (OFF if state == "on" else ON)]
+    if not there:
+        return None
+    chosen = sorted(m.chance.sample(there, m.chance.randint(1, min(3, len(there)))))
+    return {"state": state, "cells": ", ".join(chosen)}, {"image": base}
+
+
+def _build(m: "Maker", base: int) -> Made:
+    scene = random_scene(m.chance, 2, 5)
+    things = ", ".join(f"{thing} at {cell}" for cell, thing in scene.things().items())
+    return {"background": scene.background, "number": str(len(scene.things())), "things": things}, {}
+
+
+def _film(m: "Maker", base: int) -> Made:
+    return {"number": m.chance.choice("23"), "side": m.chance.choice(("left", "right"))}, {"image": base}
 
 
 # questions
@@ -264,6 +347,32 @@ def _plan(m: "Maker", base: int) -> Made | None:
     return {"done": say(kind, made[0], {"image": "the table"}, m.chance)}, {"image": base}
 
 
+def _then(m: "Maker", base: int) -> Made | None:
+    kind = m.chance.choice(MOVED)
+    made = MAKERS[kind](m, base)
+    if made is None:
+        return None
+    before = m.scenes[base]
+    after = Operation(kind, made[0]).apply(before)
+    cells = [cell for cell in before.differs_at(after) if after.at(cell) is not None] or [*after.things()]
+    cell = m.chance.choice(cells) if cells and m.chance.random() < 0.8 else m.chance.choice(CELLS)
+    return {"done": say(kind, made[0], {"image": "the table"}, m.chance), "cell": cell}, {"image": base}
+
+
+def _hidden(m: "Maker", base: int) -> Made | None:
+    """Where one cell of a table that is its own mirror image is covered."""
+    covered = [cell for cell, thing in m.full(base) if thing == COVER]
+    for way in m.chance.sample(("left to right", "top to bottom"), 2):
+        whole = uncovered(m.scenes[base], way)
+        right = whole.at(covered[0]) if len(covered) == 1 else None
+        if right is not None and right != COVER and Operation("mirror", {"way": way}).apply(whole) == whole:
+            shown = [str(right), *(str(thing) for thing in m.chance.sample([one for one in OBJECTS if one != right], 3))]
+            m.chance.shuffle(shown)
+            pieces = ", ".join(f"{letter}. {thing}" for letter, thing in zip("ABCD", shown, strict=True))
+            return {"way": way, "pieces": pieces}, {"image": base}
+    return None
+
+
 MAKERS: dict[str, Callable[["Maker", int], Made | None]] = {
     "draw": _draw,
     "add": _add,
@@ -288,6 +397,16 @@ MAKERS: dict[str, Callable[["Maker", int], Made | None]] = {
     "correct": _correct,
     "add any": _add_any,
     "draw any": _draw_any,
+    "hours": _hours,
+    "double": _double,
+    "trait": _trait,
+    "sum": _sum,
+    "draw route": _draw_route,
+    "draw steps": _draw_steps,
+    "panel": _panel,
+    "switch": _switch,
+    "build": _build,
+    "film": _film,
     "count": _count,
     "what": _what,
     "colour": _colour,
@@ -299,6 +418,11 @@ MAKERS: dict[str, Callable[["Maker", int], Made | None]] = {
     "chosen": _chosen,
     "describe": _to_the_table(),
     "plan": _plan,
+    "then": _then,
+    "way": _route,
+    "hidden": _hidden,
 }
-PLANNED = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift")
+EVENTS = ("hours", "double", "trait", "sum")  # what follows from a table by a rule
+PLANNED = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift", "pattern", *EVENTS)
+MOVED = ("gravity", "gravity", "drift", "hours", "rotate", "mirror")
 assert MAKERS.keys() == WORDINGS.keys()

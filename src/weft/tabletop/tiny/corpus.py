@@ -16,16 +16,41 @@ from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replie
 from weft.tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
 from weft.tabletop.make.domains import IMUG, MEMORY, WEAVE, Mix
 from weft.tabletop.make.imug_dialogues import make_chat
-from weft.tabletop.make.requests import MAKERS, PLANNED
+from weft.tabletop.make.requests import EVENTS, MAKERS, PLANNED, any_route
 from weft.tabletop.tiny import prompt, vocab
 from weft.tabletop.world import answers
-from weft.tabletop.world.language import CHOICES, OPEN, QUESTIONS, Asked, say
+from weft.tabletop.world.language import CHOICES, DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK, Asked, described, say
+from weft.tabletop.world.operations import Operation, frames
 from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene
-from weft.types import Image, Message, Sample
+from weft.types import Image, Message, Part, Sample, Text
 
 BLANK = -1
-EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in QUESTIONS and kind not in OPEN), QUESTIONS)
-HARD = ("rotate", "mirror", "gravity", "drift", "swap", "restore", "route", "steps", "pattern", "copy", "draw", "one more", "one less")
+FROM_NOTHING = ("draw route", "draw steps", "panel", "build")
+TASKS = (
+    *(*EVENTS, "double", "sum", "trait", "hours", "pattern", "gravity", "drift", "mirror", "rotate"),
+    *("then", "then", "then", "way", "way", "hidden", "hidden"),
+    *("route", "route", "steps", "switch", "switch", "draw route", "draw route", "draw steps", "panel"),
+)
+EVERYTHING = Mix(tuple(kind for kind in MAKERS if kind not in (*QUESTIONS, *OPEN, *DOCUMENTS)), QUESTIONS)
+HARD = (
+    "hours",
+    "double",
+    "trait",
+    "sum",
+    "rotate",
+    "mirror",
+    "gravity",
+    "drift",
+    "swap",
+    "restore",
+    "route",
+    "steps",
+    "pattern",
+    "copy",
+    "draw",
+    "one more",
+    "one less",
+)
 
 
 class Document(Struct, frozen=True):
@@ -39,9 +64,11 @@ def documents(seed: int, *, single: bool = False) -> Iterator[Document]:
     chance = random.Random(seed)
     while True:
         dice = chance.random()
-        if dice < 0.25 and not single:
+        if dice < 0.2 and not single:
             yield from _of_chat(chance)
-        elif dice < 0.4:
+        elif dice < 0.45:
+            yield _of_task(chance, single)
+        elif dice < 0.55:
             yield from _of_dialogue(_review(chance), chance, True)
         else:
             yield from _of_dialogue(_sample(chance), chance, single)
@@ -69,6 +96,45 @@ def _of_chat(chance: random.Random) -> Iterator[Document]:
         pictures = _Pictures()
         messages = chat_messages(chat.dialogue, pictures)
         yield _tokens(messages, pictures, len(chat.dialogue.turns))
+
+
+def _of_task(chance: random.Random, single: bool) -> Document:
+    """One request about one table, or none: with thinking before the picture, a picture before the answer, or several pictures."""
+    kind = chance.choice(TASKS if single else (*TASKS, *TASKS, *DOCUMENTS))
+    maker = Maker("", [] if kind in FROM_NOTHING else [start_scene([kind], chance)], chance)
+    while not (_drawn(maker, kind) if kind in (*FROM_NOTHING, "route") else maker.try_turn(kind, 1)):
+        maker = Maker("", maker.inputs and [start_scene([kind], chance)], chance)
+    turn, base = maker.turns[-1], maker.inputs[0] if maker.inputs else None
+    pictures = _Pictures()
+    text = say(kind, turn.args, dict.fromkeys(turn.images, "the table"), chance)
+    said: list[Part]
+    if kind in DOCUMENTS:
+        said = [part for words, scene in frames(kind, turn.args, base) for part in (Text(words), pictures(scene))]
+    elif kind in HELPED:
+        said = [Text(turn.answer)]
+        if chance.random() < 0.6:
+            text = f"{SHOW} {text}"
+            helper = answers.helper(Asked(kind, turn.args, {}), {"image": base or Scene("white")})
+            said = [pictures(helper), Text(f"Final Answer: {turn.answer}")]
+    else:
+        assert turn.scene is not None
+        said = [pictures(turn.scene)]
+        if chance.random() < 0.6:
+            text = f"{THINK} {text}"
+            said.insert(0, Text(f"<think> {described(turn.scene)} </think>"))
+    shown = (pictures(base),) if base else ()
+    messages = (Message("user", (Text(text), *shown)), Message("assistant", tuple(said)))
+    return _tokens(messages, pictures, len(said) if kind in DOCUMENTS else 1)
+
+
+def _drawn(maker: Maker, kind: str) -> bool:
+    """A turn that needs no table; or a route, though there be others as short: the first counts."""
+    made = any_route(maker, 1) if kind == "route" else MAKERS[kind](maker, 0)
+    if made is None:
+        return False
+    after = Operation(kind, made[0]).apply(maker.scenes.get(1, Scene("white")))
+    maker.turns.append(TableTurn(kind, made[0], made[1], "", 2, after))
+    return True
 
 
 def _review(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:

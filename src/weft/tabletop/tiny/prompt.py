@@ -9,9 +9,10 @@ its doing. Pictures that follow the words of a request are heard before them: a 
 from collections.abc import Iterator
 
 from weft.tabletop.tiny import vocab
+from weft.tabletop.world.listening import in_short
 from weft.types import Image, Message, Part, Text, caption
 
-TEMPLATE = 2  # how messages become a sequence; part of the model's identity, since it changes replies
+TEMPLATE = 3  # how messages become a sequence; part of the model's identity, since it changes replies
 ROLES = {"system": vocab.SYSTEM, "user": vocab.USER, "assistant": vocab.ASSISTANT}
 Item = tuple[int | Image, bool]  # a token or a picture, and whether a model is to learn to say it
 
@@ -36,7 +37,8 @@ def sequence(messages: tuple[Message, ...]) -> Iterator[Item]:
                 continue
             yield from ((token, own) for token in vocab.encode(part.text))
         if own:
-            yield vocab.END, not any(isinstance(part, Image) for part in parts)
+            pictures = sum(isinstance(part, Image) for part in parts)
+            yield vocab.END, pictures != 1 or not isinstance(parts[-1], Image)  # one picture at the end ends a reply by itself
 
 
 def prompt(messages: tuple[Message, ...]) -> list[int | Image]:
@@ -46,7 +48,11 @@ def prompt(messages: tuple[Message, ...]) -> list[int | Image]:
 
 def heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the model listens to: it was trained without system messages, and duties in other words than its own would only confuse it."""
-    return tuple(message for message in messages if message.role != "system")
+    return tuple(
+        Message(message.role, tuple(Text(in_short(part.text)) if isinstance(part, Text) else part for part in message.parts))
+        for message in messages
+        if message.role != "system"
+    )
 
 
 def unknown_words(messages: tuple[Message, ...]) -> list[str]:

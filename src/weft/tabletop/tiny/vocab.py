@@ -3,7 +3,7 @@
 import functools
 import re
 
-from weft.tabletop.world.language import CHOICES, WORDINGS, plural
+from weft.tabletop.world.language import CHOICES, SHOW, THINK, WORDINGS, plural
 from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, SHAPES
 
 SPECIAL = ("<pad>", "<unk>", "<system>", "<user>", "<assistant>", "<image>", "</image>", "<end>")
@@ -13,8 +13,9 @@ CODES = 8 * 8 * 8 * 5
 PLACES = 16  # codes a picture
 SIDE = 64  # pixels of a picture, both ways
 ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these options above"
+FORMS = (THINK, SHOW, "<think> </think>", "Final Answer:", "After 2 steps:", "Step 1: add a")  # said by the model, or before a request
 LETTERS = re.compile(r"\b[A-E]{1,5}\b")  # of a multiple choice: `AC` is two answers
-TOKEN = re.compile(r"[A-E]|[a-d][1-4](?![a-z0-9])|[a-z]+|\d|[^\sa-zA-E\d]")
+TOKEN = re.compile(r"</?think>|[A-E]|[a-d][1-4](?![a-z0-9])|[a-z]+|\d|[^\sa-zA-E\d]")
 CLOSE = re.compile(r" ([.,:?])|(?<=[A-E]) (?=[A-E]\b)")
 
 _MARKS = "\ue000\ue001\ue002\ue003\ue004"  # stand for A to E while the rest becomes lower case
@@ -32,11 +33,12 @@ def split(text: str) -> list[str]:
 def words() -> tuple[str, ...]:
     """All words, in an order that never changes by itself."""
     found: dict[str, None] = dict.fromkeys(SPECIAL)
-    for wordings in (*WORDINGS.values(), *CHOICES.values()):
+    for wordings in (*WORDINGS.values(), *CHOICES.values(), FORMS):
         for wording in wordings:
             found.update(dict.fromkeys(split(re.sub(r"\{\w+\}", " ", wording))))
     names = [*COLOURS, *SHAPES, *map(plural, SHAPES), *BACKGROUNDS, *CELLS, *"0123456789", *"abcd", *"ABCDE", *".,:?#()"]
     found.update(dict.fromkeys([*names, *ANSWER_WORDS.split(), "left", "right", "to", "top", "bottom", "step", "steps", "then"]))
+    found.update(dict.fromkeys(["hour", "hours", "colour", "shape", "on", "off"]))
     return tuple(found)
 
 

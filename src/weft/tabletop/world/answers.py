@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from weft.tabletop.world.language import Asked, described, parse, with_article
-from weft.tabletop.world.operations import Operation
+from weft.tabletop.world.operations import Operation, uncovered
 from weft.tabletop.world.scenes import Scene
 
 
@@ -82,6 +82,29 @@ def _describe(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     return described(scenes["image"])
 
 
+def helper(asked: Asked, scenes: Mapping[str, Scene]) -> Scene:
+    """The table that shows the answer to a question that a picture helps with."""
+    base = scenes["image"]
+    if asked.kind == "then":
+        return expected(asked.args, scenes)
+    return uncovered(base, asked.args["way"]) if asked.kind == "hidden" else Operation("route", asked.args).apply(base)
+
+
+def _then(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return _named(expected(args, scenes), args["cell"])
+
+
+def _way(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    after = Operation("route", args).apply(scenes["image"])
+    return str(len(after.differs_at(scenes["image"])))
+
+
+def _hidden(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    whole = uncovered(scenes["image"], args["way"])
+    found = {str(whole.at(cell) or "") for cell in whole.differs_at(scenes["image"])}
+    return next((item[0] for item in args["pieces"].split(", ") if item[3:] in found), "")
+
+
 def _plan(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     return described(expected(args, scenes))
 
@@ -98,4 +121,7 @@ ANSWERS = {
     "chosen": _chosen,
     "describe": _describe,
     "plan": _plan,
+    "then": _then,
+    "way": _way,
+    "hidden": _hidden,
 }

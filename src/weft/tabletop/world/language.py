@@ -39,6 +39,12 @@ SLOTS: Mapping[str, str] = {
     "row": "[a-d]",
     "order": rf"an? {_THING}(?:, then an? {_THING})+",
     "options": rf"A\. {_THING}, B\. {_THING}, C\. {_THING}, D\. {_THING}, E\. none of these",
+    "pieces": rf"A\. {_THING}, B\. {_THING}, C\. {_THING}, D\. {_THING}",
+    "hours": "(?:1 hour|[23] hours)",
+    "trait": "(?:colour|shape)",
+    **dict.fromkeys(("first", "second"), "[a-d]"),
+    **dict.fromkeys(("cells", "switches"), "[a-d][1-4](?:, [a-d][1-4])*"),
+    "state": "(?:on|off)",
     "done": r".+",
 }
 WORDINGS: Mapping[str, Sequence[str]] = {
@@ -107,6 +113,40 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "Draw a {background} table with {number} {shapes} of any colour.",
         "Make a {background} table that has any {number} {shapes}.",
     ),
+    "hours": (
+        "Everything in {image} drifts {steps} to the {side} each hour. Show it after {hours}.",
+        "Each hour all objects of {image} drift {steps} to the {side}. Show the table after {hours}.",
+    ),
+    "double": ("Double the {things_counted} in {image}.", "Make the {things_counted} of {image} twice as many."),
+    "trait": (
+        "Give the object at {cell} in {image} the {trait} of the object at {to}.",
+        "In {image}, let {cell} take over the {trait} of {to}.",
+    ),
+    "sum": (
+        "Put as many {things_counted} into row {row} of {image} as rows {first} and {second} hold together.",
+        "In {image}, fill row {row} with as many {things_counted} as rows {first} and {second} hold together.",
+    ),
+    "draw route": (
+        "Draw a {background} table with {contents}, and mark the way from {cell} to {to} with {colour} dots.",
+        "Make a {background} table that has {contents}, with the shortest way from {cell} to {to} in {colour} dots.",
+    ),
+    "draw steps": (
+        "Draw a {background} table and lay out in row {row}: {order}.",
+        "Make a {background} table with row {row} filled with {order}.",
+    ),
+    "panel": (
+        "Draw a {background} panel with switches at {switches}, and turn on {cells}.",
+        "Make a {background} panel that has switches at {switches}, of which {cells} are on.",
+    ),
+    "switch": ("Turn {state} the switches at {cells} in {image}.", "In {image}, turn {state} the switches at {cells}."),
+    "build": (
+        "Show in exactly {number} steps how to make a {background} table with {contents}.",
+        "Tell and show in {number} steps how to make a {background} table that has {contents}.",
+    ),
+    "film": (
+        "Show in exactly {number} pictures how everything in {image} drifts to the {side}, step by step.",
+        "Tell and show in {number} pictures how all objects of {image} drift to the {side}, step by step.",
+    ),
     "count": ("How many {things_counted} are in {image}?", "Count the {things_counted} in {image}."),
     "what": ("What is at {cell} in {image}?", "Which object is at {cell} of {image}?"),
     "colour": ("What colour is the {shape} at {cell} in {image}?", "Name the colour of the {shape} at {cell} in {image}."),
@@ -121,6 +161,15 @@ WORDINGS: Mapping[str, Sequence[str]] = {
     "chosen": ("Which of {source} and {other} shows {image} after this? {done}", "Which did this to {image}, {source} or {other}? {done}"),
     "describe": ("Describe {image}.", "What does {image} show?"),
     "plan": ("Describe {image} after this: {done}", "Plan this for {image}: {done}"),
+    "then": ("This is done to {image}: {done} What is at {cell} then?", "What is at {cell} of {image} after this? {done}"),
+    "way": (
+        "Mark the shortest way from {cell} to {to} in {image} with {colour} dots. How many dots are there?",
+        "How many {colour} dots mark the shortest way from {cell} to {to} in {image}?",
+    ),
+    "hidden": (
+        "A black dot covers a cell of {image}, which is the same mirrored {way}. What is under the dot? {pieces}",
+        "Mirrored {way}, {image} stays the same, but a black dot covers one cell. What does it cover? {pieces}",
+    ),
 }
 CHOICES: Mapping[str, Sequence[str]] = {  # questions that are asked with options alone; the first five have one right answer
     "count": WORDINGS["count"],
@@ -131,9 +180,27 @@ CHOICES: Mapping[str, Sequence[str]] = {  # questions that are asked with option
     "among": ("Which of these are in {image}?", "Choose all that are in {image}."),
     "where": ("Where in {image} is {a_shape}?", "Choose all cells of {image} that have {a_shape}."),
 }
+THINK, SHOW = "Think first.", "Show it first."  # said before a request, or before a question with a picture to answer from
+DOCUMENTS = ("build", "film")  # requests for several pictures with words between them
 OPEN = ("add any", "draw any")  # requests with more than one right result
 UNQUOTED = ("put back", *OPEN)  # requests whose right result does not follow from their words and one picture
-QUESTIONS = ("count", "what", "colour", "which", "same", "changed", "after", "fulfils", "chosen", "describe", "plan")
+QUESTIONS = (
+    "count",
+    "what",
+    "colour",
+    "which",
+    "same",
+    "changed",
+    "after",
+    "fulfils",
+    "chosen",
+    "describe",
+    "plan",
+    "then",
+    "way",
+    "hidden",
+)
+HELPED = ("then", "way", "hidden")  # questions that a picture helps to answer
 
 
 class Asked(Struct, frozen=True):
@@ -206,6 +273,8 @@ def _spoken(args: Mapping[str, str]) -> dict[str, str]:
         made["order"] = ", then ".join(map(with_article, things))
     if "steps" in args:
         made["steps"] = "1 step" if args["steps"] == "1" else f"{args['steps']} steps"
+    if "hours" in args:
+        made["hours"] = "1 hour" if args["hours"] == "1" else f"{args['hours']} hours"
     return made
 
 
@@ -221,8 +290,8 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
             made["things"] = _bare(text)
         elif name == "order":
             made["things"] = ", ".join(item.partition(" ")[2] for item in text.split(", then "))
-        elif name == "steps":
-            made["steps"] = text[0]
+        elif name in ("steps", "hours"):
+            made[name] = text[0]
         else:
             made[name] = text
     return made

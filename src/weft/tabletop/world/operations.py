@@ -20,6 +20,8 @@ class Operation(Struct, frozen=True):
         return EFFECTS[self.kind](base, self.args, source or base)
 
 
+ON, OFF = Thing("green", "square"), Thing("black", "square")  # a switch
+COVER = Thing("black", "dot")  # hides what is in a cell
 Effect = Callable[[Scene, Mapping[str, str], Scene], Scene]
 
 
@@ -126,6 +128,73 @@ def _steps(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     return base.put({a["row"] + column: thing(found) for column, found in zip(COLUMNS, things, strict=False)})
 
 
+def _hours(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    return _drift(base, {"steps": str(int(a["steps"]) * int(a["hours"])), "side": a["side"]}, source)
+
+
+def _double(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    """For each of them another, in the first empty cells, as far as there are any."""
+    count = sum(found == thing(a["thing"]) for found in base.things().values())
+    empty = [cell for cell in CELLS if base.at(cell) is None]
+    return base.put(dict.fromkeys(empty[:count], thing(a["thing"])))
+
+
+def _trait(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    own, other = base.at(a["cell"]), base.at(a["to"])
+    if own is None or other is None:
+        return base
+    return base.put({a["cell"]: Thing(other.colour, own.shape) if a["trait"] == "colour" else Thing(own.colour, other.shape)})
+
+
+def _sum(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    """From the left; a row holds four."""
+    count = sum(cell[0] in (a["first"], a["second"]) for cell in base.things())
+    return base.put({a["row"] + column: thing(a["thing"]) for column in COLUMNS[:count]})
+
+
+def _draw_route(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    return _route(_draw(base, a, source), a, source)
+
+
+def _draw_steps(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    return _steps(Scene(a["background"]), a, source)
+
+
+def _panel(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    on = a["cells"].split(", ")
+    return Scene(a["background"]).put({cell: ON if cell in on else OFF for cell in a["switches"].split(", ")})
+
+
+def _switch(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    return base.put(dict.fromkeys(a["cells"].split(", "), ON if a["state"] == "on" else OFF))
+
+
+def _film(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
+    return _drift(base, {"steps": a["number"], "side": a["side"]}, source)
+
+
+def frames(kind: str, args: Mapping[str, str], base: Scene | None = None) -> list[tuple[str, Scene]]:
+    """A document in so many steps: what each says, and the scene that it shows. The last is what `apply` gives."""
+    made: list[tuple[str, Scene]] = []
+    if kind == "film":
+        for number in range(1, int(args["number"]) + 1):
+            said = "After 1 step:" if number == 1 else f"After {number} steps:"
+            made.append((said, _film(base or Scene("white"), {**args, "number": str(number)}, Scene("white"))))
+        return made
+    scene = Scene(args["background"])
+    for number, item in enumerate(args["things"].split(", "), start=1):
+        what, _, cell = item.partition(" at ")
+        scene = scene.put({cell: thing(what)})
+        made.append((f"Step {number}: add {'an' if what[0] in 'aeiou' else 'a'} {what} at {cell}.", scene))
+    return made
+
+
+def uncovered(scene: Scene, way: str) -> Scene:
+    """A table that is its own mirror image, with what the cover hides in its place again."""
+    hidden = next((cell for cell, found in scene.things().items() if found == COVER), None)
+    return scene if hidden is None else scene.put({hidden: _mirror(scene, {"way": way}, scene).at(hidden)})
+
+
 def _correct(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     """What an objection says there should be."""
     what, _, due = a["objection"].partition(" should be ")
@@ -190,5 +259,15 @@ EFFECTS: dict[str, Effect] = {
     "correct": _correct,
     "add any": _add_any,
     "draw any": _draw_any,
+    "hours": _hours,
+    "double": _double,
+    "trait": _trait,
+    "sum": _sum,
+    "draw route": _draw_route,
+    "draw steps": _draw_steps,
+    "panel": _panel,
+    "switch": _switch,
+    "build": _draw,
+    "film": _film,
 }
 EDITS = ("add", "remove", "recolour", "move", "background")  # the prototype's five
