@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, names, resolve
 from weft.errors import UserError, blamed
+from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
@@ -20,6 +21,7 @@ from weft.store.locks import alive
 from weft.store.manifest import Manifest
 from weft.types import Table, Verdict
 
+LATER = re.compile(AGAIN.format(count=r"\d+"))
 ALIKE = re.compile(SAME.format(count=r"\d+"))
 POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
 
@@ -190,6 +192,7 @@ class Summary(Struct, frozen=True):
     totals: list[Totals]
     seconds: float | None = None  # from the first start to the end
     calls: int = 0  # behind all replies, those taken over from earlier runs included
+    again: int = 0  # replies that a benchmark's protocol asked for more than once
     alike: int = 0  # replies that a strategy chose among candidates that were all the same
     lines: tuple[str, ...] = ()  # the same, in words
 
@@ -223,6 +226,7 @@ def summarise(
         totals=list(totals),
         seconds=None if record.ended is None else max(0.0, record.ended - record.started),
         calls=sum(len(turn.reply.keys) for turn in turns),
+        again=sum(LATER.search(turn.reply.reason) is not None for turn in turns),
         alike=sum(turn.reply.outcome == "answered" and ALIKE.fullmatch(turn.reply.reason) is not None for turn in turns),
     )
     return replace(summary, lines=tuple(_lines(summary)))
@@ -243,6 +247,10 @@ def _lines(summary: Summary) -> list[str]:
     ]
     if manifest.get("strategy", "none") != "none":
         made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
+    if summary.again:
+        made.append(
+            f"{summary.again} of {summary.turns} replies were asked for more than once: nothing of the kind that was due came at first"
+        )
     if summary.alike:
         made.append(
             f"WARNING: in {summary.alike} turns all candidates were the same, so nothing was chosen: does the server draw with a fixed "

@@ -168,7 +168,8 @@ class Session:
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
-        chosen: dict[str, Any] = {"limit": job.limit, "where": dict(job.where)}
+        kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
+        chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
         begins = early and model is not None and _worth_it(job, benchmark, model, judge)
         dataset = None if begins else await asyncio.to_thread(read)

@@ -220,7 +220,7 @@ class Question(Struct, frozen=True):
     otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart.
 
     `accepts` is the schema that replies are read by, where it is wider than the one that is asked for. `plain` and `jpeg` are for those who
-    must send what a paper's scripts send: words alone, without the schema; pictures as JPEG."""
+    must send what a paper's scripts send: words alone, without the schema; pictures as JPEG, but for those `as_is`, by their place."""
 
     metrics: tuple[str, ...]
     messages: tuple[Message, ...]
@@ -235,6 +235,7 @@ class Question(Struct, frozen=True):
     accepts: dict[str, Any] | None = None
     plain: bool = False
     jpeg: bool = False
+    as_is: tuple[int, ...] = ()
 
 
 class Mark(Struct, frozen=True):

@@ -172,6 +172,7 @@ class Benchmark:
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
+    ways: ClassVar[tuple[str, ...]] = ()  # what its turns are called, where they are no dialogue but ways of asking the same
 
     # to be written
 
@@ -212,6 +213,15 @@ class Benchmark:
     def needs(self, sample: Sample, turn: Turn, options: Any) -> set[int]:
         """Earlier turns whose replies this turn is shown: if one is missing through our fault, this turn waits, unscored."""
         return set()
+
+    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
+        """What to ask instead, where a protocol does not take a reply for an answer yet; None: it is one. `tries` were made so far. The
+        last reply counts, and has the calls of all behind it."""
+        return None
+
+    def group(self, axis: str, name: str) -> str:
+        """What a group that a user names is called in the data."""
+        return name
 
     def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
         """Outputs made elsewhere, as a model: by default files under the names that `Turn.file` has."""
@@ -307,7 +317,7 @@ def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups.values()]
 
 
-def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], float | None]) -> list[Verdict]:
+def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], Any]) -> list[Verdict]:
     """Settled. What was asked for as the released scripts ask, for the official row alone (variant `official`), stands in the others'
     detail, under `asked`, as what it comes to by `points`, and its calls are behind them too."""
     theirs = {_place(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
@@ -348,7 +358,12 @@ def _merged(some: Sequence[Verdict]) -> Verdict:
     )
 
 
-BUILT_IN = {"weave": "weft.benchmarks.weave:Weave", "imug": "weft.benchmarks.imug:Imug"}
+BUILT_IN = {
+    "weave": "weft.benchmarks.weave:Weave",
+    "imug": "weft.benchmarks.imug:Imug",
+    "rover-ig": "weft.benchmarks.rover.ig:RoverIG",
+    "rover-tg": "weft.benchmarks.rover.tg:RoverTG",
+}
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
     "judge_repeats", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt", "dry_run", "help",

@@ -5,10 +5,12 @@ are found through the record, never through other files' names, and must lie ins
 """
 
 import hashlib
+import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NoReturn, cast
@@ -24,6 +26,7 @@ from weft.types import Dataset, Image, Problem, Sample
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 
 WATCH: ContextVar[Callable[[Sample], None] | None] = ContextVar("WATCH", default=None)  # who wants to know of samples as they are read
+IN_HAND = 12  # records that are being read at a time
 PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
 
 
@@ -54,9 +57,10 @@ class Records:
     def called(self, at: int, record: Any) -> str:
         return f"record {at}"
 
-    def dataset(self, name: str, records: Sequence[Any]) -> Dataset:
-        """All that can be used. A record may be bytes, or raw JSON: it is read when its turn comes, and let go."""
-        read = self._read_all(list(enumerate(records)))
+    def dataset(self, name: str, records: Iterable[Any]) -> Dataset:
+        """All that can be used. A record may be bytes, or raw JSON: it is read when its turn comes, and let go; so that records which come
+        one by one are never there all together."""
+        read = list(self._read_all(enumerate(records)))
         first: dict[str, str] = {}
         for at, (called, sample) in enumerate(read):
             if sample is not None and sample.id in first:
@@ -90,6 +94,15 @@ class Records:
             why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
             self.fail(name, field, f"{path} {why}")
 
+    def held(self, name: str, field: str, data: bytes) -> Image:
+        """A picture that the record itself holds, in the store."""
+        if len(data) > MAX_BYTES:
+            self.fail(name, field, f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
+        try:
+            return self._blobs.put(data, durable=False)
+        except PictureError as error:
+            self.fail(name, field, str(error))
+
     def fail(self, name: str, field: str, message: str) -> NoReturn:
         self.say("error", name, field, message)
         raise LeftOut
@@ -97,15 +110,24 @@ class Records:
     def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
         self.problems.append(Problem(severity, self._file.name, name, field, message))
 
-    def _read_all(self, numbered: Sequence[tuple[int, Any]]) -> list[tuple[str, Sample | None]]:
+    def _read_all(self, numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[str, Sample | None]]:
         """In threads where pictures have to be decoded, which takes long and lets others work; else threads would only get in each other's
-        way."""
+        way. Few records are in hand at a time."""
+        rest = iter(numbered)
         began = time.perf_counter()
-        read = [self._told(self._read(one)) for one in numbered[:PROBE]]
+        for one in itertools.islice(rest, PROBE):
+            yield self._told(self._read(one))
         if time.perf_counter() - began < PROBE * QUICK:
-            return read + [self._told(self._read(one)) for one in numbered[PROBE:]]
+            yield from (self._told(self._read(one)) for one in rest)
+            return
         with ThreadPoolExecutor(4) as pool:
-            return read + [self._told(one) for one in pool.map(self._read, numbered[PROBE:])]
+            reading: deque[Future[tuple[str, Sample | None]]] = deque()
+            for one in rest:
+                reading.append(pool.submit(self._read, one))
+                if len(reading) >= IN_HAND:
+                    yield self._told(reading.popleft().result())
+            while reading:
+                yield self._told(reading.popleft().result())
 
     def _told(self, read: tuple[str, Sample | None]) -> tuple[str, Sample | None]:
         """A record that was read, in the order of the file: of two with one id the first counts."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.benchmarks.base import Answered
 from weft.benchmarks.outputs import Folder
@@ -19,11 +20,14 @@ from weft.engine.judging import Judging
 from weft.engine.plan import Plan
 from weft.errors import BudgetReached, PictureError, StoreError, blamed
 from weft.models.compose import apply
+from weft.models.compose.base import AGAIN, Composition, joined
 from weft.models.fit import fitted
 from weft.models.registry import Wired
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.types import Dialogue, Model, Part, Place, Reply, Sample, Turn, Want, mentions
+from weft.types import Dialogue, Message, Model, Part, Place, Reply, Sample, Turn, Want, mentions
+
+MOST_TRIES = 8
 
 
 class Source(Protocol):
@@ -42,6 +46,8 @@ class Live:
         """`parts` are the Models that play the roles of the wiring."""
         endpoints = wired.endpoints.values()
         model = parts["model"] if wired.composition is None else wired.composition(wired.name, parts, blobs)
+        if isinstance(model, Composition):
+            model.words = {role: endpoint.words for role, endpoint in wired.endpoints.items() if endpoint.words}
         if plan.strategy != "none":
             model = apply(plan.strategy, model, blobs, next((endpoint.words for endpoint in endpoints if endpoint.words), None))
         self._plan, self._model, self._blobs = plan, model, blobs
@@ -60,12 +66,31 @@ class Live:
         for number in needed:
             if number in dialogue and dialogue[number].outcome == "failed":
                 return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")
+        want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
+        seen, reply = await self._asked(messages, want)
+        behind: list[Reply] = []
+        while (messages := self._again(turn, messages, reply, len(behind) + 1) or ()) and self._sees:
+            behind.append(reply)
+            seen, reply = await self._asked(messages, want)
+        if behind:
+            told = AGAIN.format(count=len(behind))
+            reply = joined(replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told), behind)
+        return msgspec.json.encode(seen).decode(), reply
+
+    async def _asked(self, messages: tuple[Message, ...], want: Want) -> tuple[tuple[Message, ...], Reply]:
+        """What the model is shown, and what it says."""
         try:
             seen = await fitted(messages, self._model.takes, self._blobs)
         except PictureError as error:
-            return "[]", Reply("failed", reason=f"what the model is to see cannot be made: {error}")
-        reply = await self._model.reply(seen, Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name)))
-        return msgspec.json.encode(seen).decode(), reply
+            return (), Reply("failed", reason=f"what the model is to see cannot be made: {error}")
+        return seen, await self._model.reply(seen, want)
+
+    def _again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
+        """What a benchmark asks after a reply; if it cannot deal with it, nothing: the reply is judged as it is."""
+        try:
+            return self._plan.benchmark.again(turn, messages, reply, tries) if tries <= MOST_TRIES else None
+        except Exception:
+            return None
 
 
 class Stored:

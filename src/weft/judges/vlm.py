@@ -4,6 +4,7 @@ the reason, and the calls behind them are void, so that the next command asks ag
 reply can end a run."""
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from weft.errors import PictureError, blamed
 from weft.judges.parse import Unusable, read_reply, type_of
 from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
-from weft.types import Image, Mark, Message, Model, Question, Reply, Takes, Text, Verdict, Want
+from weft.types import Image, Mark, Message, Model, Part, Question, Reply, Takes, Text, Verdict, Want
 
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
@@ -94,14 +95,20 @@ async def as_sent(messages: tuple[Message, ...], question: Question, takes: Take
     messages = await fitted(messages, takes, blobs)
     if not question.jpeg:
         return messages
-    for part in (part for message in messages for part in message.parts):
-        if isinstance(part, Image) and part.digest not in jpegs:
-            jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, blobs))
+    shown = [part for message in messages for part in message.parts if isinstance(part, Image)]
+    numbers = itertools.count()
     made: list[Message] = []
+    for part in (part for at, part in enumerate(shown) if at not in question.as_is and part.digest not in jpegs):
+        jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(jpeg_of, part, blobs))
     for message in messages:
-        parts = [await asyncio.shield(jpegs[part.digest]) if isinstance(part, Image) else part for part in message.parts]
+        changed = [isinstance(part, Image) and next(numbers) not in question.as_is for part in message.parts]
+        parts = [await _as_jpeg(part, jpegs) if to_jpeg else part for part, to_jpeg in zip(message.parts, changed, strict=True)]
         made.append(Message(message.role, tuple(parts)))
     return tuple(made)
+
+
+async def _as_jpeg(part: Part, jpegs: Jpegs) -> Part:
+    return await asyncio.shield(jpegs[part.digest]) if isinstance(part, Image) else part
 
 
 def _with_released(detail: Any, metric: str, released: Mapping[str, Any]) -> Any:

@@ -81,7 +81,11 @@ class Writer:
             columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.truth), class_="column truth"))
         return tag(
             "section",
-            tag("h2", f"Turn {number + 1}", tag("span", f" · {any_turn.want}", class_="soft")),
+            tag(
+                "h2",
+                name(self._benchmark.ways[number]) if number < len(self._benchmark.ways) else f"Turn {number + 1}",
+                tag("span", f" · {any_turn.want}", class_="soft"),
+            ),
             tag("div", self.parts(facts.ask), self._due(facts.gold), class_="asked"),
             tag("div", columns, class_="columns"),
             class_="turn",

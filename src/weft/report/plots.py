@@ -20,9 +20,9 @@ def lines(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1
     base = alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=280)
     across = alt.X(f"{x}:O", axis=alt.Axis(labelAngle=0))
     legend = alt.Legend(title=None, labelLimit=320, orient="bottom", columns=1, symbolSize=140, symbolOpacity=1)
-    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=order, range=PALETTE), legend=legend)
     dash = alt.StrokeDash(f"{series}:N", sort=order, legend=None)
-    shape = alt.Shape(f"{series}:N", sort=order, legend=legend)
+    shape = alt.Shape(f"{series}:N", scale=alt.Scale(domain=order), legend=legend)  # of the same domain, or it has a legend of its own
     up = alt.Y("low:Q", scale=alt.Scale(domain=[floor, top], nice=False), title=f"{y} (95% interval)")
     band = base.mark_area(opacity=0.16).encode(across, up, alt.Y2("high:Q"), colour)
     drawn = base.mark_line(strokeWidth=2.5).encode(across, alt.Y(f"{y}:Q"), colour, dash)
@@ -62,8 +62,8 @@ def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: 
     scale = alt.Scale(domain=[low - room, high + room], nice=False)
     up = alt.Y(f"{y}:Q", scale=scale, title=f"{y} (95% interval)")
     legend = alt.Legend(title=None, orient="bottom", symbolSize=140, symbolOpacity=1, columns=2, labelLimit=320)
-    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
-    shape = alt.Shape(f"{series}:N", sort=order, legend=legend)
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=order, range=PALETTE), legend=legend)
+    shape = alt.Shape(f"{series}:N", scale=alt.Scale(domain=order), legend=legend)
     whiskers = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
         across, alt.Y("low:Q", scale=scale, title=f"{y} (95% interval)"), alt.Y2("high:Q"), colour
     )

@@ -16,14 +16,18 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.errors import PictureError
+from weft.models.compose.words import Words
 from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Reply, Takes, Usage, Want
+
+AGAIN = "asked {count} times more"  # of a reply that came at a later try
 
 
 class Composition:
     roles: tuple[str, ...] = ()  # who plays in it
     version: str = "1"  # goes into the manifest: change it with what the composition asks
+    words: Mapping[str, Words] = {}  # how those of its parts are spoken to, by role, that have a language of their own
     takes = Takes()  # it is given everything; the fit of each part comes after its own additions
 
     def __init__(self, name: str, parts: Mapping[str, Model], blobs: Blobs) -> None:

@@ -1,5 +1,8 @@
 """Who thinks and who draws are two: a reasoner works out in words what the picture must show, a painter draws it from those words and the
-pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner alone."""
+pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner alone. What the reasoner wrote is the
+reply's thinking."""
+
+import re
 
 from msgspec.structs import replace
 
@@ -10,20 +13,36 @@ BRIEF = (
     "Somebody else will draw this picture, from your words and the pictures above alone. Think it through, then write for the painter what "
     "the finished picture must show, what changes against the last picture and what stays exactly as it is. Write nothing else."
 )
+TAGS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 class Cascade(Composition):
     roles = ("reasoner", "painter")
+    version = "2"
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         if want.kind == "text":
             return await self.ask("reasoner", messages, want)
-        last = messages[-1]
-        asked = (*messages[:-1], Message(last.role, (*last.parts, Text(BRIEF))))
+        asked = self._brief(messages, want)
+        if asked is None:  # nothing to be planned in its language
+            return await self.ask("painter", messages, want)
         brief = await self.ask("reasoner", asked, replace(want, kind="text"))
         if brief.outcome != "answered":
             return brief
-        pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
-        drawn = await self.ask("painter", (Message("user", (*pictures, Text(brief.text))),), want)
+        drawn = await self.ask("painter", self._order(messages, brief.text, want), want)
         reasoned = tuple(part for part in (Thought(brief.thoughts), Thought(brief.text)) if part.text)
         return joined(replace(drawn, parts=(*reasoned, *drawn.parts)), [brief])
+
+    def _brief(self, messages: tuple[Message, ...], want: Want) -> tuple[Message, ...] | None:
+        if "reasoner" in self.words:
+            return self.words["reasoner"].plan(messages, want.kind)
+        last = messages[-1]
+        return (*messages[:-1], Message(last.role, (*last.parts, Text(BRIEF))))
+
+    def _order(self, messages: tuple[Message, ...], brief: str, want: Want) -> tuple[Message, ...]:
+        """What the painter is told: the brief, without what the reasoner thought on the way to it."""
+        told = TAGS.sub("", brief).strip() or brief
+        if "painter" in self.words:
+            return self.words["painter"].with_plan(messages, told, want.kind)
+        pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
+        return (Message("user", (*pictures, Text(told))),)
