@@ -17,7 +17,7 @@ def data() -> None:
 
 @app.command("make")
 def make_data(
-    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, or tabletop-imug.")],
+    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug or tabletop-rover.")],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
@@ -31,10 +31,37 @@ def make_data(
       weft run weave --data tables --model tabletop/oracle --judge tabletop/exact
 
       weft data make tabletop-imug --samples 200 --seed 0 --out chats
+
+      weft data make tabletop-rover --samples 300 --seed 0 --out rover
     """
     from weft.tabletop.make import make
 
     say(make(name, out, samples=samples, seed=seed))
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="rover.")],
+    out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,
+) -> None:
+    """Fetch a benchmark's own dataset from the Hugging Face hub (extra `hub`). What is there already is not fetched again.
+
+    Offline it says what to download, and where to put it.
+
+    Examples:
+
+      weft data get rover --out rover
+
+      weft run rover-ig --data rover --model MODEL --judge JUDGE
+    """
+    from weft.benchmarks.hub import download
+    from weft.benchmarks.rover.files import HUB
+    from weft.errors import UserError
+
+    if name not in ("rover", "rover-ig", "rover-tg"):
+        raise UserError(f"there is no dataset {name!r} to fetch; there is rover")
+    folders = ["ROVER-IG", "ROVER-TG"] if name == "rover" else [name.upper()]
+    say(download(HUB, out or o.Path(name), folders, name))
 
 
 @app.command()

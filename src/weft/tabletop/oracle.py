@@ -14,9 +14,9 @@ from weft.store.blobs import Blobs
 from weft.tabletop.strategy_words import TableWords
 from weft.tabletop.world import answers
 from weft.tabletop.world.choices import parse_choice
-from weft.tabletop.world.language import QUESTIONS, Asked, parse
-from weft.tabletop.world.listening import understand
-from weft.tabletop.world.operations import Operation
+from weft.tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, Asked, described, parse
+from weft.tabletop.world.listening import asked_how, understand
+from weft.tabletop.world.operations import Operation, frames
 from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, draw, read
 from weft.types import Image, Message, Part, Text, Want, outcome_of
 
@@ -41,13 +41,25 @@ class Oracle(Local):
             right = choice.letters(scenes["image"])
             parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)
         elif asked.kind in QUESTIONS:
-            said = answers.answer(asked, scenes)
-            parts = (Text("I am not sure" if wrong else said),)
+            said = "I am not sure" if wrong else answers.answer(asked, scenes)
+            parts = (Text(said),)
+            if asked.kind in HELPED and want.kind == "interleaved":
+                helper = answers.helper(asked, scenes)
+                parts = (self._picture(_spoilt(helper, chance) if wrong else helper), Text(f"Final Answer: {said}"))
+        elif asked.kind in DOCUMENTS and want.kind == "interleaved":
+            steps = frames(asked.kind, asked.args, scenes.get("image"))
+            spoilt = chance.randrange(len(steps)) if wrong else -1
+            drawn = [(words, _spoilt(scene, chance) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)]
+            parts = tuple(part for words, scene in drawn for part in (Text(words), self._picture(scene)))
         else:
             scene = self._done(asked, scenes, messages)
-            parts = (self._blobs.put_picture(draw(_spoilt(scene, chance) if wrong else scene), durable=False),)
+            plan = (Text(f"<think> {described(scene)} </think>"),) if asked_how(messages) == THINK else ()
+            parts = (*plan, self._picture(_spoilt(scene, chance) if wrong else scene))
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
+
+    def _picture(self, scene: Scene) -> Image:
+        return self._blobs.put_picture(draw(scene), durable=False)
 
     def _done(self, asked: Asked, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
         base = scenes.get("image", Scene("white"))

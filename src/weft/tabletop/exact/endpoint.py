@@ -15,7 +15,7 @@ from weft.models.endpoint import NO, CallError, Sent
 from weft.models.http import fields
 from weft.outside import json_file
 from weft.store.blobs import Blobs
-from weft.tabletop.exact import imug, weave
+from weft.tabletop.exact import imug, rover, weave
 from weft.tabletop.make.sidecar import sidecar_of
 from weft.tabletop.world.choices import Choice
 from weft.tabletop.world.language import Asked
@@ -43,6 +43,8 @@ class Exact(Local):
             ("weave", "accuracy"): self._weave_answer,
             ("imug", "points"): self._imug_points,
             ("imug", "choice"): self._imug_choice,
+            **{("rover-ig", metric): self._rover_task for metric in rover.TASK_METRICS},
+            **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -117,6 +119,20 @@ class Exact(Local):
         choice = Choice(Asked(turn["asks"], turn["args"], {}), turn["options"])
         seen = "there is no picture" if scene is None else f"the picture shows {scene}"
         return {"reasoning": seen, "determined_answer": choice.letters(scene)}
+
+    def _rover_task(self, turn: Truth, question: Question) -> Found:
+        (metric,) = question.metrics
+        plan = "".join(part.text for part in material(question, "thinking") if isinstance(part, Text))
+        made = self._scene(picture_of(question, "made")) if question.material["made"] else None
+        score, why = rover.task(metric, turn, self._scene(picture_of(question, "source")), made, plan)
+        return {"reasoning": why, f"{metric}_score": score}
+
+    def _rover_puzzle(self, turn: Truth, question: Question) -> Found:
+        (metric,) = question.metrics
+        said = "".join(part.text for part in material(question, "reply") if isinstance(part, Text))
+        source, made = (self._scene(picture_of(question, name)) for name in ("source", "made"))
+        score, why = rover.puzzle(metric, turn, source, made, said)
+        return {"reasoning": why, f"{metric}_score": score}
 
 
 def material(question: Question, name: str) -> tuple[Part, ...]:

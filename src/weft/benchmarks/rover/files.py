@@ -1,0 +1,199 @@
+"""Where ROVER's records are, in any of the forms that people have them in, read one by one.
+
+    parquet      as on the hub: ROVER-IG/train-00000-of-00002.parquet, or any folder of such files (extra `parquet`)
+    a save       what `datasets` writes with save_to_disk, of one half or of both (extra `parquet`)
+    JSON         ROVER-IG.json or .jsonl beside its pictures; `image` is a path
+
+Pictures are bytes in the first two. A file is never in memory as a whole. A file that lacks a column is left out, which is said once; the
+others are read.
+"""
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from weft.benchmarks.hub import download
+from weft.errors import UserError
+from weft.models.http import fields
+from weft.outside import bytes_file, json_file, json_from
+from weft.types import Problem
+
+HUB = "cheryyunl/ROVER"
+CHUNK = 8  # records of a table that are in memory at a time
+AGAIN = 64  # records after which a mapped file is opened anew, so that what was read of it is let go
+NAMES = b"huggingface"  # under which the hub's tables keep what their columns are
+HOW = (
+    "get the dataset with `weft data get rover --out DIR` (online, extra `hub`), or download the folder {half} of huggingface.co/datasets/"
+    + HUB
+    + " with its .parquet files and give the folder it lies in; a `datasets` save or {half}.jsonl with its pictures will do as well"
+)
+
+
+class Half(Struct, frozen=True):
+    """One of the two: its name on the hub, what its records must have, and the column that no other half has."""
+
+    name: str
+    columns: tuple[str, ...]
+    mark: str
+
+
+class Found(Struct, frozen=True):
+    """`names`: those that the numbers of the column `dimension` stand for."""
+
+    file: Path  # what problems are said of
+    tables: Sequence[Iterable[Any]]  # each may raise UserError where it cannot be read any further
+    problems: tuple[Problem, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def find(data: Path, half: Half) -> Found:
+    """The records of one half in a folder, or of a file; by the dataset's name on the hub, from there."""
+    if not data.exists() and "/".join(data.parts[-2:]) == HUB:
+        data = download(HUB, None, [half.name], half.name)
+    if not data.exists():
+        raise UserError(f"there is no {data}: {HOW.format(half=half.name)}")
+    written = [data] if data.is_file() else _called(data, half, ("*.json", "*.jsonl"))
+    written = [path for path in written if path.suffix in (".json", ".jsonl")]
+    if written:
+        return Found(written[0], [_written(written[0])])
+    saves = [data] if data.suffix == ".arrow" else _saves(data, half)
+    if saves:
+        return _tables(saves, half, _mapped)
+    files = [data] if data.is_file() else sorted(path for depth in ("", "*/", "*/*/") for path in data.glob(f"{depth}*.parquet"))
+    ours = [path for path in files if half.name.lower() in str(path.relative_to(data.parent)).lower()] or files
+    if not ours:
+        raise UserError(f"there is nothing of {half.name} in {data}: {HOW.format(half=half.name)}")
+    return _tables(ours, half, _parquet)
+
+
+def _called(data: Path, half: Half, patterns: Sequence[str]) -> list[Path]:
+    return sorted(path for pattern in patterns for path in data.glob(pattern) if path.stem.lower() == half.name.lower())
+
+
+def _written(file: Path) -> Iterable[Any]:
+    """Of one JSON array, or of lines."""
+    import msgspec
+
+    whole = bytes_file(file)
+    if whole.lstrip(b" \t\r\n").startswith(b"["):
+        return json_from(whole, file, list[msgspec.Raw])
+    return [line for line in whole.splitlines() if line.strip()]
+
+
+def _saves(data: Path, half: Half) -> list[Path]:
+    """The tables of a `datasets` save: those of the half, if it is in a folder of its own, and of one split."""
+    folders = [data, *(path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == half.name.lower())]
+    for folder in reversed(folders):
+        for inner in (folder / "train", folder, *sorted(path for path in folder.glob("*") if path.is_dir())):
+            if (inner / "state.json").is_file():
+                listed: Any = fields(json_file(inner / "state.json")).get("_data_files")
+                names = [str(fields(one).get("filename", "")) for one in cast(list[Any], listed)] if isinstance(listed, list) else []
+                paths = [inner / Path(name).name for name in names] or sorted(inner.glob("*.arrow"))
+                return [path for path in paths if path.is_file()]
+    return []
+
+
+class Opened(Struct, frozen=True):
+    columns: tuple[str, ...]
+    about: bytes  # what the hub says of the columns, as JSON
+    rows: Iterable[Mapping[str, Any]]
+
+
+def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
+    """Files that have the half's columns; one that lacks some is named."""
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        raise UserError(
+            f"{files[0]}: tables are read with pyarrow, which is not here; install the extra, from the clone: pip install -e '.[parquet]'"
+        ) from None
+    problems: list[Problem] = []
+    rows: list[Iterable[Mapping[str, Any]]] = []
+    names: tuple[str, ...] = ()
+    for path in files:
+        try:
+            one: Opened = opened(path, half)
+        except (OSError, ValueError) as error:  # pyarrow's own are of these
+            problems.append(Problem("error", path.name, "", "", f"cannot be read: {error}"))
+            continue
+        if half.mark not in one.columns and len(set(half.columns) & set(one.columns)) < len(half.columns) - 1:
+            continue  # of the other half, or of something else
+        missing = [column for column in half.columns if column not in one.columns]
+        if missing:
+            problems.append(
+                Problem("error", path.name, "", missing[0], f"has no column {', '.join(missing)}: all of its records are left out")
+            )
+            continue
+        rows.append(one.rows)
+        names = names or _names(one.about)
+    if not rows:
+        why = f"; {problems[0]}" if problems else ""
+        raise UserError(f"{files[0].parent}: none of its {len(files)} tables is of {half.name}{why}: {HOW.format(half=half.name)}")
+    return Found(files[0].parent / half.name, rows, tuple(problems), names)
+
+
+def _names(about: bytes) -> tuple[str, ...]:
+    """What the numbers in `dimension` stand for."""
+    known = fields(fields(json_from(about, "the table")) if about else {})
+    info = fields(known.get("info"))
+    label = fields(fields(info.get("features") or known.get("features")).get("dimension"))
+    names: Any = label.get("names")
+    return tuple(str(name) for name in cast(list[Any], names)) if isinstance(names, list) else ()
+
+
+def _parquet(path: Path, half: Half) -> Opened:
+    parquet: Any = importlib.import_module("pyarrow.parquet")  # it has no types
+    table = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+    schema = table.schema_arrow
+    kept = [name for name in schema.names if name in half.columns or name in KNOWN]
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for batch in _guarded(path, table.iter_batches(batch_size=CHUNK, columns=kept, use_threads=False)):
+            yield from batch.to_pylist()
+
+    return Opened(tuple(schema.names), _about(schema), rows())
+
+
+def _about(schema: Any) -> bytes:
+    kept: Mapping[bytes, bytes] = schema.metadata or {}
+    return kept.get(NAMES, b"")
+
+
+def _mapped(path: Path, half: Half) -> Opened:
+    pyarrow: Any = importlib.import_module("pyarrow")
+
+    def reader() -> Iterable[Any]:
+        return pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))
+
+    opened: Any = reader()
+    schema = opened.schema
+    kept = [name for name in schema.names if name in half.columns or name in KNOWN]
+    beside = path.parent / "dataset_info.json"
+    about = bytes_file(beside) if beside.is_file() else _about(schema)
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        sizes = [batch.num_rows for batch in _guarded(path, reader())]
+        for number, size in enumerate(sizes):
+            for start in range(0, size, AGAIN):
+                batch: Any = next(islice(reader(), number, None)).select(kept)
+                for at in range(start, min(size, start + AGAIN), CHUNK):
+                    yield from batch.slice(at, min(CHUNK, size - at)).to_pylist()
+
+    return Opened(tuple(schema.names), about, rows())
+
+
+def _guarded(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from batches
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read any further: {error}") from None
+
+
+KNOWN = (
+    *("id", "dimension", "reasoning_type", "prompt", "target_description", "keywords", "image", "target_image"),
+    *("problem_type", "image2", "example_image", "reasoning_image", "refer_image", "answer"),
+)

@@ -1,0 +1,162 @@
+"""ROVER-IG's tables: overall, Tables 2 and 4 of the paper with our rows before the published ones, then our own domains and types, and how
+far reasoning types go together over models.
+
+`micro` is the mean over tasks, as the released summary has it, `macro` the plain mean of the four domains. The paper's column Overall is
+sometimes the one and sometimes the other (docs/errata.md), so it stands apart. The official way sorts tasks by their ids."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.benchmarks.base import Finished, detail_of
+from weft.benchmarks.rover.arithmetic import STOPS, cell, correlation, group_of, macro, macro_of_printed, metric, parts, stops
+from weft.benchmarks.rover.ig import rubric
+from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, from_id
+from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
+from weft.types import Cell, Row, Table, Verdict
+
+JUDGE = "gpt-4.1"  # of the published rows
+HELD = "alignment_held"
+COLUMNS = {
+    "RP": rubric.PROCESS,
+    "Align.": rubric.ALIGNMENT,
+    "Align. held": HELD,
+    "RV": rubric.VISUAL,
+    "VC": rubric.CONSISTENCY,
+    "IQ": rubric.QUALITY,
+}
+TITLES = {"science": "Science", "culture": "Culture", "common_sense": "Common Sense", "logic": "Logic"}
+PRINTED = {"science": "NatureScience", "culture": "CultureArt", "common_sense": "CommonSense", "logic": "Logic"}
+KEYS = {"RP": "RP", "Align.": "Align", "RV": "RV", "VC": "VC", "IQ": "IQ"}
+FEWEST = 3  # models behind a correlation
+NOTE = (
+    "0 to 100. micro: the mean over tasks; macro: the plain mean of the four domains. AVG pools all scores of the five metrics. Align. "
+    "held: at most one point (25) above RV. A dash: not measured; models that show no thinking have no RP and no Align."
+)
+PAPER = "Published rows were judged by GPT-4.1 with the authors' prompts; compare only runs with the same judge and prompts."
+
+
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
+    paper: Mapping[str, Any] = published("weft.benchmarks.rover") if all(run.dataset != "tabletop" for run in runs) else {}
+    data = "ROVER-IG" if paper else "Tabletop in ROVER-IG's format"
+    yield _overall(runs, paper, f"{data}: overall")
+    yield _by_domain(runs, paper, ("RP", "Align.", "RV"), "table2", f"{data}: reasoning by domain (paper, Table 2)")
+    yield _by_domain(runs, paper, ("RV", "VC", "IQ"), "table4", f"{data}: pictures by domain (paper, Table 4)")
+    for run in runs:
+        for group, names in (("dimension", DIMENSIONS), ("type", TYPES)):
+            some = functools.partial(_parts, group, names)
+            yield from both_ways(run, f"by {group}", (*COLUMNS, "AVG"), some, 1)
+    if len(runs) >= FEWEST:
+        yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} models (Pearson, RV)")
+
+
+def verdicts_of(run: Finished, official: bool) -> list[Verdict]:
+    """A run's verdicts; in the official way also those about words that a model does not have."""
+    if not official:
+        return list(run.verdicts)
+    unsaid = [
+        Verdict(one.sample, one.turn, name, 0.0, by="rule", detail={"official": score})
+        for one in run.verdicts
+        for name, score in detail_of(one).get("unsaid", {}).items()
+    ]
+    return [*run.verdicts, *unsaid]
+
+
+def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
+    """Of some tasks, by metric and pooled."""
+    pooled = metric(verdicts, *rubric.METRICS)
+    if official and stops(verdicts):
+        return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
+    return {
+        **{name: cell(metric(verdicts, one), official=official and one != HELD) for name, one in COLUMNS.items()},
+        "AVG": cell(pooled, official=official),
+    }
+
+
+def of_group(run: Finished, group: str, official: bool) -> dict[str, list[Verdict]]:
+    """A run's verdicts by dimension or type: as the data say, or as the ids say."""
+
+    def by_id(verdict: Verdict) -> str:
+        return from_id(verdict.sample)[0 if group == "dimension" else 1]
+
+    return parts(verdicts_of(run, official), by_id if official else group_of(run, group))
+
+
+def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    def over_domains(run: Finished, official: bool) -> dict[str, Cell]:
+        found = of_group(run, "dimension", official)
+        there = [found[name] for name in DIMENSIONS if name in found]
+        found = {name: [metric(some, one) for some in there] for name, one in COLUMNS.items()}
+        found["AVG"] = [metric(some, *rubric.METRICS) for some in there]
+        return {name: macro(some, official=official and name != "Align. held") for name, some in found.items()}
+
+    rows = [
+        *rows_of(runs, lambda run, official: cells(verdicts_of(run, official), official), of="micro"),
+        *rows_of(runs, over_domains, of="macro"),
+        *_published(paper),
+    ]
+    stopped = any(stops(verdicts_of(run, True)) for run in runs)
+    note = " ".join([NOTE, *([STOPS] if stopped else []), *([PAPER] if paper else [])])
+    return Table(title, (*COLUMNS, "AVG"), tuple(rows), note, 1, "mixed")
+
+
+def _published(paper: Mapping[str, Any]) -> list[Row]:
+    """The paper's models: means of their printed domains, and Overall as it is printed."""
+    made: list[Row] = []
+    printed = {row["model"]: row for table in ("table4", "table2") for row in paper.get(table, {}).get("rows", ())}
+    for model in printed:
+        both = {**_row(paper, "table4", model), **_row(paper, "table2", model)}
+        found = {
+            name: mean
+            for name, key in KEYS.items()
+            if (mean := macro_of_printed([both.get(f"{PRINTED[one]}_{key}") for one in DIMENSIONS]))
+        }
+        made.append(Row(f"{model}, macro of what is printed", found, kind="published", judge=JUDGE))
+        told = {name: both.get(f"Overall_{key}") for name, key in KEYS.items()}
+        overall = {name: Cell(value) for name, value in told.items() if value is not None}
+        if overall:
+            made.append(Row(f"{model}, Overall as printed", overall, kind="published", judge=JUDGE))
+    return made
+
+
+def _row(paper: Mapping[str, Any], table: str, model: str) -> Mapping[str, Any]:
+    rows: Sequence[Mapping[str, Any]] = paper.get(table, {}).get("rows", ())
+    nothing: Mapping[str, Any] = {}
+    return next((row for row in rows if row["model"] == model), nothing)
+
+
+def _by_domain(runs: Sequence[Finished], paper: Mapping[str, Any], names: Sequence[str], table: str, title: str) -> Table:
+    columns = {f"{TITLES[domain]} {name}": (domain, name) for domain in DIMENSIONS for name in names}
+
+    def found(run: Finished, official: bool) -> dict[str, Cell]:
+        by_domain = of_group(run, "dimension", official)
+        if official and stops(verdicts_of(run, True)):
+            return dict.fromkeys(columns, Cell(None))
+        return {
+            column: cell(metric(by_domain.get(domain, ()), COLUMNS[name]), official=official) for column, (domain, name) in columns.items()
+        }
+
+    keys = {column: f"{PRINTED[domain]}_{KEYS[name]}" for column, (domain, name) in columns.items()}
+    theirs = published_rows(paper.get(table, {}), lambda row: row["model"], keys, JUDGE)
+    return Table(title, tuple(columns), rows_of(runs, found, paper=theirs), "", 1)
+
+
+def _parts(group: str, names: Sequence[str], run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+    """Groups that the released summary does not know are in no part of it, and in its overall."""
+    found = of_group(run, group, official)
+    order = [name for name in names if name in found] + [name for name in found if name not in names and not official]
+    if official and stops(verdicts_of(run, True)):
+        return {}
+    return {**{name: cells(found[name], official) for name in order}, "overall": cells(verdicts_of(run, official), official)}
+
+
+def _correlations(runs: Sequence[Finished], title: str) -> Table:
+    scores: dict[str, dict[str, float]] = {}
+    for run in runs:
+        found = of_group(run, "type", official=False)
+        means = {name: cell(metric(some, rubric.VISUAL), official=False).value for name, some in found.items()}
+        scores[run.run or run.name] = {name: value for name, value in means.items() if value is not None}
+    names = [name for name in TYPES if any(name in some for some in scores.values())]
+    made = correlation(names, scores)
+    note = "Means of RV by type, one point a model. With few models a correlation says little; one where nothing varies has no value."
+    return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "parts")

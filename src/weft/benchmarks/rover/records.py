@@ -1,0 +1,88 @@
+"""What the records of both halves have in common."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from weft.benchmarks.records import Records
+from weft.benchmarks.rover.files import Found, Half, find
+from weft.errors import UserError
+from weft.models.http import fields
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Problem
+
+LONGEST = 200_000  # characters of a field
+
+
+class RoverRecords(Records):
+    """A half writes `sample`."""
+
+    def __init__(self, found: Found, blobs: Blobs) -> None:
+        super().__init__(found.file, found.file.parent, blobs)
+        self.names = found.names
+        self._tables = found.tables
+        self.problems.extend(found.problems)
+
+    @classmethod
+    def load(cls, data: Path, half: Half, blobs: Blobs) -> Dataset:
+        records = cls(find(data, half), blobs)
+        return records.dataset(half.name.lower(), records.rows())
+
+    def rows(self) -> Iterator[Any]:
+        for table in self._tables:
+            try:
+                yield from table
+            except UserError as error:
+                self.problems.append(Problem("error", self._file.name, "", "", str(error)))
+
+    def called(self, at: int, record: Any) -> str:
+        name: Any = fields(record).get("id")
+        return f"record {at}" + (f" ({name[:80]})" if isinstance(name, str) and name else "")
+
+    def id_of(self, name: str, record: dict[str, Any]) -> str:
+        """It is part of file names."""
+        found = record.get("id")
+        if not isinstance(found, str) or not found.strip():
+            self.fail(name, "id", "is missing; every record needs its own")
+        if "/" in found or "\\" in found or "\0" in found or found in (".", "..") or len(found) > 200:
+            self.fail(name, "id", f"{found[:80]!r} cannot be part of a file's name")
+        return found
+
+    def text(self, name: str, record: dict[str, Any], field: str) -> str:
+        """A text that must be there."""
+        found = self.text_or_none(name, record, field)
+        if not found.strip():
+            self.fail(name, field, "is missing or empty")
+        return found
+
+    def text_or_none(self, name: str, record: dict[str, Any], field: str) -> str:
+        found: Any = record.get(field)
+        if isinstance(found, list) and all(isinstance(one, str) for one in cast(list[Any], found)):
+            found = ", ".join(cast(list[str], found))
+        if found is not None and not isinstance(found, str):
+            self.fail(name, field, f"must be text, not {type(cast(Any, found)).__name__}")
+        if found is not None and len(found) > LONGEST:
+            self.fail(name, field, f"has {len(found):,} characters, more than the limit of {LONGEST:,}")
+        return found or ""
+
+    def image(self, name: str, record: dict[str, Any], field: str) -> Image:
+        """A picture that must be there."""
+        found = self.image_or_none(name, record, field)
+        if found is None:
+            self.fail(name, field, "has no picture; it is null")
+        return found
+
+    def image_or_none(self, name: str, record: dict[str, Any], field: str) -> Image | None:
+        """A path, or what a table keeps of a picture: its bytes, or a path beside it."""
+        found: Any = record.get(field)
+        if found is None or found == "":
+            return None
+        if isinstance(found, str):
+            return self.picture(name, field, found)
+        held = fields(found)
+        data, path = held.get("bytes"), held.get("path")
+        if isinstance(data, bytes) and data:
+            return self.held(name, field, data)
+        if isinstance(path, str) and path:
+            return self.picture(name, field, path)
+        self.fail(name, field, "is neither a picture nor the path of one")

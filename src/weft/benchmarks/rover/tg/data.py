@@ -1,0 +1,107 @@
+"""ROVER-TG's records as Samples: one question about a picture or two. It can be asked in two ways, which are the sample's two turns and
+know nothing of each other: turn 0 with a picture of one's own before the answer, turn 1 in words alone."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from weft.benchmarks.rover.files import Half
+from weft.benchmarks.rover.records import RoverRecords
+from weft.benchmarks.rover.tg import answers
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Part, Sample, Text, Turn
+
+HALF = Half("ROVER-TG", ("id", "problem_type", "prompt", "image", "answer"), "problem_type")
+TYPES = ("physical", "embodied", "logical", "jigsaw", "multi-view")
+SCENARIOS = {
+    **dict.fromkeys(("physical", "embodied"), "Physical World"),
+    "logical": "Logical Assistant",
+    **dict.fromkeys(("jigsaw", "multi-view"), "Visual Perception"),
+}
+ALIASES = {
+    "type": {"multi_view": "multi-view", "multiview": "multi-view", "perception": "jigsaw", "perception_next": "multi-view"},
+    "scenario": {
+        **dict.fromkeys(("physical world", "physical world model", "physical"), "Physical World"),
+        **dict.fromkeys(("logical assistant", "logical assistance", "logical"), "Logical Assistant"),
+        **dict.fromkeys(("visual perception", "visual perception enhancement", "perception"), "Visual Perception"),
+    },
+}
+VISUAL, WORDS = 0, 1  # the two turns
+
+
+class Puzzle(Struct, frozen=True):
+    """What a judge is told of a question. `second`: another view; `example`: how a path is drawn; `reference`: the true picture on the
+    way."""
+
+    kind: str
+    answer: str
+    source: Image
+    second: Image | None = None
+    example: Image | None = None
+    reference: Image | None = None
+
+    @property
+    def is_track(self) -> bool:
+        """Whether the answer is a list of points."""
+        return self.kind == "embodied"
+
+    @property
+    def has_way(self) -> bool:
+        """Whether there is anything to hold the picture on the way against."""
+        return self.reference is not None or self.kind == "multi-view"
+
+    def shown(self, turn: int) -> list[Image]:
+        """The pictures of the question. How a path is drawn matters only to who draws one."""
+        extra = {"embodied": self.example, "physical": self.second, "multi-view": self.second}.get(self.kind, self.example or self.second)
+        if turn == WORDS and self.kind == "embodied":
+            extra = None
+        return [self.source, *([extra] if extra else [])]
+
+
+def canonical(axis: str, name: str) -> str:
+    said = name.strip()
+    aliases: Mapping[str, str] = ALIASES.get(axis, {})
+    return aliases.get(said.lower(), said.lower() if axis == "type" else said)
+
+
+def load(data: Path, blobs: Blobs) -> Dataset:
+    return PuzzleRecords.load(data, HALF, blobs)
+
+
+class PuzzleRecords(RoverRecords):
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        task = self.id_of(name, record)
+        kind = canonical("type", self.text(name, record, "problem_type"))
+        if kind not in TYPES:
+            self.fail(name, "problem_type", f"{kind!r} is none of {', '.join(TYPES)}")
+        prompt, answer = self.text(name, record, "prompt"), self._answer(name, record.get("answer"))
+        if kind == "embodied" and len(answers.points_in(answer)) < 2:
+            self.fail(name, "answer", f"is no list of points such as [[12, 40], [18, 44]]: {answer[:80]!r}")
+        source = self.image(name, record, "image")
+        field = "reasoning_image" if record.get("reasoning_image") is not None else "refer_image"
+        second, example, reference = (self.image_or_none(name, record, one) for one in ("image2", "example_image", field))
+        if kind == "multi-view" and second is None:
+            self.fail(name, "image2", "has no picture; a question about two views needs both")
+        puzzle = Puzzle(kind, answer, source, second, example, reference)
+        if not puzzle.has_way:
+            self.say("warning", name, "reasoning_image", "is null: the picture on the way cannot be judged, the answer can")
+        truth: tuple[Part, ...] = (*((reference,) if reference else ()), Text(f"Final Answer: {answer}"))
+        ask = (Text(prompt), source)
+        visual = Turn(VISUAL, ask, "interleaved", truth if reference else (), None, f"gen_{task}.png", puzzle)
+        words = Turn(WORDS, ask, "text", (Text(f"Final Answer: {answer}"),), None, f"gen_{task}.text.txt", puzzle)
+        return Sample(task, (visual, words), (), {"scenario": SCENARIOS[kind], "type": kind})
+
+    def _answer(self, name: str, found: Any) -> str:
+        """A text, a number, or a list of either; one of points is written as it is."""
+        if isinstance(found, bool) or found is None:
+            self.fail(name, "answer", "is missing")
+        if isinstance(found, (int, float)):
+            return f"{found:g}"
+        if isinstance(found, list):
+            items = cast(list[Any], found)
+            return str(items) if any(isinstance(one, (list, tuple)) for one in items) else ", ".join(map(str, items))
+        if not isinstance(found, str) or not found.strip():
+            self.fail(name, "answer", "is missing or empty")
+        return found.strip()

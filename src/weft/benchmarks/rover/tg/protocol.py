@@ -1,0 +1,136 @@
+"""ROVER-TG's protocol: a question about a picture or two, answered with a picture of one's own on the way (`visual`), in words alone
+(`text`), or both, item by item, so that the two can be compared.
+
+A reply without a picture is asked for again, twice at most. If none comes, the picture on the way and its alignment are zero; the answer
+counts as it is. A record without a true picture on the way owes no verdict about it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.prompts import Rubrics
+from weft.benchmarks.rover import arithmetic, asking, released
+from weft.benchmarks.rover.ig.rubric import ALIGNMENT
+from weft.benchmarks.rover.outputs import Outputs
+from weft.benchmarks.rover.tg import answers, data, rubric, tables
+from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
+from weft.models.endpoint import Endpoint
+from weft.models.http import fields
+from weft.store.blobs import Blobs
+from weft.types import Dialogue, Message, Question, Reply, Sample, Turn, Verdict
+
+Mode = Annotated[
+    Literal["visual", "text", "both"],
+    Meta(description="Answer with a picture of one's own on the way, in words alone, or both on the same items, which are then paired."),
+]
+Official = Annotated[
+    bool, Meta(description="Have the judge look at what the released code shows it too, a missing text; for the official row.")
+]
+
+
+class TGOptions(Struct, frozen=True):
+    mode: Mode = "visual"
+    official: Official = False
+
+
+class RoverTG(Benchmark):
+    name = "rover-tg"
+    version = "1"
+    title = "ROVER-TG"
+    metrics = (rubric.WAY, ALIGNMENT, rubric.ACCURACY, rubric.TRACK, *rubric.IN_WORDS.values())
+    ways = tuple(tables.MODES.values())
+    Options = TGOptions
+    axes = ("scenario", "type")
+    official_prompts = rubric.NEEDED
+    takes_all_read = True
+    published_judge = tables.JUDGE
+
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def told(self, options: TGOptions) -> list[str]:
+        return [options.mode, *(["official"] if options.official else [])]
+
+    def told_of_outputs(self, options: TGOptions) -> list[str]:
+        return self.told(options)
+
+    def asks(self, turn: Turn, options: TGOptions) -> bool:
+        return options.mode == "both" or (options.mode == "visual") == (turn.number == VISUAL)
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: TGOptions) -> tuple[Message, ...]:
+        puzzle: Puzzle = turn.gold
+        name = f"{'ask' if turn.number == VISUAL else 'text'}_{puzzle.kind.replace('-', '_')}"
+        return asking.request(asking.instructions(__file__)[name], turn.words, puzzle.shown(turn.number))
+
+    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
+        return asking.again(__file__, messages, reply, tries) if turn.number == VISUAL else None
+
+    def rubrics(self, prompts: str) -> Rubrics:
+        own = super().rubrics("weft")
+        return (
+            rubric.official(Path(prompts.removeprefix("official:")), own) if prompts.startswith("official:") else super().rubrics(prompts)
+        )
+
+    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
+        return Outputs(folder, blobs)
+
+    def due(self, turn: Turn) -> tuple[str, ...]:
+        puzzle: Puzzle = turn.gold
+        answer = rubric.TRACK if puzzle.is_track else rubric.ACCURACY
+        if turn.number != VISUAL:
+            return (rubric.IN_WORDS[answer],)
+        return (*((rubric.WAY,) if puzzle.has_way else ()), ALIGNMENT, answer)
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        answer = self._answer(answered)
+        if answered.turn.number != VISUAL:
+            return [answer]
+        due = [metric for metric in self.due(answered.turn) if metric in (rubric.WAY, ALIGNMENT)]
+        made, said = answered.reply.picture, answered.reply.text
+        if made is None:
+            why = "it made no picture"
+            return [answer, *(answered.verdict(metric, 0.0, why, by="failure") for metric in due)]
+        asked: list[Item] = [rubric.about(metric, answered, made, said) for metric in due if said or metric == rubric.WAY]
+        if said:
+            return [answer, *asked]
+        silent = answered.verdict(ALIGNMENT, 0.0, "it gives no answer in words", detail={"silent": True})
+        theirs = [rubric.about(ALIGNMENT, answered, made, "", variant=RELEASED)] if answered.options.official else []
+        return [answer, *asked, silent, *theirs]
+
+    def _answer(self, answered: Answered) -> Verdict:
+        puzzle: Puzzle = answered.turn.gold
+        said, told, metric = answered.reply.text, answers.final(answered.reply.text)[:200], self.due(answered.turn)[-1]
+        if puzzle.is_track:
+            found = answers.track(said, puzzle.answer, puzzle.source.width, puzzle.source.height)
+            if found is None:
+                return answered.verdict(metric, 0.0, "it names no path", by="failure")
+            share, away = found
+            why = f"its path lies {100 * away:.1f}% of the diagonal away on average"
+            return answered.verdict(metric, share, why, detail={"away": away})
+        if not said:
+            return answered.verdict(metric, 0.0, "it gives no answer in words", by="failure")
+        right = answers.is_right(puzzle.kind, said, puzzle.answer)
+        return answered.verdict(metric, float(right), f"said {told!r}; {puzzle.answer[:200]!r} is right")
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        return released.as_released(question, text, loose=True)
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return with_released(verdicts, arithmetic.released_score)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        """Whether the answers are right, with a picture on the way where they were asked for so."""
+        with_picture = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
+        in_words = [verdict for verdict in verdicts if verdict.metric == rubric.IN_WORDS[rubric.ACCURACY]]
+        return [(1.0, with_picture or in_words)]
+
+    def shown(self, gold: Any) -> list[str]:
+        facts = fields(gold)
+        return [f"the answer: {facts['answer']}"] if facts.get("answer") else []

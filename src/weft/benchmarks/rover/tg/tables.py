@@ -1,0 +1,145 @@
+"""ROVER-TG's tables: overall by mode, Table 3 of the paper with our rows before the published ones, what a picture on the way gains (both
+modes on the same items), and our own problem types.
+
+`micro` is the mean over questions, `macro` the plain mean of the three scenarios, which is what the paper's Overall is in 18 of 21 cells.
+Paths of the embodied questions stand apart, as Track. The released code has no accuracy: the official rows have ours."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from weft.benchmarks.base import Finished
+from weft.benchmarks.rover.arithmetic import STOPS, cell, group_of, macro, macro_of_printed, metric, parts, points, stops
+from weft.benchmarks.rover.ig.rubric import ALIGNMENT
+from weft.benchmarks.rover.tg import rubric
+from weft.benchmarks.rover.tg.data import SCENARIOS, TYPES, VISUAL, WORDS
+from weft.benchmarks.rows import both_ways, published, rows_of
+from weft.stats.paired import difference
+from weft.types import Cell, Row, Table, Verdict
+
+JUDGE = "gpt-4.1"  # of the published rows
+MODES = {VISUAL: "Vis.-Aug.", WORDS: "Text"}
+COLUMNS = {"IR": rubric.WAY, "Align.": ALIGNMENT, "Acc.": rubric.ACCURACY}
+NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
+PRINTED = {"Physical World": "PhysicalWorldModel", "Logical Assistant": "LogicalAssistant", "Visual Perception": "VisualPerception"}
+KEYS = {"IR": "IR", "Align.": "Align", "Acc.": "Acc"}
+NOTE = (
+    "0 to 100. micro: the mean over questions; macro: the plain mean of the three scenarios. Acc. by rule, without embodied "
+    "questions, whose paths stand apart: Track is 100 on the true path and 0 where it is a quarter of the diagonal away on "
+    "average. A dash: not measured."
+)
+GAIN = (
+    "Acc. with a picture on the way less Acc. in words alone, on the questions that were asked both ways; intervals by resampling "
+    "questions, p by swapping the two answers of a question."
+)
+
+
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
+    paper: Mapping[str, Any] = published("weft.benchmarks.rover") if all(run.dataset != "tabletop" for run in runs) else {}
+    data = "ROVER-TG" if paper else "Tabletop in ROVER-TG's format"
+    yield _overall(runs, paper, f"{data}: overall")
+    yield _by_scenario(runs, paper, f"{data}: by scenario (paper, Table 3)")
+    both = [run for run in runs if {verdict.turn for verdict in run.verdicts} == {VISUAL, WORDS}]
+    if both:
+        yield _gain(both, f"{data}: what a picture on the way gains")
+    for run in runs:
+        for turn in sorted({verdict.turn for verdict in run.verdicts}):
+            some = functools.partial(_parts, turn)
+            yield from both_ways(run, f"by problem type, {MODES[turn]}", (*COLUMNS, "Track", "AVG"), some, 1)
+
+
+def of_mode(run: Finished, turn: int) -> list[Verdict]:
+    """The verdicts of one mode, under the names that both have."""
+    plain = {name: metric for metric, name in rubric.IN_WORDS.items()}
+    return [replace(one, metric=plain.get(one.metric, one.metric)) for one in run.verdicts if one.turn == turn]
+
+
+def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
+    """Of some questions in one mode. AVG pools the scores that a judge gave."""
+    judged = metric(verdicts, rubric.WAY, ALIGNMENT)
+    by_script = official and not stops(judged)
+    made = {name: cell(metric(verdicts, one), official=official and one in (rubric.WAY, ALIGNMENT)) for name, one in COLUMNS.items()}
+    made |= {"Track": cell(metric(verdicts, rubric.TRACK), official=False), "AVG": cell(judged, official=by_script)}
+    return {**made, **dict.fromkeys(("IR", "Align.", "AVG"), Cell(None))} if official and stops(judged) else made
+
+
+def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    rows: list[Row] = []
+    for turn, mode in MODES.items():
+        there = [run for run in runs if of_mode(run, turn)]
+
+        def over_scenarios(run: Finished, official: bool, turn: int = turn) -> dict[str, Cell]:
+            found = parts(of_mode(run, turn), group_of(run, "scenario"))
+            groups = [found[name] for name in NAMES if name in found]
+            made: dict[str, Cell] = {}
+            for name, one in COLUMNS.items():
+                made[name] = macro([metric(some, one) for some in groups], official=official and one != rubric.ACCURACY)
+            return made
+
+        rows += rows_of(there, lambda run, official, turn=turn: cells(of_mode(run, turn), official), of=f"{mode}, micro")
+        rows += rows_of(there, over_scenarios, of=f"{mode}, macro")
+    rows += _published(paper)
+    stopped = any(stops(metric(run.verdicts, rubric.WAY, ALIGNMENT)) for run in runs)
+    note = " ".join([NOTE, *([STOPS] if stopped else [])])
+    return Table(title, (*COLUMNS, "Track", "AVG"), tuple(rows), note, 1, "mixed")
+
+
+def _published(paper: Mapping[str, Any]) -> list[Row]:
+    made: list[Row] = []
+    for row in paper.get("table3", {}).get("rows", ()):
+        found = {name: mean for name, key in KEYS.items() if (mean := macro_of_printed([row[f"{PRINTED[one]}_{key}"] for one in NAMES]))}
+        overall = {name: Cell(row[f"Overall_{key}"]) for name, key in KEYS.items() if row[f"Overall_{key}"] is not None}
+        name = f"{row['model']}, {row['reasoning_mode']}"
+        made.append(Row(f"{name}, macro of what is printed", found, kind="published", judge=JUDGE))
+        made.append(Row(f"{name}, Overall as printed", overall, kind="published", judge=JUDGE))
+    return made
+
+
+def _by_scenario(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    columns = {f"{scenario} {name}": (scenario, name) for scenario in NAMES for name in COLUMNS}
+    rows: list[Row] = []
+    for turn, mode in MODES.items():
+
+        def found(run: Finished, official: bool, turn: int = turn) -> dict[str, Cell]:
+            groups = {name: cells(some, official) for name, some in parts(of_mode(run, turn), group_of(run, "scenario")).items()}
+            return {column: groups[scenario][name] for column, (scenario, name) in columns.items() if scenario in groups}
+
+        rows += rows_of([run for run in runs if of_mode(run, turn)], found, of=mode)
+    for row in paper.get("table3", {}).get("rows", ()):
+        values = {column: Cell(row[f"{PRINTED[scenario]}_{KEYS[name]}"]) for column, (scenario, name) in columns.items()}
+        rows.append(Row(f"{row['model']}, {row['reasoning_mode']}", values, kind="published", judge=JUDGE))
+    return Table(title, tuple(columns), tuple(rows), "", 1, "mixed")
+
+
+def _gain(runs: Sequence[Finished], title: str) -> Table:
+    rows: list[Row] = []
+    for run in runs:
+        answered = metric([*of_mode(run, VISUAL), *of_mode(run, WORDS)], rubric.ACCURACY)
+        by_scenario = parts(answered, group_of(run, "scenario"))
+        found = {name: _paired(some) for name, some in {**{one: by_scenario.get(one, []) for one in NAMES}, "all": answered}.items()}
+        made = {name: gain for name, (gain, _) in found.items()}
+        rows.append(Row(run.name, {**made, "p": found["all"][1]}, run=run.run, judge=run.judge))
+    return Table(title, (*NAMES, "all", "p"), tuple(rows), GAIN, 2)
+
+
+def _paired(verdicts: Sequence[Verdict]) -> tuple[Cell, Cell]:
+    """The mean difference in points, and its p."""
+    values: dict[str, dict[int, float]] = {}
+    for verdict in verdicts:
+        found = points(verdict, official=False)
+        if found is not None:
+            values.setdefault(verdict.sample, {})[verdict.turn] = found
+    clusters = {name: [some[VISUAL] - some[WORDS]] for name, some in values.items() if len(some) == 2}
+    found = difference([(1.0, clusters)]) if clusters else None
+    if found is None:
+        return Cell(None, 0, len(values)), Cell(None)
+    bounds = (None, None) if found.low is None or found.high is None else (round(found.low, 2), round(found.high, 2))
+    return Cell(round(found.value, 2), found.pairs, len(values), *bounds), Cell(round(found.p, 4))
+
+
+def _parts(turn: int, run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+    found = parts(of_mode(run, turn), group_of(run, "type"))
+    made: dict[str, Mapping[str, Cell]] = {name: cells(found[name], official) for name in TYPES if name in found}
+    return {**made, "overall": cells(of_mode(run, turn), official)}
