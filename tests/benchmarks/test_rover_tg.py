@@ -1,0 +1,312 @@
+"""ROVER-TG: what is asked in which mode, what the judge is shown in which order, which answers are right, and what a picture on the way
+gains."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+from rover import evaluate, metric_of, provider, puzzles, write_json
+from server import Provider, Seen, data_url, drawn
+from weft.benchmarks.rover.tg import RoverTG, answers
+from weft.errors import UserError
+from weft.types import Reply, Text
+
+Serve = Callable[..., Provider]
+IR, ALIGN = "interleaved_reasoning", "reasoning_alignment"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_json(tmp_path / "rover", "ROVER-TG", puzzles())
+
+
+def right(seen: Seen) -> dict[str, Any]:
+    """A model that knows all the answers, and draws; a judge that gives 4."""
+    answer = next((one["answer"] for one in puzzles() if one["prompt"] in "".join(seen.texts)), "")
+    return provider(think=f"I see it.\nFinal Answer: {answer}", answer=f"So.\nFinal Answer: {answer}")(seen)
+
+
+def found(run: weft.Run) -> dict[tuple[str, int], dict[str, float | None]]:
+    made: dict[tuple[str, int], dict[str, float | None]] = {}
+    for verdict in run.verdicts:
+        made.setdefault((verdict.sample.split("_")[0], verdict.turn), {})[verdict.metric] = verdict.value
+    return made
+
+
+def test_both_modes_on_the_same_items(data: Path, tmp_path: Path, serve: Serve):
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=right), options={"mode": "both"})
+    values = found(run)
+    judged = {IR: 0.75, ALIGN: 0.75}
+    for kind in ("physical", "logical", "jigsaw", "multi-view"):
+        assert values[kind, 0] == {**judged, "accuracy": 1.0} and values[kind, 1] == {"accuracy_in_words": 1.0}
+    assert values["embodied", 0] == {**judged, "track": 1.0} and values["embodied", 1] == {"track_in_words": 1.0}  # apart from accuracy
+    rows = {row.label: row.cells for row in run.table().rows}
+    assert rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].value == 100.0 and rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].due == 4
+    assert rows[f"{run.name}, Vis.-Aug., micro"]["Track"].value == 100.0
+    assert rows[f"{run.name}, Text, micro"]["IR"].value is None and rows[f"{run.name}, Text, micro"]["Acc."].value == 100.0
+
+
+@pytest.mark.parametrize(("mode", "turns"), [("visual", {0}), ("text", {1}), ("both", {0, 1})])
+def test_a_mode_asks_its_turns_alone(mode: str, turns: set[int], data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=right)
+    run = evaluate("rover-tg", data, tmp_path / "home", server, options={"mode": mode})
+    assert {turn.turn for turn in run.turns} == turns and run.record.state == "finished"
+    asked = [seen for seen in server.seen if not seen.is_judge]
+    assert {"modalities" in seen.body for seen in asked} == {turn == 0 for turn in turns}
+    for seen in asked:
+        drawing = "modalities" in seen.body
+        assert (("picture first" in "".join(seen.texts)) == drawing and ("make no picture" in "".join(seen.texts).lower()) != drawing) or (
+            not drawing
+        )
+
+
+def test_no_other_mode():
+    with pytest.raises(UserError, match="rover-tg has no mode 'none'; there is visual, text, both"):
+        RoverTG().choose({"mode": "none"})
+
+
+def test_pictures_of_a_question_come_in_the_stated_order(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=right)
+    run = evaluate("rover-tg", data, tmp_path / "home", server)
+    made = {turn.sample: turn.reply.picture.digest for turn in run.turns if turn.reply.picture}
+    by_digest = {_digest(name): name for at in range(5) for name in (f"view {at}", f"second {at}", f"way {at}", f"example {at}")}
+    shown: dict[tuple[str, str], list[str]] = {}
+    for seen in server.seen:
+        if seen.is_judge:
+            prompt = next(one for one in puzzles() if one["prompt"] in "".join(seen.texts))
+            own = f"sha256:{made[prompt['id']]}"
+            names = ["made" if one == own else by_digest[one].split()[0] for one in seen.pictures]
+            shown[prompt["problem_type"], metric_of(seen)] = names
+    assert shown == {
+        ("physical", IR): ["view", "way", "made"],
+        ("logical", IR): ["view", "way", "made"],
+        ("embodied", IR): ["way", "made"],
+        ("jigsaw", IR): ["way", "made"],
+        ("multi-view", IR): ["view", "second", "made"],
+        ("physical", ALIGN): ["view", "made"],
+        ("embodied", ALIGN): ["view", "made"],
+        ("logical", ALIGN): ["view", "way", "made"],
+        ("jigsaw", ALIGN): ["view", "made"],
+        ("multi-view", ALIGN): ["view", "second", "made"],
+    }
+
+
+def _digest(name: str) -> str:
+    import hashlib
+
+    return "sha256:" + hashlib.sha256(drawn(name)).hexdigest()
+
+
+def test_the_judge_of_alignment_is_told_the_answer_where_that_matters(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=lambda seen: provider(think="Perhaps.\nFinal Answer: something else")(seen))
+    evaluate("rover-tg", data, tmp_path / "home", server)
+    told = {
+        next(one["problem_type"] for one in puzzles() if one["prompt"] in "".join(seen.texts)): "True answer:" in "".join(seen.texts)
+        for seen in server.seen
+        if seen.is_judge and metric_of(seen) == ALIGN
+    }
+    assert told == {"physical": False, "embodied": False, "logical": True, "jigsaw": True, "multi-view": True}
+
+
+def test_without_a_true_picture_the_way_is_not_judged_and_not_missed(tmp_path: Path, serve: Serve):
+    records = puzzles()
+    records[0]["reasoning_image"] = None
+    run = evaluate("rover-tg", write_json(tmp_path / "rover", "ROVER-TG", records), tmp_path / "home", serve(answer=right))
+    assert found(run)["physical", 0] == {ALIGN: 0.75, "accuracy": 1.0} and run.summary().unscored == {}
+
+
+def test_no_picture_is_zero_for_the_picture_and_the_answer_counts(data: Path, tmp_path: Path, serve: Serve):
+    def reply(seen: Seen) -> dict[str, Any]:
+        said = right(seen)
+        return said if seen.is_judge else {"role": "assistant", "content": said["content"]}
+
+    server = serve(answer=reply)
+    run = evaluate("rover-tg", data, tmp_path / "home", server)
+    assert found(run)["jigsaw", 0] == {IR: 0.0, ALIGN: 0.0, "accuracy": 1.0}
+    assert all(len(turn.reply.keys) == 3 for turn in run.turns)  # asked for it twice more
+    assert not any(seen.is_judge for seen in server.seen)
+
+
+def test_a_picture_without_words(data: Path, tmp_path: Path, serve: Serve):
+    def reply(seen: Seen) -> dict[str, Any]:
+        picture = {"type": "image_url", "image_url": {"url": data_url(drawn("x"))}}
+        return right(seen) if seen.is_judge else {"role": "assistant", "content": "", "images": [picture]}
+
+    server = serve(answer=reply)
+    run = evaluate("rover-tg", data, tmp_path / "home", server)
+    assert found(run)["jigsaw", 0] == {IR: 0.75, ALIGN: 0.0, "accuracy": 0.0}
+    assert found(run)["embodied", 0] == {IR: 0.75, ALIGN: 0.0, "track": 0.0}
+    assert {metric_of(seen) for seen in server.seen if seen.is_judge} == {IR}
+
+
+def test_what_a_picture_on_the_way_gains(tmp_path: Path, serve: Serve):
+    """Right in 9 of 12 with a picture, in 4 of 12 without, 3 of them on the same items."""
+    records = [{**puzzles()[3], "id": f"jigsaw_{at}", "prompt": f"Which fits, number {at:02}?", "answer": "B"} for at in range(12)]
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        number = next(at for at in range(12) if f"number {at:02}" in "".join(seen.texts))
+        drawing = "modalities" in seen.body
+        good = number < 9 if drawing else number in (0, 1, 2, 11)
+        said = f"Final Answer: {'B' if good else 'C'}"
+        return provider(think=said, answer=said)(seen)
+
+    data = write_json(tmp_path / "rover", "ROVER-TG", records)
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply), options={"mode": "both"})
+    (gain,) = [table for table in run.tables() if "what a picture on the way gains" in table.title]
+    (row,) = gain.rows
+    cell = row.cells["all"]
+    assert cell.value == round(100 * 5 / 12, 2) and cell.scored == 12 and cell.low is not None and cell.low < cell.value < (cell.high or 0)
+    assert row.cells["Visual Perception"].value == cell.value and row.cells["Physical World"].value is None
+    assert row.cells["p"].value == pytest.approx(2 * 8 / 2**7)  # 6 of 7 that differ go one way: exact, two-sided
+
+
+def outputs(folder: Path, suffix: str = ".txt") -> Path:
+    folder.mkdir()
+    for one in puzzles():
+        if suffix == ".txt":
+            (folder / f"gen_{one['id']}.png").write_bytes(drawn(one["id"]))
+        (folder / f"gen_{one['id']}{suffix}").write_text(f"I looked.\nFinal Answer: {one['answer']}\n")
+    return folder
+
+
+def test_outputs_made_elsewhere(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=right)
+    run = evaluate("rover-tg", data, tmp_path / "home", server, model=f"folder/{outputs(tmp_path / 'gen')}")
+    assert all(values.get("accuracy", values.get("track")) == 1.0 and values[ALIGN] == 0.75 for values in found(run).values())
+
+
+def test_answers_in_words_made_elsewhere(data: Path, tmp_path: Path, serve: Serve):
+    """In files of their own beside the others, or, in a folder without pictures, under the plain names."""
+    server = serve(answer=right)
+    both = outputs(tmp_path / "gen")
+    for one in puzzles():
+        (both / f"gen_{one['id']}.text.txt").write_text(f"Final Answer: {one['answer']}")
+    run = evaluate("rover-tg", data, tmp_path / "home", server, model=f"folder/{both}", options={"mode": "both"})
+    assert {turn.turn for turn in run.turns} == {0, 1} and found(run)["logical", 1] == {"accuracy_in_words": 1.0}
+    plain = tmp_path / "words"
+    plain.mkdir()
+    for one in puzzles()[:3]:
+        (plain / f"gen_{one['id']}.txt").write_text(f"Final Answer: {one['answer']}")
+    run = evaluate("rover-tg", data, tmp_path / "home2", server, model=f"folder/{plain}", options={"mode": "text"})
+    values = found(run)
+    assert values["logical", 1] == {"accuracy_in_words": 1.0} and values["jigsaw", 1] == {"accuracy_in_words": 0.0}  # never given
+
+
+# which answers are right
+
+RIGHT = [
+    ("jigsaw", "B", "Final Answer: B"),
+    ("jigsaw", "B", "**Final Answer:** (B)"),
+    ("jigsaw", "B", "final answer: b"),
+    ("jigsaw", "B", "Final Answer: Option B."),
+    ("jigsaw", "B", "Final answer is B"),
+    ("jigsaw", "B", "A fits badly, C worse.\nFinal Answer: B, a red star"),
+    ("jigsaw", "B", "At first: Final Answer: A\nNo.\nFinal Answer: B"),
+    ("jigsaw", "B", "B"),
+    ("jigsaw", "B", "Final Answer: A red star, so B"),
+    ("jigsaw", "A", "Final Answer: A, not the others"),
+    ("jigsaw", "b", "Final Answer: B"),
+    ("multi-view", "left", "Final Answer: left"),
+    ("multi-view", "left", "Final Answer: counterclockwise (left)"),
+    ("multi-view", "left", "Final Answer: the camera moved counter-clockwise"),
+    ("multi-view", "right", "Final Answer: Clockwise"),
+    ("multi-view", "right", "Final Answer: It rotated to the right."),
+    ("multi-view", "counterclockwise", "Final Answer: left"),
+    ("logical", "12", "Final Answer: 12"),
+    ("logical", "12", "Final Answer: 12.0"),
+    ("logical", "12", "Final Answer: $12$ cm"),
+    ("logical", "12", "Final Answer: x = 12"),
+    ("logical", "1/2", "Final Answer: 0.5"),
+    ("logical", "0.5", "Final Answer: \\frac{1}{2}"),
+    ("logical", "1000", "Final Answer: 1,000"),
+    ("logical", "-3", "Final Answer: −3"),
+    ("logical", "60 degrees", "Final Answer: 60°"),
+    ("logical", "2√3", "Final Answer: $2\\sqrt{3}$"),
+    ("logical", "A", "Final Answer: (A)"),
+    ("physical", "the red cup", "Final Answer: Red cup."),
+    ("physical", "red cup, blue cup", "Final Answer: blue cup and the red cup"),
+    ("physical", "nothing", "Final Answer: Nothing"),
+    ("physical", "a yellow cross", "a yellow cross"),
+]
+WRONG = [
+    ("jigsaw", "B", "Final Answer: A"),
+    ("jigsaw", "B", "Final Answer: A or B"),
+    ("jigsaw", "B", "Final Answer: A, B"),
+    ("jigsaw", "B", "Final Answer: "),
+    ("jigsaw", "B", "Final Answer: none of them"),
+    ("jigsaw", "B", "B is right.\nFinal Answer: C"),
+    ("multi-view", "left", "Final Answer: right"),
+    ("multi-view", "left", "Final Answer: left or right"),
+    ("multi-view", "left", "Final Answer: clockwise"),
+    ("multi-view", "right", "Final Answer: anti-clockwise"),
+    ("logical", "12", "Final Answer: 21"),
+    ("logical", "12", "Final Answer: 12 or 13"),
+    ("logical", "12", "Final Answer: between 11 and 13"),
+    ("logical", "12 cm", "Final Answer: 12 m"),
+    ("logical", "12", "Final Answer: 1/0"),
+    ("physical", "the red cup", "Final Answer: the blue cup"),
+    ("physical", "red cup, blue cup", "Final Answer: red cup"),
+    ("physical", "red cup", "Final Answer: red cup, blue cup"),
+    ("physical", "nothing", ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer", "reply"), RIGHT)
+def test_right_answers(kind: str, answer: str, reply: str):
+    assert answers.is_right(kind, reply, answer)
+
+
+@pytest.mark.parametrize(("kind", "answer", "reply"), WRONG)
+def test_wrong_answers(kind: str, answer: str, reply: str):
+    assert not answers.is_right(kind, reply, answer)
+
+
+@given(st.text(max_size=60), st.sampled_from(["jigsaw", "multi-view", "logical", "physical"]), st.text(min_size=1, max_size=20))
+def test_no_text_breaks_the_rules(reply: str, kind: str, answer: str):
+    assert answers.is_right(kind, reply, answer) in (True, False)
+    assert answers.track(reply, "[[0, 0], [10, 10]]", 64, 64) is None or 0 <= answers.track(reply, "[[0, 0], [10, 10]]", 64, 64)[0] <= 1  # type: ignore[index]
+
+
+@given(st.lists(st.tuples(st.integers(0, 640), st.integers(0, 480)), min_size=2, max_size=12))
+def test_the_true_path_is_worth_everything_however_it_is_written(path: list[tuple[int, int]]):
+    due = json.dumps([list(point) for point in path])
+    said = "Final Answer: " + ", ".join(f"({x}, {y})" for x, y in path)
+    for reply in (said, f"First [[1, 1], [2, 2]], then better.\nFinal Answer: {due}", f"```\n{due}\n```"):
+        found = answers.track(reply, due, 640, 480)
+        assert found is not None and found == (1.0, 0.0)
+
+
+def test_a_path_is_worth_less_the_farther_away_it_lies():
+    due = "[[0, 0], [100, 0]]"
+    for shift, share in ((0, 1.0), (25, 0.8), (62.5, 0.5), (125, 0.0), (500, 0.0)):
+        found = answers.track(f"[[0, {shift}], [100, {shift}]]", due, 300, 400)  # a diagonal of 500
+        assert found is not None and found[0] == pytest.approx(share) and found[1] == pytest.approx(shift / 500)
+    denser = answers.track("[[0, 0], [10, 0], [20, 0], [90, 0], [100, 0]]", due, 300, 400)
+    assert denser is not None and denser[0] == pytest.approx(1.0)  # how many points a path is told by does not matter
+    back = answers.track("[[100, 0], [0, 0]]", due, 300, 400)
+    assert back is not None and back[0] < 0.7  # the way back is another way
+    assert answers.track("go straight ahead", due, 300, 400) is None
+    assert answers.track("[[5, 5]]", due, 300, 400) is None
+
+
+def test_the_last_list_counts():
+    assert answers.points_in("from [1, 2] to [3, 4]; so [[5, 6], [7, 8], [9, 10]]") == [(5, 6), (7, 8), (9, 10)]
+    assert answers.points_in("(1, 2) -> (3.5, 4)") == [(1, 2), (3.5, 4)]
+    assert answers.points_in("no points, 1, 2") == []
+
+
+def test_final_answers():
+    assert answers.final("a\nFinal Answer: x y\nThank you.") == "x y"
+    assert answers.final("so\n\n  it is this  \n\n") == "it is this"
+    assert answers.final("") == ""
+    assert answers.final("Final Answer:\n\n**B**") == "**B**"
+
+
+def test_a_reply_may_be_anything():
+    assert answers.final(Reply("answered", (Text("x"),)).text) == "x"
