@@ -23,7 +23,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
     done: Counter[str] = Counter()
     for name, (benchmark, data) in all_of(folder / "records", 12, chance.randrange(10**6)).items():
         blobs = Blobs(folder / "records" / f"{name}-blobs")
-        file, spoilt = main_file(data), 0
+        file, spoilt = main_file(data, name), 0
         whole = records_of(file)
         beside = [other for other in record_files(data) if other != file]
         original = {path: path.read_bytes() for path in [file, *beside]}

@@ -179,6 +179,7 @@ def test_a_missing_picture_is_asked_for_again_twice_and_that_is_kept(data: Path,
         one.sample == "culture_imaginative_1" and weft.benchmarks.rover.arithmetic.released_score(one) is not None for one in official
     )
     calls = server.count
+    assert sum(not seen.is_judge for seen in server.seen) == 3 + 3 + 1 + 1
     evaluate("rover-ig", data, tmp_path / "home", server)
     assert server.count == calls  # nothing is paid for twice
 
