@@ -22,7 +22,7 @@ from weft.store.manifest import Manifest
 from weft.types import Table, Verdict
 
 LATER = re.compile(AGAIN.format(count=r"\d+"))
-ALIKE = re.compile(SAME.format(count=r"\d+"))
+ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
 POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
 
 

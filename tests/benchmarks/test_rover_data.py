@@ -83,7 +83,7 @@ def test_a_table_without_a_column_costs_that_table_and_is_said_once(tmp_path: Pa
     parquet.write_table(parquet.read_table(file).drop_columns(["prompt"]), file)
     found = ig.load(folder, blobs)
     assert len(found.samples) == 2
-    assert [str(one) for one in found.problems] == [f"{file.name}: prompt: has no column prompt: all of its records are left out"]
+    assert [str(one) for one in found.problems] == [f"{file.name}: prompt: has no column prompt: all of its 2 records are left out"]
 
 
 def test_a_broken_table_costs_itself_alone(tmp_path: Path, blobs: Blobs):
@@ -143,6 +143,53 @@ def test_null_pictures_and_bytes_that_are_none_in_a_table(tmp_path: Path, blobs:
     assert [problem.field for problem in found.problems] == ["image", "image"]
 
 
+def test_a_text_that_is_no_utf8_costs_its_record_alone(tmp_path: Path, blobs: Blobs):
+    import pyarrow
+    from pyarrow import parquet
+
+    table = as_table(tasks())
+    spoilt = pyarrow.array([b"Melt it.", b"\xff\xfe\xfa", b"Mix it.", b"Add it."]).view(pyarrow.string())
+    (tmp_path / "ROVER-IG").mkdir()
+    at = table.schema.names.index("prompt")
+    parquet.write_table(table.set_column(at, "prompt", spoilt), tmp_path / "ROVER-IG" / "train.parquet")
+    found = ig.load(tmp_path, blobs)
+    assert len(found.samples) == 3 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
+
+
+def test_other_shapes_that_mean_the_same(tmp_path: Path, blobs: Blobs):
+    """Pictures as plain bytes, keywords as a list with a gap, numbers as ids, one split of several, metadata that is no JSON."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [
+        {**row, "image": row["image"]["bytes"], "keywords": ["a", None, "b"], "id": at}
+        for at, row in enumerate(as_table(tasks()).to_pylist())
+    ]
+    table = pyarrow.Table.from_pylist(rows).replace_schema_metadata({b"huggingface": b"{no JSON"})
+    (tmp_path / "ROVER-IG").mkdir()
+    parquet.write_table(
+        table.set_column(1, "dimension", [["science", "culture", "common_sense", "logic"]]), tmp_path / "ROVER-IG" / "train-0.parquet"
+    )
+    parquet.write_table(table, tmp_path / "ROVER-IG" / "test-0.parquet")
+    found = ig.load(tmp_path, blobs)
+    assert [sample.id for sample in found.samples] == ["0", "1", "2", "3"] and found.records == 4
+    assert found.samples[0].turns[0].gold.keywords == "a, b"
+
+
+def test_one_object_is_a_dataset_of_one(tmp_path: Path, blobs: Blobs):
+    write_json(tmp_path, "ROVER-IG", tasks()[:1])
+    (tmp_path / "ROVER-IG.jsonl").rename(tmp_path / "ROVER-IG.json")
+    whole = json.loads((tmp_path / "ROVER-IG.json").read_text())
+    (tmp_path / "ROVER-IG.json").write_text(json.dumps(whole, indent=2))
+    assert len(ig.load(tmp_path, blobs).samples) == 1
+
+
+def test_halves_in_different_forms(tmp_path: Path, blobs: Blobs):
+    write_parquet(tmp_path, "ROVER-IG", tasks())
+    write_save(tmp_path / "ROVER-TG", puzzles())
+    assert (len(ig.load(tmp_path, blobs).samples), len(tg.load(tmp_path, blobs).samples)) == (4, 5)
+
+
 def test_names_of_the_paper_and_of_the_prompts_mean_the_same(tmp_path: Path, blobs: Blobs):
     records = tasks()
     for record, dimension, kind in zip(
@@ -199,8 +246,19 @@ def test_lists_and_numbers_are_answers(tmp_path: Path, blobs: Blobs):
     records[0]["answer"] = ["red cup", "blue cup"]
     records[1]["answer"] = [[2, 3], [4, 5]]
     records[2]["answer"] = 12.5
+    records[3]["answer"] = 1234567
+    records[4]["answer"] = [1.0, 2.0]
     found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs)
-    assert [sample.turns[0].gold.answer for sample in found.samples][:3] == ["red cup, blue cup", "[[2, 3], [4, 5]]", "12.5"]
+    answers = [sample.turns[0].gold.answer for sample in found.samples]
+    assert answers == ["red cup, blue cup", "[[2, 3], [4, 5]]", "12.5", "1234567", "1, 2"]
+
+
+@pytest.mark.parametrize("answer", [None, "", "  ", [], [None], True, {"a": 1}])
+def test_no_answer_is_the_datas_fault(answer: Any, tmp_path: Path, blobs: Blobs):
+    records = puzzles()
+    records[2]["answer"] = answer
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs)
+    assert len(found.samples) == 4 and [problem.field for problem in found.problems] == ["answer"]
 
 
 def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):

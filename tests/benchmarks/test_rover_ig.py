@@ -1,15 +1,18 @@
 """ROVER-IG on a real socket: how a model is asked, where its thinking is found, what the judge is shown, and what comes of it."""
 
+import itertools
 import json
 import math
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import weft
 from rover import evaluate, metric_of, provider, tasks, write_json
@@ -103,11 +106,16 @@ def test_what_the_judge_is_shown(data: Path, tmp_path: Path, serve: Serve):
         ((PICTURE, Text("words after it")), "words after it"),
         ((Text("<think>cut off by the picture"), PICTURE), "cut off by the picture"),
         ((Text("the template opened it</think> Here it is."), PICTURE), "the template opened it"),
+        ((Text("a</think>b<think>c</think>d<think>e"), PICTURE), "a\nc\ne"),
+        ((Text("<think>first"), PICTURE, Text("then</think> done")), "first\nthen"),
         ((Text("<THINKING>loud</THINKING>"), PICTURE), "loud"),
         ((Thought("inner"), Text("<think>asked for</think>"), PICTURE), "asked for"),
         ((Text("<think></think>"), PICTURE), ""),
         ((Text("  \n"), PICTURE), ""),
         ((PICTURE,), ""),
+        ((Text("Sorry, I am unable to edit this picture."),), ""),  # an excuse is no thinking
+        ((Text("<think>I would melt it.</think> But I cannot."),), "I would melt it."),
+        ((Thought("It melts."),), "It melts."),
     ],
 )
 def test_where_thinking_stands(parts: tuple[Any, ...], due: str):
@@ -152,19 +160,20 @@ def test_a_missing_picture_is_asked_for_again_twice_and_that_is_kept(data: Path,
         words = "".join(seen.texts)
         if seen.is_judge:
             return provider()(seen)
-        urgent = words.count("make the picture this time")
-        if ("number 0" in words and urgent < 2) or "number 1" in words:
+        assert words.count("make the picture this time") <= 1
+        if "number 1" in words or ("number 0" in words and next(tries) < 2):
             return {"role": "assistant", "content": "<think>I would rather talk.</think>"}
         return provider()(seen)
 
+    tries = itertools.count()
     server = serve(answer=reply)
     run = evaluate("rover-ig", data, tmp_path / "home", server)
     turns = {turn.sample: turn for turn in run.turns}
     first, second = turns["science_temporal_1"].reply, turns["culture_imaginative_1"].reply
-    assert first.outcome == "answered" and len(first.keys) == 3 and "asked 2 times more" in first.reason
+    assert first.outcome == "answered" and len(first.keys) == 3 and "tries made: 3" in first.reason
     assert second.outcome == "empty" and len(second.keys) == 3
     assert len(turns["logic_math_3"].reply.keys) == 1
-    assert turns["science_temporal_1"].seen.count("make the picture this time") == 2  # what is shown is what was sent last
+    assert turns["science_temporal_1"].seen.count("make the picture this time") == 1  # what is shown is what was sent for it
     assert "2 of 4 replies were asked for more than once" in "\n".join(run.summary().lines)
     assert found(run)["culture_imaginative_1"] == {
         "reasoning_process": 0.75,  # what it thought is there, and is judged
@@ -182,6 +191,66 @@ def test_a_missing_picture_is_asked_for_again_twice_and_that_is_kept(data: Path,
     assert sum(not seen.is_judge for seen in server.seen) == 3 + 3 + 1 + 1
     evaluate("rover-ig", data, tmp_path / "home", server)
     assert server.count == calls  # nothing is paid for twice
+
+
+def test_without_a_picture_the_first_reply_that_says_something_counts(data: Path, tmp_path: Path, serve: Serve):
+    """It thought it through, and had nothing more to say when pressed."""
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        pressed = "make the picture this time" in "".join(seen.texts)
+        if seen.is_judge:
+            return provider()(seen)
+        return {"role": "assistant", "content": "Sorry." if pressed else "<think>It melts.</think>"}
+
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=reply), limit=1)
+    (turn,) = run.turns
+    assert "It melts." in turn.reply.text and len(turn.reply.keys) == 3 and "make the picture this time" not in turn.seen
+    assert found(run)["science_temporal_1"]["reasoning_process"] == 0.75
+
+
+def test_a_lost_repetition_leaves_the_task_open(data: Path, tmp_path: Path, serve: Serve):
+    async def fault(seen: Seen, times: int, request: Any) -> Any:
+        pressed = "make the picture this time" in "".join(seen.texts)
+        return web.json_response({"error": {"message": "overloaded"}}, status=400) if pressed else None
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        return provider()(seen) if seen.is_judge else {"role": "assistant", "content": "Only words."}
+
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=reply, fault=fault), limit=1)
+    assert {verdict.value for verdict in run.verdicts} == {None}
+
+
+def test_one_excuse_makes_no_thinker_of_a_silent_model(data: Path, tmp_path: Path, serve: Serve):
+    def reply(seen: Seen) -> dict[str, Any]:
+        if not seen.is_judge and "number 0" in "".join(seen.texts):
+            return {"role": "assistant", "content": "Sorry, I am unable to edit this picture."}
+        return provider(think="")(seen)
+
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=reply))
+    assert {verdict.metric for verdict in run.verdicts} == {"reasoning_visual", "visual_consistency", "image_quality"}
+    cells = run.table().cells(f"{run.name} (strict), micro")
+    assert cells["RP"].value is None and cells["RV"].value == 56.25  # the excuse is a zero
+
+
+def test_who_is_not_asked_to_think_is_not_judged_on_it(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=provider(think="Here is your picture:"))
+    run = evaluate("rover-ig", data, tmp_path / "home", server, options={"thinks": "no"})
+    assert sum(seen.is_judge for seen in server.seen) == 12 and "reasoning_process" not in {verdict.metric for verdict in run.verdicts}
+
+
+def test_without_official_there_is_no_official_number_for_thinking_outside_of_tags(data: Path, tmp_path: Path, serve: Serve):
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=provider(think="I think aloud.")))
+    rows = {row.label: row.cells for row in run.table().rows}
+    strict, official = rows[f"{run.name} (strict), micro"], rows[f"{run.name} (official), micro"]
+    assert strict["RP"].value == 75.0 and (official["RP"].value, official["AVG"].value, official["RV"].value) == (None, None, 75.0)
+    assert rows[f"{run.name} (official), macro"]["RP"].value is None and "--official" in run.table().note
+
+
+def test_a_looping_model_costs_no_time():
+    began = time.process_time()
+    thinking_of(Reply("answered", (Text("<think>" * 100_000), PICTURE)))
+    as_saved(Reply("answered", (Text("<think>" * 100_000), PICTURE)))
+    assert time.process_time() - began < 2
 
 
 def test_a_refusal_is_zero_and_not_repeated(data: Path, tmp_path: Path, serve: Serve):
@@ -230,6 +299,9 @@ def test_a_score_that_is_a_text_stops_the_released_summary(data: Path, tmp_path:
     rows = {row.label: row.cells for row in run.table().rows}
     assert all(cell.value is None for cell in rows[f"{run.name} (official), micro"].values())
     assert rows[f"{run.name} (strict), micro"]["RV"].value == 75.0 and rows[f"{run.name} (strict), micro"]["IQ"].value is None
+    official = [row for table in run.tables() for row in table.rows if row.way == "official"]
+    assert official and all(cell.value is None for row in official for cell in row.cells.values())
+    assert not [table for table in run.tables() if table.title.endswith("official")]
     assert "stops at a score that is no number" in run.table().note
 
 
@@ -332,7 +404,8 @@ def test_a_dry_run_counts_and_asks_nobody(data: Path, tmp_path: Path, serve: Ser
     command = [sys.executable, "-m", "weft", "run", "rover-ig", "--data", data, "--model", model, "--judge", judge, "--dry-run"]
     done = subprocess.run([*map(str, command), "--home", str(tmp_path / "home")], capture_output=True, text=True)
     assert done.returncode == 0 and server.count == 0
-    assert re.search(r"model.*\b4\b", done.stdout) and re.search(r"judge.*\b12\b", done.stdout), done.stdout
+    assert re.search(r"model.*\b4\b", done.stdout) and re.search(r"judge: 20 calls", done.stdout), done.stdout
+    assert "asked up to 3 times" in done.stdout
 
 
 def test_numbers_are_numbers(data: Path, tmp_path: Path, serve: Serve):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import weft
 from rover import evaluate, metric_of, provider, puzzles, write_json
 from server import Provider, Seen, data_url, drawn
-from weft.benchmarks.rover.tg import RoverTG, answers
+from weft.benchmarks.rover.tg import RoverTG, answers, paths
 from weft.errors import UserError
 from weft.types import Reply, Text
 
@@ -193,119 +193,257 @@ def test_answers_in_words_made_elsewhere(data: Path, tmp_path: Path, serve: Serv
     plain.mkdir()
     for one in puzzles()[:3]:
         (plain / f"gen_{one['id']}.txt").write_text(f"Final Answer: {one['answer']}")
+    (plain / "plot.png").write_bytes(drawn("of something else"))
     run = evaluate("rover-tg", data, tmp_path / "home2", server, model=f"folder/{plain}", options={"mode": "text"})
     values = found(run)
     assert values["logical", 1] == {"accuracy_in_words": 1.0} and values["jigsaw", 1] == {"accuracy_in_words": 0.0}  # never given
 
 
+def test_a_folder_without_answers_in_words_is_told_and_not_scored(data: Path, tmp_path: Path, serve: Serve):
+    folder = outputs(tmp_path / "gen")
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=right), model=f"folder/{folder}", options={"mode": "both"})
+    in_words = [verdict for verdict in run.verdicts if verdict.turn == 1]
+    assert len(in_words) == 5 and all(verdict.value is None and "no answers in words" in verdict.reason for verdict in in_words)
+
+
 # which answers are right
 
-RIGHT = [
-    ("jigsaw", "B", "Final Answer: B"),
-    ("jigsaw", "B", "**Final Answer:** (B)"),
-    ("jigsaw", "B", "final answer: b"),
-    ("jigsaw", "B", "Final Answer: Option B."),
-    ("jigsaw", "B", "Final answer is B"),
-    ("jigsaw", "B", "A fits badly, C worse.\nFinal Answer: B, a red star"),
-    ("jigsaw", "B", "At first: Final Answer: A\nNo.\nFinal Answer: B"),
+RIGHT = [  # type of question, what is due, what is said after the mark
+    ("logical", "12", "\\(12\\)"),
+    ("logical", "5", "\\[5\\]"),
+    ("logical", "5", "[5]"),
+    ("logical", "12", "The answer is 12"),
+    ("logical", "3", "It takes 3 seconds"),
+    ("physical", "3", "Box 3"),
+    ("logical", "12", "≈ 12"),
+    ("logical", "5", "5 (see the red line at 40 cm)"),
+    ("logical", "12 cm²", "12 cm^2"),
+    ("logical", "10 m/s^2", "10 m/s²"),
+    ("logical", "12 cm", "12 centimeters"),
+    ("logical", "3 seconds", "3s"),
+    ("jigsaw", "B", "option b"),
+    ("jigsaw", "B", "Option B, because it continues the D-shaped curve"),
+    ("logical", "H", "Option H"),
+    ("multi-view", "left", "Left (counter-clockwise), not right"),
+    ("multi-view", "left", "counter‑clockwise"),
+    ("physical", "Yes", "Yes, it does."),
+    ("logical", "2√3", "2√3 ≈ 3.46"),
+    ("logical", "(B) 12", "B"),
+    ("logical", "(B) 12", "12"),
+    ("logical", "60 degrees", "60°"),
+    ("logical", "1/2", "0.5"),
+    ("logical", "0.5", "\\frac{1}{2}"),
+    ("logical", "1000", "1,000"),
+    ("logical", "-3", "−3"),
+    ("logical", "12", "x = 12"),
+    ("physical", "red cup, blue cup", "blue cup and the red cup"),
+    ("jigsaw", "B", "A red star, so B"),
+    ("jigsaw", "A", "A, not the others"),
+    ("jigsaw", "B", "B, a red star"),
+    ("logical", "75°", "75"),
+    ("logical", "45", "45°"),
+    ("physical", "1, 2, 3", "1, 2 and 3"),
+    ("logical", "$12$", "12"),
     ("jigsaw", "B", "B"),
-    ("jigsaw", "B", "Final Answer: A red star, so B"),
-    ("jigsaw", "A", "Final Answer: A, not the others"),
-    ("jigsaw", "b", "Final Answer: B"),
-    ("multi-view", "left", "Final Answer: left"),
-    ("multi-view", "left", "Final Answer: counterclockwise (left)"),
-    ("multi-view", "left", "Final Answer: the camera moved counter-clockwise"),
-    ("multi-view", "right", "Final Answer: Clockwise"),
-    ("multi-view", "right", "Final Answer: It rotated to the right."),
-    ("multi-view", "counterclockwise", "Final Answer: left"),
-    ("logical", "12", "Final Answer: 12"),
-    ("logical", "12", "Final Answer: 12.0"),
-    ("logical", "12", "Final Answer: $12$ cm"),
-    ("logical", "12", "Final Answer: x = 12"),
-    ("logical", "1/2", "Final Answer: 0.5"),
-    ("logical", "0.5", "Final Answer: \\frac{1}{2}"),
-    ("logical", "1000", "Final Answer: 1,000"),
-    ("logical", "-3", "Final Answer: −3"),
-    ("logical", "60 degrees", "Final Answer: 60°"),
-    ("logical", "2√3", "Final Answer: $2\\sqrt{3}$"),
-    ("logical", "A", "Final Answer: (A)"),
-    ("physical", "the red cup", "Final Answer: Red cup."),
-    ("physical", "red cup, blue cup", "Final Answer: blue cup and the red cup"),
-    ("physical", "nothing", "Final Answer: Nothing"),
-    ("physical", "a yellow cross", "a yellow cross"),
+    ("jigsaw", "B", "(B)"),
+    ("jigsaw", "B", "**B**"),
+    ("jigsaw", "B", "b"),
+    ("jigsaw", "b", "B"),
+    ("jigsaw", "B", "Option B."),
+    ("multi-view", "left", "left"),
+    ("multi-view", "left", "counterclockwise (left)"),
+    ("multi-view", "left", "the camera moved counter-clockwise"),
+    ("multi-view", "right", "Clockwise"),
+    ("multi-view", "right", "It rotated to the right."),
+    ("multi-view", "counterclockwise", "left"),
+    ("logical", "12", "12.0"),
+    ("logical", "12", "$12$ cm"),
+    ("logical", "2√3", "$2\\sqrt{3}$"),
+    ("logical", "A", "(A)"),
+    ("physical", "the red cup", "Red cup."),
+    ("physical", "nothing", "Nothing"),
+    ("physical", "red cup", "The red cup"),
 ]
-WRONG = [
-    ("jigsaw", "B", "Final Answer: A"),
-    ("jigsaw", "B", "Final Answer: A or B"),
-    ("jigsaw", "B", "Final Answer: A, B"),
-    ("jigsaw", "B", "Final Answer: "),
-    ("jigsaw", "B", "Final Answer: none of them"),
-    ("jigsaw", "B", "B is right.\nFinal Answer: C"),
-    ("multi-view", "left", "Final Answer: right"),
-    ("multi-view", "left", "Final Answer: left or right"),
-    ("multi-view", "left", "Final Answer: clockwise"),
-    ("multi-view", "right", "Final Answer: anti-clockwise"),
-    ("logical", "12", "Final Answer: 21"),
-    ("logical", "12", "Final Answer: 12 or 13"),
-    ("logical", "12", "Final Answer: between 11 and 13"),
-    ("logical", "12 cm", "Final Answer: 12 m"),
-    ("logical", "12", "Final Answer: 1/0"),
-    ("physical", "the red cup", "Final Answer: the blue cup"),
-    ("physical", "red cup, blue cup", "Final Answer: red cup"),
-    ("physical", "red cup", "Final Answer: red cup, blue cup"),
+WRONG = [  # type of question, what is due, what is said after the mark
+    ("logical", "4", "4x"),
+    ("logical", "4", "4²"),
+    ("logical", "4", "4^x"),
+    ("logical", "4", "4/x"),
+    ("logical", "5", "5 million"),
+    ("logical", "5", "5%"),
+    ("logical", "3", "3 - x"),
+    ("logical", "12", "12 is wrong"),
+    ("logical", "7", "x=5, y=7"),
+    ("logical", "7", "x = 5 or x = 7"),
+    ("logical", "(4, 3)", "(3, 4)"),
+    ("logical", "1, 2, 3", "2, 1, 3"),
+    ("physical", "1, 2", "1, 2, 2"),
+    ("logical", "x>2", "x<2"),
+    ("multi-view", "left", "not left"),
+    ("multi-view", "right", "counter–clockwise"),
+    ("jigsaw", "B", "A or B"),
+    ("jigsaw", "B", "A, B"),
+    ("logical", "12", "21"),
+    ("logical", "12", "12 or 13"),
+    ("logical", "12", "between 11 and 13"),
+    ("logical", "12 cm", "12 m"),
+    ("logical", "12", "1/0"),
+    ("jigsaw", "B", "B or C"),
+    ("jigsaw", "B", "B and C"),
+    ("jigsaw", "B", "none"),
+    ("jigsaw", "B", "A"),
+    ("jigsaw", "B", ""),
+    ("jigsaw", "B", "none of them"),
+    ("multi-view", "left", "right"),
+    ("multi-view", "left", "left or right"),
+    ("multi-view", "left", "clockwise"),
+    ("multi-view", "right", "anti-clockwise"),
+    ("physical", "the red cup", "the blue cup"),
+    ("physical", "red cup, blue cup", "red cup"),
+    ("physical", "red cup", "red cup, blue cup"),
     ("physical", "nothing", ""),
 ]
 
 
 @pytest.mark.parametrize(("kind", "answer", "reply"), RIGHT)
 def test_right_answers(kind: str, answer: str, reply: str):
-    assert answers.is_right(kind, reply, answer)
+    assert answers.is_right(kind, f"I looked.\nFinal Answer: {reply}", answer)
 
 
 @pytest.mark.parametrize(("kind", "answer", "reply"), WRONG)
 def test_wrong_answers(kind: str, answer: str, reply: str):
-    assert not answers.is_right(kind, reply, answer)
+    assert not answers.is_right(kind, f"I looked.\nFinal Answer: {reply}", answer)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "B",
+        "A fits badly, C worse.\nFinal Answer: B, a red star",
+        "At first: Final Answer: A\nNo.\nFinal Answer: B",
+        "**Final Answer:** (B)",
+        "Final answer is B",
+        "Final Answer:\n\n**B**",
+        "Answer: B\n\nLet me know if you need more!",
+        "Final Answer: B\n(This is my final answer.)",
+        "Final Answer: B. This final answer was checked twice.",
+    ],
+)
+def test_where_an_answer_stands(reply: str):
+    assert answers.is_right("jigsaw", reply, "B") and not answers.is_right("jigsaw", reply, "C")
+
+
+WRITTEN = [
+    "1. (100, 100)\n2. (190, 145)\n3. (280, 190)",
+    "- (100, 100)\n- (190, 145)\n- (280, 190)",
+    "Waypoint 1: (100, 100)\nWaypoint 2: (190, 145)\nWaypoint 3: (280, 190)",
+    "P1=(100,100), P2=(190,145), P3=(280,190)",
+    "(x=100, y=100), (x=190, y=145), (x=280, y=190)",
+    '[{"x": 100, "y": 100}, {"x": 190, "y": 145}, {"x": 280, "y": 190}]',
+    '[{"point_2d": [100, 100], "label": "traj1"}, {"point_2d": [190, 145], "label": "traj2"}, {"point_2d": [280, 190], "label": "traj3"}]',
+    "| 1 | 100 | 100 |\n| 2 | 190 | 145 |\n| 3 | 280 | 190 |",
+    "100, 100\n190, 145\n280, 190",
+    "(100, 100) --> (190, 145) --> (280, 190)",
+    "(100, 100), (190, 145), and (280, 190)",
+    "[[100, 100], [190, 145], [280, 190]]\nThe end point is (280, 190).",
+    "Origin at (0, 0). [[100, 100], [190, 145], [280, 190]]",
+    "**traj1**: (100, 100)\n**traj2**: (190, 145)\n**traj3**: (280, 190)",
+]
+
+
+@pytest.mark.parametrize("said", WRITTEN)
+@pytest.mark.parametrize("before", ["", "Final Answer: ", "I start at (5, 5) or so. My plan is this.\nFinal Answer:\n"])
+def test_a_path_is_read_however_it_is_written(said: str, before: str):
+    found = paths.track(before + said, "[[100, 100], [190, 145], [280, 190]]", 640, 480)
+    assert found is not None and found[0] == pytest.approx(1.0)
+
+
+def test_standing_still_is_no_path():
+    assert paths.track("(190, 145), (190, 145)", "[[100, 100], [280, 190]]", 640, 480) is None
+
+
+def test_words_on_both_sides_of_a_picture_do_not_run_into_each_other(data: Path, tmp_path: Path, serve: Serve):
+    """A reply in parts: words, the picture, the answer alone."""
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        said = right(seen)
+        if seen.is_judge or "modalities" not in seen.body:
+            return said
+        answer = next(one["answer"] for one in puzzles() if one["prompt"] in "".join(seen.texts))
+        picture = {"type": "image_url", "image_url": {"url": data_url(drawn("x"))}}
+        return {"role": "assistant", "content": [{"type": "text", "text": "Let me draw it"}, picture, {"type": "text", "text": answer}]}
+
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply))
+    assert all(values.get("accuracy", 1.0) == 1.0 and values.get("track", 1.0) == 1.0 for values in found(run).values())
+
+
+def test_pressed_for_a_picture_it_does_not_lose_its_answer(data: Path, tmp_path: Path, serve: Serve):
+    def reply(seen: Seen) -> dict[str, Any]:
+        pressed = "make the picture this time" in "".join(seen.texts)
+        said = right(seen)
+        return (
+            said if seen.is_judge else {"role": "assistant", "content": "I'm sorry, I can't create images." if pressed else said["content"]}
+        )
+
+    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply))
+    assert found(run)["jigsaw", 0] == {IR: 0.0, ALIGN: 0.0, "accuracy": 1.0}
+
+
+def test_a_cascade_answers_from_the_picture(data: Path, tmp_path: Path, serve: Serve):
+    """The reasoner briefs, the painter draws, and the reasoner is shown the picture and answers."""
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        if seen.is_judge or seen.body["model"] == "painter":
+            return right(seen) if seen.is_judge else {**right(seen), "content": ""}
+        shown = "the picture that was drawn" in "".join(seen.texts)
+        return {"role": "assistant", "content": right(seen)["content"] if shown else "Draw the cup."}
+
+    server = serve(answer=reply)
+    model = f"cascade:reasoner=openai-chat/thinker@{server.url},painter=openai-chat/painter@{server.url}"
+    run = evaluate("rover-tg", data, tmp_path / "home", server, model=model, limit=1)
+    assert found(run)["physical", 0] == {IR: 0.75, ALIGN: 0.75, "accuracy": 1.0}
+    (turn,) = run.turns
+    assert len(turn.reply.keys) == 3 and turn.reply.picture and "Draw the cup." in turn.reply.thoughts
 
 
 @given(st.text(max_size=60), st.sampled_from(["jigsaw", "multi-view", "logical", "physical"]), st.text(min_size=1, max_size=20))
 def test_no_text_breaks_the_rules(reply: str, kind: str, answer: str):
     assert answers.is_right(kind, reply, answer) in (True, False)
-    assert answers.track(reply, "[[0, 0], [10, 10]]", 64, 64) is None or 0 <= answers.track(reply, "[[0, 0], [10, 10]]", 64, 64)[0] <= 1  # type: ignore[index]
+    assert paths.track(reply, "[[0, 0], [10, 10]]", 64, 64) is None or 0 <= paths.track(reply, "[[0, 0], [10, 10]]", 64, 64)[0] <= 1  # type: ignore[index]
 
 
-@given(st.lists(st.tuples(st.integers(0, 640), st.integers(0, 480)), min_size=2, max_size=12))
+@given(st.lists(st.tuples(st.integers(0, 640), st.integers(0, 480)), min_size=2, max_size=12, unique=True))
 def test_the_true_path_is_worth_everything_however_it_is_written(path: list[tuple[int, int]]):
     due = json.dumps([list(point) for point in path])
     said = "Final Answer: " + ", ".join(f"({x}, {y})" for x, y in path)
     for reply in (said, f"First [[1, 1], [2, 2]], then better.\nFinal Answer: {due}", f"```\n{due}\n```"):
-        found = answers.track(reply, due, 640, 480)
+        found = paths.track(reply, due, 640, 480)
         assert found is not None and found == (1.0, 0.0)
 
 
 def test_a_path_is_worth_less_the_farther_away_it_lies():
     due = "[[0, 0], [100, 0]]"
     for shift, share in ((0, 1.0), (25, 0.8), (62.5, 0.5), (125, 0.0), (500, 0.0)):
-        found = answers.track(f"[[0, {shift}], [100, {shift}]]", due, 300, 400)  # a diagonal of 500
+        found = paths.track(f"[[0, {shift}], [100, {shift}]]", due, 300, 400)  # a diagonal of 500
         assert found is not None and found[0] == pytest.approx(share) and found[1] == pytest.approx(shift / 500)
-    denser = answers.track("[[0, 0], [10, 0], [20, 0], [90, 0], [100, 0]]", due, 300, 400)
+    denser = paths.track("[[0, 0], [10, 0], [20, 0], [90, 0], [100, 0]]", due, 300, 400)
     assert denser is not None and denser[0] == pytest.approx(1.0)  # how many points a path is told by does not matter
-    back = answers.track("[[100, 0], [0, 0]]", due, 300, 400)
+    back = paths.track("[[100, 0], [0, 0]]", due, 300, 400)
     assert back is not None and back[0] < 0.7  # the way back is another way
-    assert answers.track("go straight ahead", due, 300, 400) is None
-    assert answers.track("[[5, 5]]", due, 300, 400) is None
+    assert paths.track("go straight ahead", due, 300, 400) is None
+    assert paths.track("[[5, 5]]", due, 300, 400) is None
 
 
 def test_the_last_list_counts():
-    assert answers.points_in("from [1, 2] to [3, 4]; so [[5, 6], [7, 8], [9, 10]]") == [(5, 6), (7, 8), (9, 10)]
-    assert answers.points_in("(1, 2) -> (3.5, 4)") == [(1, 2), (3.5, 4)]
-    assert answers.points_in("no points, 1, 2") == []
+    assert paths.points_in("from [1, 2] to [3, 4]; so [[5, 6], [7, 8], [9, 10]]") == [(5, 6), (7, 8), (9, 10)]
+    assert paths.points_in("(1, 2) -> (3.5, 4)") == [(1, 2), (3.5, 4)]
+    assert paths.points_in("no points, 1, 2") == []
 
 
 def test_final_answers():
     assert answers.final("a\nFinal Answer: x y\nThank you.") == "x y"
     assert answers.final("so\n\n  it is this  \n\n") == "it is this"
     assert answers.final("") == ""
-    assert answers.final("Final Answer:\n\n**B**") == "**B**"
 
 
 def test_a_reply_may_be_anything():

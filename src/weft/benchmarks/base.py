@@ -169,6 +169,7 @@ class Benchmark:
     official_file: ClassVar[str] = ""
     official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
     takes_all_read: ClassVar[bool] = False  # whether each sample that its Records read is asked about, so that asking may begin at once
+    most_tries: ClassVar[int] = 1  # how often a turn may be asked, with `again`
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
@@ -215,9 +216,12 @@ class Benchmark:
         return set()
 
     def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
-        """What to ask instead, where a protocol does not take a reply for an answer yet; None: it is one. `tries` were made so far. The
-        last reply counts, and has the calls of all behind it."""
+        """What to ask instead, where a protocol does not take a reply for an answer yet; None: it is one. `tries` were made so far."""
         return None
+
+    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
+        """Which of several replies that were asked for in this way counts; it has the calls of all behind it."""
+        return replies[-1]
 
     def group(self, axis: str, name: str) -> str:
         """What a group that a user names is called in the data."""

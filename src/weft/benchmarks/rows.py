@@ -33,6 +33,8 @@ def both_ways(run: Finished, title: str, columns: tuple[str, ...], parts: Parts,
     values = [{name: {column: cell.value for column, cell in cells.items()} for name, cells in some.items()} for some in (strict, official)]
     ways = {"": strict} if values[0] == values[1] else {", strict": strict, ", official": official}
     for way, some in ways.items():
+        if not some:
+            continue
         rows = [Row(name, cells, kind="part", run=run.run, judge=run.judge) for name, cells in some.items()]
         yield Table(f"{run.name}: {title}{way}", columns, tuple(rows), digits=digits, rows_are="parts")
 

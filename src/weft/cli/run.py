@@ -21,6 +21,8 @@ Examples:
 
   weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
 
+  weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
+
   weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge --judge-repeats 3
 
 The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
@@ -30,7 +32,9 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 
 def run(
     context: typer.Context,
-    benchmark: Annotated[str | None, typer.Argument(help="weave, imug, an installed one, or file.py:NAME. Default: the tabletop.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Argument(help="weave, imug, rover-ig, rover-tg, an installed one, or file.py:NAME. Default: the tabletop.")
+    ] = None,
     data: o.Data = None,
     model: Annotated[
         str | None,

@@ -31,8 +31,12 @@ def score(
 
       weft score outputs/model_outputs/bagel --benchmark imug --data DATA --judge judge
 
+      weft score gen_banana --benchmark rover-ig --data rover --judge judge
+
     WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
     IMUG's: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
+    ROVER's: gen_<id>.png beside gen_<id>.txt, which has the thinking (rover-ig) or the whole answer (rover-tg); answers to rover-tg in
+    words alone (--mode text, --mode both) are gen_<id>.text.txt, or gen_<id>.txt in a folder without pictures.
     """
     from weft.cli.own_options import taken
     from weft.cli.work import work

@@ -154,6 +154,9 @@ async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
                 f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
             )
+        if session.plan.benchmark.most_tries > 1:
+            most = session.plan.benchmark.most_tries
+            say(f"a turn that brings nothing of the kind that is due is asked up to {most} times: model calls may be more")
         if session.plan.strategy != "none":
             say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
         costs = [share.cost for share in shares.values()]

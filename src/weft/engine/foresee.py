@@ -16,7 +16,7 @@ from weft.errors import PictureError
 from weft.judges.vlm import Jpegs, as_sent, want_of
 from weft.models.baselines import stand_in
 from weft.store.blobs import Blobs
-from weft.types import Message, Model, Part, Place, Question, Reply, Usage, Want
+from weft.types import Message, Model, Part, Place, Question, Reply, Thought, Usage, Want
 
 SourceOf = Callable[[Mapping[str, Model]], Source]
 Others = Mapping[str, Mapping[int, Reply]] | None  # the replies of a second run
@@ -51,7 +51,7 @@ class Counting:
         self.tokens_out += more.tokens_out
         true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
-        return true if fits else Reply("answered", (stand_in(want.kind, self._blobs),))
+        return true if fits else Reply("answered", (*(Thought(text) for text in [true.thoughts] if text), stand_in(want.kind, self._blobs)))
 
     def share(self, price: Price | None) -> Share:
         cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out))

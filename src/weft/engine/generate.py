@@ -27,7 +27,8 @@ from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
 from weft.types import Dialogue, Message, Model, Part, Place, Reply, Sample, Turn, Want, mentions
 
-MOST_TRIES = 8
+MOST_TRIES, APART = 8, 100  # tries of a turn; their draws are so far apart that a strategy's own have room between them
+Tried = tuple[tuple[Message, ...], Reply]  # what was shown, and what was said
 
 
 class Source(Protocol):
@@ -67,17 +68,26 @@ class Live:
             if number in dialogue and dialogue[number].outcome == "failed":
                 return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")
         want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
-        seen, reply = await self._asked(messages, want)
-        behind: list[Reply] = []
-        while (messages := self._again(turn, messages, reply, len(behind) + 1) or ()) and self._sees:
-            behind.append(reply)
-            seen, reply = await self._asked(messages, want)
-        if behind:
-            told = AGAIN.format(count=len(behind))
-            reply = joined(replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told), behind)
-        return msgspec.json.encode(seen).decode(), reply
+        tried = [await self._asked(messages, want)]
+        while self._sees and (asked := self._again(turn, messages, tried[-1][1], len(tried))) is not None:
+            messages = asked
+            tried.append(await self._asked(messages, replace(want, draw=APART * len(tried))))
+        if len(tried) == 1:
+            return msgspec.json.encode(tried[0][0]).decode(), tried[0][1]
+        seen, reply = self._counts(turn, tried)
+        told = AGAIN.format(count=len(tried))
+        counted = replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told)
+        return msgspec.json.encode(seen).decode(), joined(counted, [other for _, other in tried if other is not reply])
 
-    async def _asked(self, messages: tuple[Message, ...], want: Want) -> tuple[tuple[Message, ...], Reply]:
+    def _counts(self, turn: Turn, tried: Sequence[Tried]) -> Tried:
+        replies = [reply for _, reply in tried]
+        try:
+            chosen = self._plan.benchmark.counts(turn, replies)
+        except Exception:
+            chosen = replies[-1]
+        return next((one for one in tried if one[1] is chosen), tried[-1])
+
+    async def _asked(self, messages: tuple[Message, ...], want: Want) -> Tried:
         """What the model is shown, and what it says."""
         try:
             seen = await fitted(messages, self._model.takes, self._blobs)

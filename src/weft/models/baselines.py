@@ -87,9 +87,9 @@ class Truth(Local):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         parts = self._parts[want.place.sample, want.place.turn]
-        if not parts:
-            return Sent((stand_in(want.kind, self._blobs),), "answered", STAND_IN, served=self.name)
         outcome, reason = outcome_of(parts, want.kind)
+        if outcome != "answered":
+            return Sent((*parts, stand_in(want.kind, self._blobs)), "answered", STAND_IN, served=self.name)
         return Sent(parts, outcome, reason, served=self.name)
 
 

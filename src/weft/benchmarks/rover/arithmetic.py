@@ -13,6 +13,10 @@ from weft.stats.intervals import spread
 from weft.types import Cell, Verdict
 
 Of = Callable[[Verdict], str]
+UNASKED = (
+    "Thinking stands outside of whole <think> tags, where the released code does not see it; a run with --official asks the judge as it "
+    "does, and has the official numbers that are not here."
+)
 STOPS = (
     "The released summary stops at a score that is no number, which the judge gave here: there is no official row then. "
     "The strict rows leave such replies unscored."
@@ -46,6 +50,11 @@ def released_score(verdict: Verdict) -> float | str | None:
     return None if verdict.value is None else 1 + 4 * verdict.value
 
 
+def is_unasked(verdict: Verdict) -> bool:
+    """Whether the released code would show its judge something else, and nobody was asked about that."""
+    return any(map(is_unasked, verdict.behind)) if verdict.behind else bool(detail_of(verdict).get("elsewhere"))
+
+
 def stops(verdicts: Iterable[Verdict]) -> bool:
     return any(isinstance(released_score(verdict), str) for verdict in verdicts)
 
@@ -59,8 +68,8 @@ def cell(verdicts: Sequence[Verdict], *, official: bool) -> Cell:
             scored.setdefault(verdict.sample, []).append(found)
     values = [value for some in scored.values() for value in some]
     due = len(verdicts) if not official else len([one for one in verdicts if one.value is None or points(one, official=True) is not None])
-    if not values or (official and stops(verdicts)):
-        return Cell(None, len(values) if not official else 0, due)
+    if not values or (official and (stops(verdicts) or any(map(is_unasked, verdicts)))):
+        return Cell(None, 0, 0) if official else Cell(None, len(values), due)
     bounds = spread([(1.0, scored)])
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
     return Cell(round(sum(values) / len(values), 2), len(values), max(due, len(values)), low, high)
@@ -78,8 +87,9 @@ def macro(groups: Sequence[Sequence[Verdict]], *, official: bool) -> Cell:
                 scored.setdefault(verdict.sample, []).append(found)
         clusters.append((1 / len(there), scored))
     count, due = sum(len(some) for _, scored in clusters for some in scored.values()), sum(map(len, there))
-    if not there or not all(scored for _, scored in clusters) or (official and any(map(stops, there))):
-        return Cell(None, count, due)
+    unknown = official and any(stops(group) or any(map(is_unasked, group)) for group in there)
+    if not there or not all(scored for _, scored in clusters) or unknown:
+        return Cell(None, 0, 0) if official else Cell(None, count, due)
     value = sum(weight * statistics.fmean([one for some in scored.values() for one in some]) for weight, scored in clusters)
     bounds = spread(clusters)
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)

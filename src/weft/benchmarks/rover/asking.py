@@ -25,10 +25,19 @@ def again(code: str, messages: tuple[Message, ...], reply: Reply, tries: int) ->
     """The request with more urgency, where it brought no picture; None where it did, was refused or lost, or was repeated often enough."""
     if reply.outcome in ("failed", "refused") or reply.images or tries > MOST:
         return None
+    insist = f" {instructions(code)['insist']}{TASK}"
     last = messages[-1]
-    insist = instructions(code)["insist"]
     parts = [
-        Text(part.text.replace(TASK, f" {insist}{TASK}", 1)) if isinstance(part, Text) and TASK in part.text else part
+        Text(part.text.replace(TASK, insist, 1)) if isinstance(part, Text) and TASK in part.text and insist not in part.text else part
         for part in last.parts
     ]
     return (*messages[:-1], Message(last.role, tuple(parts)))
+
+
+def counts(replies: Sequence[Reply]) -> Reply:
+    """Of a request and its repetitions: the one with the picture; if there is none, the first that says or shows anything. One that was
+    lost leaves the task open."""
+    if replies[-1].outcome == "failed":
+        return replies[-1]
+    drawn = next((reply for reply in replies if reply.images), None)
+    return drawn or next((reply for reply in replies if reply.text or reply.thoughts), replies[-1])

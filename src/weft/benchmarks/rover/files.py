@@ -25,6 +25,7 @@ from weft.types import Problem
 HUB = "cheryyunl/ROVER"
 CHUNK = 8  # records of a table that are in memory at a time
 AGAIN = 64  # records after which a mapped file is opened anew, so that what was read of it is let go
+UNREADABLE = "\0"  # a field that no record has: why one could not be read
 NAMES = b"huggingface"  # under which the hub's tables keep what their columns are
 HOW = (
     "get the dataset with `weft data get rover --out DIR` (online, extra `hub`), or download the folder {half} of huggingface.co/datasets/"
@@ -65,6 +66,7 @@ def find(data: Path, half: Half) -> Found:
         return _tables(saves, half, _mapped)
     files = [data] if data.is_file() else sorted(path for depth in ("", "*/", "*/*/") for path in data.glob(f"{depth}*.parquet"))
     ours = [path for path in files if half.name.lower() in str(path.relative_to(data.parent)).lower()] or files
+    ours = [path for path in ours if path.name.lower().startswith("train")] or ours  # one split, as the released code takes it
     if not ours:
         raise UserError(f"there is nothing of {half.name} in {data}: {HOW.format(half=half.name)}")
     return _tables(ours, half, _parquet)
@@ -81,14 +83,16 @@ def _written(file: Path) -> Iterable[Any]:
     whole = bytes_file(file)
     if whole.lstrip(b" \t\r\n").startswith(b"["):
         return json_from(whole, file, list[msgspec.Raw])
+    if file.suffix == ".json" and whole.strip():
+        return [json_from(whole, file, dict[str, Any])]
     return [line for line in whole.splitlines() if line.strip()]
 
 
 def _saves(data: Path, half: Half) -> list[Path]:
-    """The tables of a `datasets` save: those of the half, if it is in a folder of its own, and of one split."""
-    folders = [data, *(path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == half.name.lower())]
-    for folder in reversed(folders):
-        for inner in (folder / "train", folder, *sorted(path for path in folder.glob("*") if path.is_dir())):
+    """The tables of a `datasets` save, of one split: in the half's own folder, in `train`, or right there."""
+    named = [path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == half.name.lower()]
+    for folder in (*named, data):
+        for inner in (folder / "train", folder):
             if (inner / "state.json").is_file():
                 listed: Any = fields(json_file(inner / "state.json")).get("_data_files")
                 names = [str(fields(one).get("filename", "")) for one in cast(list[Any], listed)] if isinstance(listed, list) else []
@@ -98,6 +102,7 @@ def _saves(data: Path, half: Half) -> list[Path]:
 
 
 class Opened(Struct, frozen=True):
+    count: int
     columns: tuple[str, ...]
     about: bytes  # what the hub says of the columns, as JSON
     rows: Iterable[Mapping[str, Any]]
@@ -124,9 +129,8 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
             continue  # of the other half, or of something else
         missing = [column for column in half.columns if column not in one.columns]
         if missing:
-            problems.append(
-                Problem("error", path.name, "", missing[0], f"has no column {', '.join(missing)}: all of its records are left out")
-            )
+            why = f"has no column {', '.join(missing)}: all of its {one.count:,} records are left out"
+            problems.append(Problem("error", path.name, "", missing[0], why))
             continue
         rows.append(one.rows)
         names = names or _names(one.about)
@@ -138,7 +142,10 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
 
 def _names(about: bytes) -> tuple[str, ...]:
     """What the numbers in `dimension` stand for."""
-    known = fields(fields(json_from(about, "the table")) if about else {})
+    try:
+        known = fields(json_from(about, "what it says of its columns")) if about else {}
+    except UserError:  # then the numbers are told by the ids
+        known = {}
     info = fields(known.get("info"))
     label = fields(fields(info.get("features") or known.get("features")).get("dimension"))
     names: Any = label.get("names")
@@ -153,9 +160,9 @@ def _parquet(path: Path, half: Half) -> Opened:
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for batch in _guarded(path, table.iter_batches(batch_size=CHUNK, columns=kept, use_threads=False)):
-            yield from batch.to_pylist()
+            yield from _rows(batch)
 
-    return Opened(tuple(schema.names), _about(schema), rows())
+    return Opened(table.metadata.num_rows, tuple(schema.names), _about(schema), rows())
 
 
 def _about(schema: Any) -> bytes:
@@ -175,15 +182,24 @@ def _mapped(path: Path, half: Half) -> Opened:
     beside = path.parent / "dataset_info.json"
     about = bytes_file(beside) if beside.is_file() else _about(schema)
 
+    sizes = [batch.num_rows for batch in _guarded(path, reader())]
+
     def rows() -> Iterator[Mapping[str, Any]]:
-        sizes = [batch.num_rows for batch in _guarded(path, reader())]
         for number, size in enumerate(sizes):
             for start in range(0, size, AGAIN):
-                batch: Any = next(islice(reader(), number, None)).select(kept)
-                for at in range(start, min(size, start + AGAIN), CHUNK):
-                    yield from batch.slice(at, min(CHUNK, size - at)).to_pylist()
+                batch: Any = next(islice(_guarded(path, reader()), number, None)).select(kept)
+                yield from _rows(batch.slice(start, min(AGAIN, size - start)))
 
-    return Opened(tuple(schema.names), about, rows())
+    return Opened(sum(sizes), tuple(schema.names), about, rows())
+
+
+def _rows(batch: Any) -> Iterator[Mapping[str, Any]]:
+    """One by one: a row that cannot be read (a text that is no UTF-8) costs itself alone."""
+    for at in range(batch.num_rows):
+        try:
+            yield batch.slice(at, 1).to_pylist()[0]
+        except (OSError, ValueError) as error:
+            yield {UNREADABLE: str(error)}
 
 
 def _guarded(path: Path, batches: Iterable[Any]) -> Iterator[Any]:

@@ -7,10 +7,11 @@ import asyncio
 from pathlib import Path
 
 from weft.benchmarks.outputs import Folder
-from weft.models.endpoint import Sent
+from weft.models.endpoint import NO, CallError, Sent
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Text, Thought, Want
 
+IN_WORDS = ".text.txt"
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 
 
@@ -19,14 +20,15 @@ class Outputs(Folder):
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(root, blobs)
-        self._has_pictures: bool | None = None
+        self._ending = ""
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         stem = want.place.file.removesuffix(".png").removesuffix(".text.txt")
         if want.kind == "text":
-            found = self.find(f"{stem}.text.txt") or (None if await asyncio.to_thread(self._drawn) else self.find(f"{stem}.txt"))
+            suffix = await asyncio.to_thread(self._text_suffix)
+            found = self.find(f"{stem}{suffix}")
             if found is None:
-                return Sent((), "empty", f"no file {stem}.text.txt in the outputs", served=self.name)
+                return Sent((), "empty", f"no file {stem}{suffix} in the outputs", served=self.name)
             return self.sent(await asyncio.to_thread(self.read, found, "text"), "text")
         picture = next((path for suffix in PICTURES if (path := self.find(stem + suffix)) is not None), None)
         text = self.find(f"{stem}.txt")
@@ -42,8 +44,18 @@ class Outputs(Folder):
             return Sent((), "empty", f"no file {stem}.png in the outputs", served=self.name)
         return self.sent(parts, want.kind)
 
-    def _drawn(self) -> bool:
-        """Whether the folder has any picture."""
-        if self._has_pictures is None:
-            self._has_pictures = any(path.suffix.lower() in PICTURES for path in self._root.iterdir())
-        return self._has_pictures
+    def _text_suffix(self) -> str:
+        """How the names of answers in words alone end in this folder."""
+        if not self._ending:
+            names = [path.name.lower() for path in self._root.iterdir() if path.name.lower().startswith("gen_")]
+            if any(name.endswith(IN_WORDS) for name in names):
+                self._ending = IN_WORDS
+            elif not any(name.endswith(PICTURES) for name in names):
+                self._ending = ".txt"
+            else:
+                raise CallError(
+                    f"{self._root} has no answers in words alone: they would be gen_<id>{IN_WORDS}, or gen_<id>.txt in a folder without "
+                    "pictures; --mode visual scores what is there",
+                    NO,
+                )
+        return self._ending

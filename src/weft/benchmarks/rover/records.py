@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.benchmarks.records import Records
-from weft.benchmarks.rover.files import Found, Half, find
+from weft.benchmarks.rover.files import UNREADABLE, Found, Half, find
 from weft.errors import UserError
 from weft.models.http import fields
 from weft.store.blobs import Blobs
@@ -41,7 +41,11 @@ class RoverRecords(Records):
 
     def id_of(self, name: str, record: dict[str, Any]) -> str:
         """It is part of file names."""
+        if UNREADABLE in record:
+            self.fail(name, "", f"cannot be read: {record[UNREADABLE]}")
         found = record.get("id")
+        if isinstance(found, int) and not isinstance(found, bool):
+            found = str(found)
         if not isinstance(found, str) or not found.strip():
             self.fail(name, "id", "is missing; every record needs its own")
         if "/" in found or "\\" in found or "\0" in found or found in (".", "..") or len(found) > 200:
@@ -57,8 +61,8 @@ class RoverRecords(Records):
 
     def text_or_none(self, name: str, record: dict[str, Any], field: str) -> str:
         found: Any = record.get(field)
-        if isinstance(found, list) and all(isinstance(one, str) for one in cast(list[Any], found)):
-            found = ", ".join(cast(list[str], found))
+        if isinstance(found, list) and all(one is None or isinstance(one, str) for one in cast(list[Any], found)):
+            found = ", ".join(one for one in cast(list[str | None], found) if one)
         if found is not None and not isinstance(found, str):
             self.fail(name, field, f"must be text, not {type(cast(Any, found)).__name__}")
         if found is not None and len(found) > LONGEST:
@@ -79,7 +83,7 @@ class RoverRecords(Records):
             return None
         if isinstance(found, str):
             return self.picture(name, field, found)
-        held = fields(found)
+        held = {"bytes": found} if isinstance(found, bytes) else fields(found)
         data, path = held.get("bytes"), held.get("path")
         if isinstance(data, bytes) and data:
             return self.held(name, field, data)

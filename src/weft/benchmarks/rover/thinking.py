@@ -1,47 +1,56 @@
-"""Where a reply's thinking stands: between tags in its text, in a part of its own, or in the words before its picture."""
+"""Where a reply's thinking stands: between tags in its text, in a part of its own, or in the words before its picture; and its words, where
+pictures stand between them."""
 
 import re
 
+from weft.models.thinking import parted
 from weft.types import Image, Reply, Text
 
-TAGS = re.compile(r"<think(?:ing)?>(.*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-OPENED, CLOSED = re.compile(r"<think(?:ing)?>", re.IGNORECASE), re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+WHOLE = re.compile(r"<(/?)think>")
 
 
 def thinking_of(reply: Reply) -> str:
     """What it thought, as far as it shows it: what it was asked to put between tags; where there is nothing between tags, what came as
-    thoughts; else what it says before its picture, or at all."""
-    return tagged(reply.words) or reply.thoughts or _before_picture(reply) or _untagged(reply.words)
+    thoughts; else, where there is a picture, what it says before it, or at all. Words without a picture and without tags are no thinking:
+    an excuse is none."""
+    meant, rest = parted(words_of(reply))
+    if meant or reply.thoughts or not reply.images:
+        return meant or reply.thoughts
+    return parted(before_picture(reply))[1] or rest
 
 
-def tagged(text: str) -> str:
-    """What stands between tags. A tag that is never closed, cut off by the picture or by the end, reaches to the end; one that closes what
-    was never opened, because the model's own template opened it, begins at the beginning."""
-    found = [inside.strip() for inside in TAGS.findall(text)]
-    rest = TAGS.sub("\n", text)
-    opened, closed = OPENED.search(rest), CLOSED.search(rest)
-    if closed is not None and (opened is None or closed.start() < opened.start()):
-        found.insert(0, rest[: closed.start()].strip())
-        opened = OPENED.search(rest, closed.end())
-    if opened is not None:
-        found.append(rest[opened.end() :].strip())
-    return "\n".join(inside for inside in found if inside).strip()
-
-
-def _before_picture(reply: Reply) -> str:
-    said: list[str] = []
+def words_of(reply: Reply) -> str:
+    """Its texts, with a line's end where a picture stands between two of them."""
+    made: list[str] = []
+    apart = False
     for part in reply.parts:
         if isinstance(part, Image):
-            return _untagged("".join(said))
-        if isinstance(part, Text):
-            said.append(part.text)
-    return ""
+            apart = bool(made)
+        elif isinstance(part, Text):
+            made += ["\n"] * apart + [part.text]
+            apart = False
+    return "".join(made).strip()
 
 
-def _untagged(text: str) -> str:
-    return CLOSED.sub("", OPENED.sub("", text)).strip()
+def before_picture(reply: Reply) -> str:
+    at = next((at for at, part in enumerate(reply.parts) if isinstance(part, Image)), len(reply.parts))
+    return "".join(part.text for part in reply.parts[:at] if isinstance(part, Text)).strip()
+
+
+def after_picture(reply: Reply) -> str:
+    """What it says after its last picture."""
+    places = [at for at, part in enumerate(reply.parts) if isinstance(part, Image)]
+    return "".join(part.text for part in reply.parts[places[-1] + 1 :] if isinstance(part, Text)).strip() if places else ""
 
 
 def as_saved(reply: Reply) -> str:
     """What the released scripts keep: what stands between whole tags, and nothing else."""
-    return "\n".join(re.findall(r"<think>(.*?)</think>", reply.words, re.DOTALL)).strip()
+    kept: list[str] = []
+    start = -1
+    for match in WHOLE.finditer(reply.words):
+        if not match.group(1):
+            start = match.end() if start < 0 else start
+        elif start >= 0:
+            kept.append(reply.words[start : match.start()])
+            start = -1
+    return "\n".join(kept).strip()

@@ -21,7 +21,7 @@ from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Reply, Takes, Usage, Want
 
-AGAIN = "asked {count} times more"  # of a reply that came at a later try
+AGAIN = "tries made: {count}"  # for a reply that a protocol asked for more than once
 
 
 class Composition:

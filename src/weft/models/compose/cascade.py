@@ -1,19 +1,19 @@
 """Who thinks and who draws are two: a reasoner works out in words what the picture must show, a painter draws it from those words and the
-pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner alone. What the reasoner wrote is the
+pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner alone; where words are due besides the
+picture, it is shown the picture and gives them. What the reasoner wrote is the
 reply's thinking."""
-
-import re
 
 from msgspec.structs import replace
 
 from weft.models.compose.base import Composition, joined
-from weft.types import Image, Message, Reply, Text, Thought, Want
+from weft.models.thinking import parted
+from weft.types import Image, Message, Reply, Text, Thought, Want, outcome_of
 
 BRIEF = (
     "Somebody else will draw this picture, from your words and the pictures above alone. Think it through, then write for the painter what "
     "the finished picture must show, what changes against the last picture and what stays exactly as it is. Write nothing else."
 )
-TAGS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+ANSWER = "This is the picture that was drawn. Now answer the request in words, from this picture."
 
 
 class Cascade(Composition):
@@ -29,9 +29,17 @@ class Cascade(Composition):
         brief = await self.ask("reasoner", asked, replace(want, kind="text"))
         if brief.outcome != "answered":
             return brief
-        drawn = await self.ask("painter", self._order(messages, brief.text, want), want)
         reasoned = tuple(part for part in (Thought(brief.thoughts), Thought(brief.text)) if part.text)
-        return joined(replace(drawn, parts=(*reasoned, *drawn.parts)), [brief])
+        drawn = await self.ask("painter", self._order(messages, brief.text, want), replace(want, kind="image"))
+        if want.kind == "image" or drawn.outcome == "failed":
+            return joined(replace(drawn, parts=(*reasoned, *drawn.parts)), [brief])
+        said = Message("assistant", (Text(brief.text),))
+        shown = Message("user", (*drawn.images, Text(ANSWER)))
+        answer = await self.ask("reasoner", (*messages, said, shown), replace(want, kind="text"))
+        if answer.outcome == "failed":
+            return joined(answer, [brief, drawn])
+        parts = (*reasoned, *drawn.images, *answer.parts)
+        return joined(Reply(*outcome_of(parts, want.kind)[:1], parts, outcome_of(parts, want.kind)[1]), [brief, drawn, answer])
 
     def _brief(self, messages: tuple[Message, ...], want: Want) -> tuple[Message, ...] | None:
         if "reasoner" in self.words:
@@ -41,7 +49,7 @@ class Cascade(Composition):
 
     def _order(self, messages: tuple[Message, ...], brief: str, want: Want) -> tuple[Message, ...]:
         """What the painter is told: the brief, without what the reasoner thought on the way to it."""
-        told = TAGS.sub("", brief).strip() or brief
+        told = parted(brief)[1] or brief
         if "painter" in self.words:
             return self.words["painter"].with_plan(messages, told, want.kind)
         pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]

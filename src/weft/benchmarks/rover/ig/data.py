@@ -13,7 +13,7 @@ from msgspec import Struct
 from weft.benchmarks.rover.files import Half
 from weft.benchmarks.rover.records import RoverRecords
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Sample, Text, Turn
+from weft.types import Dataset, Image, Sample, Text, Thought, Turn
 
 HALF = Half("ROVER-IG", ("id", "dimension", "reasoning_type", "prompt", "image"), "reasoning_type")
 DIMENSIONS = ("science", "culture", "common_sense", "logic")
@@ -75,7 +75,8 @@ class TaskRecords(RoverRecords):
             by_id = " ".join(from_id(task))
             self.say("warning", name, "id", f"tells {by_id or 'nothing'}, its fields {dimension} {kind}: official tables sort by the id")
         goal = Goal(description, keywords, told, kind, source, target)
-        turn = Turn(0, (Text(prompt), source), "image", (target,) if target else (), None, f"gen_{task}.png", goal)
+        truth = (Thought(description or prompt), *((target,) if target else ()))
+        turn = Turn(0, (Text(prompt), source), "image", truth, None, f"gen_{task}.png", goal)
         return Sample(task, (turn,), (), {"dimension": dimension, "type": kind})
 
     def _dimension(self, name: str, task: str, found: Any) -> str:

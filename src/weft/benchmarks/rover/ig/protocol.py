@@ -52,7 +52,7 @@ class RoverIG(Benchmark):
     Options = IGOptions
     axes = ("dimension", "type")
     official_prompts = rubric.CONSTANTS
-    takes_all_read = True
+    takes_all_read, most_tries = True, 1 + asking.MOST
     published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
@@ -72,6 +72,9 @@ class RoverIG(Benchmark):
     def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
         return asking.again(__file__, messages, reply, tries)
 
+    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
+        return asking.counts(replies)
+
     def rubrics(self, prompts: str) -> Rubrics:
         return rubric.official(Path(prompts.removeprefix("official:"))) if prompts.startswith("official:") else super().rubrics(prompts)
 
@@ -79,16 +82,17 @@ class RoverIG(Benchmark):
         return Outputs(folder, blobs)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
-        thinking, made = thinking_of(answered.reply), answered.made
+        thinking, made = thinking_of(answered.reply) if answered.options.thinks == "yes" else "", answered.made
         seen: list[Item] = [self._about(metric, answered, thinking, made) for metric in rubric.METRICS if metric not in WORDS]
+        saved = thinking if answered.is_output else as_saved(answered.reply)
         if thinking:
-            seen += [self._about(metric, answered, thinking, made) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
+            unknown = {"detail": {"elsewhere": True}} if saved != thinking and not answered.options.official else {}
+            seen += [self._about(metric, answered, thinking, made, **unknown) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         else:
             why = "it shows no thinking"
             seen += [answered.verdict(metric, 0.0, why, detail={"silent": True}) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
-        saved = thinking if answered.is_output else as_saved(answered.reply)
         if answered.options.official and (saved != thinking or not thinking):
-            seen += [self._about(metric, answered, saved, made, RELEASED) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
+            seen += [self._about(metric, answered, saved, made, variant=RELEASED) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         return seen
 
     def unanswered(self, answered: Answered) -> Iterable[Item]:
@@ -100,9 +104,8 @@ class RoverIG(Benchmark):
         asked = self._about(rubric.PROCESS, answered, thinking, None)
         return [asked, *(one for one in zero if not (isinstance(one, Verdict) and one.metric == rubric.PROCESS))]
 
-    def _about(self, metric: str, answered: Answered, thinking: str, made: Image | None, variant: str = "") -> Question:
-        more = {"detail": {"no picture": True}} if made is None else {}
-        return rubric.about(metric, answered, thinking, made=made, variant=variant, **more)
+    def _about(self, metric: str, answered: Answered, thinking: str, made: Image | None, **more: Any) -> Question:
+        return rubric.about(metric, answered, thinking, made=made, **({"detail": {"no picture": True}} if made is None else {}), **more)
 
     def read(self, question: Question, found: dict[str, Any]) -> Any:
         marks = super().read(question, found)
@@ -146,9 +149,9 @@ def _held(alignment: Verdict, visual: Verdict | None) -> Verdict:
 
 
 def _is_silent(verdicts: Sequence[Verdict]) -> bool:
-    """Whether there are pictures, and no thinking in any reply."""
-    process = [one for one in verdicts if one.metric == rubric.PROCESS]
-    return any(detail_of(one).get("silent") for one in process) and all(one.by in ("rule", "failure") for one in process)
+    """Whether there are pictures, and no thinking with any of them."""
+    pictured = [one for one in verdicts if one.metric == rubric.PROCESS and one.by != "failure" and not detail_of(one).get("no picture")]
+    return bool(pictured) and all(detail_of(one).get("silent") for one in pictured)
 
 
 def _without_words(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:

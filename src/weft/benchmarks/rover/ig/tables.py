@@ -9,7 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.benchmarks.base import Finished, detail_of
-from weft.benchmarks.rover.arithmetic import STOPS, cell, correlation, group_of, macro, macro_of_printed, metric, parts, stops
+from weft.benchmarks.rover.arithmetic import (
+    STOPS,
+    UNASKED,
+    cell,
+    correlation,
+    group_of,
+    is_unasked,
+    macro,
+    macro_of_printed,
+    metric,
+    parts,
+    stops,
+)
 from weft.benchmarks.rover.ig import rubric
 from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, from_id
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
@@ -30,7 +42,8 @@ PRINTED = {"science": "NatureScience", "culture": "CultureArt", "common_sense": 
 KEYS = {"RP": "RP", "Align.": "Align", "RV": "RV", "VC": "VC", "IQ": "IQ"}
 FEWEST = 3  # models behind a correlation
 NOTE = (
-    "0 to 100. micro: the mean over tasks; macro: the plain mean of the four domains. AVG pools all scores of the five metrics. Align. "
+    "0 to 100. micro: the mean over tasks; macro: the plain mean of the domains (the four, or those that were run). AVG pools all "
+    "scores of the five metrics. Align. "
     "held: at most one point (25) above RV. A dash: not measured; models that show no thinking have no RP and no Align."
 )
 PAPER = "Published rows were judged by GPT-4.1 with the authors' prompts; compare only runs with the same judge and prompts."
@@ -47,7 +60,7 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
             some = functools.partial(_parts, group, names)
             yield from both_ways(run, f"by {group}", (*COLUMNS, "AVG"), some, 1)
     if len(runs) >= FEWEST:
-        yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} models (Pearson, RV)")
+        yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)")
 
 
 def verdicts_of(run: Finished, official: bool) -> list[Verdict]:
@@ -55,7 +68,7 @@ def verdicts_of(run: Finished, official: bool) -> list[Verdict]:
     if not official:
         return list(run.verdicts)
     unsaid = [
-        Verdict(one.sample, one.turn, name, 0.0, by="rule", detail={"official": score})
+        Verdict(one.sample, one.turn, name, 0.0, by="rule", detail={"official": score, "unsaid metric": True})
         for one in run.verdicts
         for name, score in detail_of(one).get("unsaid", {}).items()
     ]
@@ -63,7 +76,14 @@ def verdicts_of(run: Finished, official: bool) -> list[Verdict]:
 
 
 def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
-    """Of some tasks, by metric and pooled."""
+    """Of some tasks, by metric and pooled. What is held is ours alone: it stands in an official row only where that is ours as well."""
+    made = _cells(verdicts, official)
+    strict = _cells([one for one in verdicts if not detail_of(one).get("unsaid metric")], False) if official else made
+    same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
+    return made if same else {**made, "Align. held": Cell(None)}
+
+
+def _cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
     pooled = metric(verdicts, *rubric.METRICS)
     if official and stops(verdicts):
         return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
@@ -86,9 +106,14 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
     def over_domains(run: Finished, official: bool) -> dict[str, Cell]:
         found = of_group(run, "dimension", official)
         there = [found[name] for name in DIMENSIONS if name in found]
+        if official and stops(verdicts_of(run, True)):
+            return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
         found = {name: [metric(some, one) for some in there] for name, one in COLUMNS.items()}
         found["AVG"] = [metric(some, *rubric.METRICS) for some in there]
-        return {name: macro(some, official=official and name != "Align. held") for name, some in found.items()}
+        made = {name: macro(some, official=official and name != "Align. held") for name, some in found.items()}
+        strict = made if not official else over_domains(run, False)
+        same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
+        return made if same else {**made, "Align. held": Cell(None)}
 
     rows = [
         *rows_of(runs, lambda run, official: cells(verdicts_of(run, official), official), of="micro"),
@@ -96,7 +121,8 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
         *_published(paper),
     ]
     stopped = any(stops(verdicts_of(run, True)) for run in runs)
-    note = " ".join([NOTE, *([STOPS] if stopped else []), *([PAPER] if paper else [])])
+    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    note = " ".join([NOTE, *([STOPS] if stopped else []), *([UNASKED] if unasked else []), *([PAPER] if paper else [])])
     return Table(title, (*COLUMNS, "AVG"), tuple(rows), note, 1, "mixed")
 
 
@@ -158,5 +184,5 @@ def _correlations(runs: Sequence[Finished], title: str) -> Table:
         scores[run.run or run.name] = {name: value for name, value in means.items() if value is not None}
     names = [name for name in TYPES if any(name in some for some in scores.values())]
     made = correlation(names, scores)
-    note = "Means of RV by type, one point a model. With few models a correlation says little; one where nothing varies has no value."
+    note = "Means of RV by type, one point a run. With few models a correlation says little; one where nothing varies has no value."
     return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "parts")

@@ -1,151 +1,191 @@
 """Is a final answer right? The paper says exact match, and no more; these are the rules.
 
-Taken is what stands after the last `Final Answer:`; without one, the last line that says something. Then, by what is due:
+Taken is what stands after the last `Final Answer:`; without one, after the last `Answer:`; else the last line that says something. Then, by
+what is due:
 
-    a letter (jigsaw)        the one letter that is named; two different ones are none
-    left or right            the one that is named; counter-clockwise is left, clockwise right
-    a number                 equal as a number: 12, 12.0, $12$, 12 cm; 1/2 and 0.5 are the same
-    several, or a word       the same words, in any order where commas or `and` part them; capitals, articles and punctuation aside
-    points (embodied)        how far the path lies from the true one, and never a part of accuracy: see `track`
+    a letter                 the one that is named, A to H; two different ones are none; it stands for the option's text as well
+    left or right            the one that is named; counter-clockwise is left, clockwise right; what is denied is not named
+    a number                 the one that is named, as a number: 12, 12.0, $12$, it is 12 cm; 1/2 and 0.5; a unit that is due must agree
+    yes or no                the first word
+    several                  the same items, in any order; numbers, and what stands in brackets, in their order
+    a word or a formula      the same words, capitals, articles and punctuation aside
+    points (embodied)        how far the path lies from the true one, and never a part of accuracy: see `paths.py`
 """
 
-import itertools
-import math
 import re
-from collections.abc import Sequence
+from collections import Counter
 from fractions import Fraction
 
-Points = list[tuple[float, float]]
-MARK = re.compile(r"final\s+answer\b[\s*_`]*(?:is\b)?[\s*_`]*[:：]?", re.IGNORECASE)
-LETTER = re.compile(r"(?<![A-Za-z])\(?([A-D])\)?(?![A-Za-z'’])")
-SMALL = re.compile(r"(?<![A-Za-z])\(([a-d])\)(?![A-Za-z])|^\W*([a-d])\W*$", re.IGNORECASE)
+STRONG = re.compile(r"final\s+answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
+WEAK = re.compile(r"(?:^|\n)\W*(?:(?:the|my|so the)\s+)?(?:correct\s+)?answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
+HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
+LETTER = re.compile(r"(?<![A-Za-z])\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
+SMALL = re.compile(r"\b(?:option|choice|answer|piece)\s+\(?([a-h])\b|(?<![A-Za-z])\(([a-h])\)(?![A-Za-z])|^\W*([a-h])\W*$", re.IGNORECASE)
+FIRST = re.compile(r"\W*(?:(?:option|choice|answer|piece)\s+)?\(?([A-H])\)?(?=$|[\s.,:;)*-])")
+MORE = re.compile(r"\W*(?:or|and|/|&|,)?\s*(?:option\s+)?\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
+WITH_TEXT = re.compile(r"\(?([A-H])[).:]\)?\s+(\S.*)", re.DOTALL)
+DENIED = re.compile(r"\b(?:not|rather than|instead of|isn't|never)\s+(?:to\s+)?(?:the\s+)?[\w-]+", re.IGNORECASE)
 LEFT = re.compile(r"\bleft(?:wards?)?\b|\b(?:counter|anti)[\s-]*clockwise\b|\bccw\b", re.IGNORECASE)
 RIGHT = re.compile(r"\bright(?:wards?)?\b|(?<!counter)(?<!anti)(?<!counter[\s-])(?<!anti[\s-])\bclockwise\b|\bcw\b", re.IGNORECASE)
-NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?"
-PAIR = re.compile(r"[\[(]\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*[\])]")
+NUMBER = re.compile(r"(?<![\w.^])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?|(?<![\w.^])-?\.\d+")
+UNIT = re.compile(r"\s*([a-zA-Z°%µΩ$€£][a-zA-Z°]*(?:/[a-zA-Z]+)?(?:\^?-?[23²³])?)")
+UNITS = {
+    **dict.fromkeys(("centimeter", "centimeters", "centimetre", "centimetres"), "cm"),
+    **dict.fromkeys(("millimeter", "millimeters", "millimetre", "millimetres"), "mm"),
+    **dict.fromkeys(("meter", "meters", "metre", "metres"), "m"),
+    **dict.fromkeys(("kilometer", "kilometers", "kilometre", "kilometres"), "km"),
+    **dict.fromkeys(("second", "seconds", "sec", "secs"), "s"),
+    **dict.fromkeys(("minute", "minutes", "mins"), "min"),
+    **dict.fromkeys(("hour", "hours", "hr", "hrs"), "h"),
+    **dict.fromkeys(("degree", "degrees", "deg"), "°"),
+    **dict.fromkeys(("gram", "grams"), "g"),
+    **dict.fromkeys(("kilogram", "kilograms", "kgs"), "kg"),
+    **dict.fromkeys(("newton", "newtons"), "n"),
+    **dict.fromkeys(("joule", "joules"), "j"),
+    **dict.fromkeys(("liter", "liters", "litre", "litres"), "l"),
+    **dict.fromkeys(("percent", "per cent"), "%"),
+    **dict.fromkeys(("unit", "units"), ""),
+}
+MORE_UNITS = ("cm2", "m2", "mm2", "km2", "cm3", "m3", "m/s", "m/s2", "km/h", "ml", "w", "v", "a", "hz", "pa", "c", "k", "°c", "$", "€")
+KNOWN = {*UNITS.values(), *MORE_UNITS}
+OTHER_SIZE = {"hundred", "thousand", "million", "billion", "dozen", "half", "times", "x"}
+AGAINST = re.compile(r"\b(?:not|wrong|incorrect|isn't|except|unknown|cannot|can't|or)\b", re.IGNORECASE)
 ARTICLES = re.compile(r"\b(?:the|an|a)\s+", re.IGNORECASE)
 LATEX = (
     (re.compile(r"\\(?:d|t)?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}"), r"\1/\2"),
     (re.compile(r"\\sqrt\s*\{([^{}]+)\}|sqrt\s*\(([^()]+)\)"), r"√\1\2"),
     (re.compile(r"\\(?:text|mathrm|boxed|mathbf)\s*\{([^{}]*)\}"), r"\1"),
-    (re.compile(r"\^?\\circ|\^\{\\circ\}|°|\bdegrees?\b", re.IGNORECASE), "°"),
-    (re.compile(r"\\(?:pi)\b"), "π"),
-    (re.compile(r"\\[,;! ]|\\left|\\right|[$*`]"), ""),
+    (re.compile(r"\^\{\\circ\}|\^\\circ|\\circ|°|(?<=\d)\s*\bdegrees?\b", re.IGNORECASE), "°"),
+    (re.compile(r"\\pi\b"), "π"),
+    (re.compile(r"\\(?:times|cdot)\b"), "×"),
+    (re.compile(r"\\[,;! ()\[\]]|\\left|\\right|\\approx|[$*`]"), " "),
 )
-FAR = 0.25  # of the picture's diagonal: a path that is so far off on average, or farther, has nothing of the true one
-STOPS = 50  # points at which two paths are compared
+ABOUT = re.compile(r"≈|~|\bapprox(?:imately|\.)?|\babout\b", re.IGNORECASE)
+POWERS = str.maketrans("²³", "23")
 
 
 def final(text: str) -> str:
-    """What a reply gives as its answer."""
-    marks = list(MARK.finditer(text))
-    if marks:
-        after = text[marks[-1].end() :].strip()
-        lines = [line for line in after.splitlines() if line.strip(" *_`")]
-        return (after if PAIR.search(after) else lines[0] if lines else "").strip()
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else ""
+    """What a reply gives as its answer: the rest of the line after its last mark, or the next line."""
+    marks = list(STRONG.finditer(text)) or list(WEAK.finditer(text))
+    after = text[marks[-1].end() :] if marks else ""
+    lines = [line for line in (after if marks else text).splitlines() if line.strip(" \t*_`")]
+    return (lines[0] if marks else lines[-1]).strip() if lines else ""
+
+
+def after_mark(text: str) -> str:
+    """All that follows the last mark; the whole text where there is none."""
+    marks = list(STRONG.finditer(text)) or list(WEAK.finditer(text))
+    return text[marks[-1].end() :].strip() if marks else text
 
 
 def is_right(kind: str, reply: str, answer: str) -> bool:
-    said = final(reply)
-    if kind == "jigsaw" and re.fullmatch(r"\(?[A-Da-d]\)?\.?", answer.strip()):
-        return _letters(said) == {answer.strip(" ().").upper()}
-    if kind == "multi-view" and _side(answer):
-        return _side(said) == _side(answer)
-    if re.fullmatch(r"\(?[A-H]\)?\.?", answer.strip()) and _letters(said):
-        return _letters(said) == {answer.strip(" ().")}
-    if _number(answer) is not None:
-        return _number(said, like=answer) == _number(answer)
-    return _words(said) == _words(answer) or (len(_items(answer)) > 1 and _items(said) == _items(answer))
+    said, due = final(reply).translate(HYPHENS), answer.strip().translate(HYPHENS)
+    if not said:
+        return False
+    if kind == "multi-view" and _side(due):
+        return _side(said) == _side(due)
+    option = WITH_TEXT.fullmatch(due)
+    if option and _letter(said) is not None:
+        return _letter(said) == option.group(1)
+    if option:
+        due = option.group(2).strip()
+    letter = re.fullmatch(r"\(?([A-Ha-h])\)?\.?", due)
+    if letter and (kind == "jigsaw" or due.strip("(). ").isupper()):
+        return _letter(said) == letter.group(1).upper()
+    if re.fullmatch(r"yes|no|true|false", due, re.IGNORECASE):
+        return _words(said).split(" ")[0] == due.lower()
+    number = _number(due)
+    if number is not None and len(NUMBER.findall(_plain(due))) == 1:
+        return _says(said, *number)
+    return any(_same(one, due) for one in (said, *ABOUT.split(_plain(said))))
 
 
-def _letters(said: str) -> set[str]:
-    """The letters that are named. An `A` that begins a phrase (`A star, so B`) is an article where another letter is there."""
-    found = set(LETTER.findall(said)) or {(one or other).upper() for one, other in SMALL.findall(said)}
-    if len(found) > 1 and not re.search(r"\bA\b(?!\s+(?!or\b|and\b)[a-z])", said):
-        found.discard("A")
-    return found
+def _same(said: str, due: str) -> bool:
+    if _words(said) == _words(due):
+        return bool(_words(due))
+    mine, right = _items(said), _items(due)
+    ordered = bool(re.search(r"[\[(<]", due)) or all(NUMBER.fullmatch(item) for item in right)
+    return len(right) > 1 and (mine == right if ordered else Counter(mine) == Counter(right))
+
+
+def _letter(said: str) -> str | None:
+    """The one letter that is named; nothing where there is none, or more than one."""
+    plain = _plain(said)
+    first = FIRST.match(plain)
+    if first is not None:
+        rest = plain[first.end() :]
+        more = MORE.match(rest)
+        is_article = first.group(1) == "A" and re.match(r"\s+(?!because|since|is\b|as\b|fits|matches|or\b|and\b)[a-z]", rest)
+        if not is_article:
+            return None if more is not None and more.group(1) != first.group(1) else first.group(1)
+        plain = rest
+    found = set(LETTER.findall(plain)) or {"".join(groups).upper() for groups in SMALL.findall(plain)}
+    return found.pop() if len(found) == 1 else None
 
 
 def _side(text: str) -> str:
-    left, right = bool(LEFT.search(text)), bool(RIGHT.search(text))
+    plain = DENIED.sub(" ", text)
+    left, right = bool(LEFT.search(plain)), bool(RIGHT.search(plain))
     return "" if left == right else "left" if left else "right"
 
 
-def _number(text: str, like: str = "") -> Fraction | None:
-    """A number that stands alone, with a unit at most, or as what something equals: `x = 12`. In a reply a unit does no harm that the true
-    answer leaves out; where it has one, it must be the same."""
+def _number(text: str) -> tuple[Fraction, str] | None:
+    """A number that stands alone, with its unit at most."""
     plain = _plain(text).strip(" .;:")
-    plain = plain.rpartition("=")[2].strip() if "=" in plain else plain
-    match = re.fullmatch(rf"({NUMBER})(?:\s*/\s*({NUMBER}))?\s*([^\d\s,;√π][^\d]*)?", plain)
-    if match is None or not re.search(r"\d", match.group(1) or ""):
+    match = NUMBER.match(plain)
+    if match is None:
         return None
-    unit, due = (match.group(3) or "").strip(" ."), ""
-    if like:
-        due = re.sub(rf"^\s*{NUMBER}(?:\s*/\s*{NUMBER})?", "", _plain(like).strip(" .;:")).strip(" .")
-    if (due and unit and unit.lower() != due.lower()) or len(unit) > 24:
-        return None
+    rest = plain[match.end() :].strip(" .")
+    unit = UNIT.fullmatch(rest) if rest else None
+    return None if rest and unit is None else (_value(match.group()), _unit(rest))
+
+
+def _says(said: str, due: Fraction, unit: str) -> bool:
+    """Whether a reply names this number, and no other; what stands in brackets after it is a remark."""
+    plain = _plain(said)
+    plain = re.sub(r"(?<=\S)\s+\([^()]*\)", "", plain) or plain
+    if plain.count("=") == 1:
+        plain = plain.partition("=")[2]
+    found = list(NUMBER.finditer(plain))
+    if len({_value(one.group()) for one in found}) != 1 or "=" in plain or AGAINST.search(plain):
+        return False
+    rest, before = plain[found[0].end() :], plain[: found[0].start()].strip()
+    after = UNIT.match(rest)
+    named = _unit(after.group(1)) if after else ""
+    tight = after is not None and not after.group().startswith((" ", "\t"))
+    left = rest[after.end() if after else 0 :]
+    if named in OTHER_SIZE or (tight and named not in KNOWN) or re.match(r"\s*[-+*/^²³]", left) or re.search("[√π<>^×±]", before + left):
+        return False
+    if before[-1:] in ("-", "+", "*", "/") or (named == "%" and unit != "%"):
+        return False
+    wrong_unit = bool(unit) and named in KNOWN and bool(named) and named != unit
+    return _value(found[0].group()) == due and not wrong_unit
+
+
+def _value(text: str) -> Fraction:
+    top, _, bottom = text.replace(",", "").replace(" ", "").partition("/")
     try:
-        top, bottom = (Fraction((part or "1").replace(",", "").replace("−", "-")) for part in match.groups()[:2])
-        return top / bottom
+        return Fraction(top) / Fraction(bottom or "1")
     except (ValueError, ZeroDivisionError):
-        return None
+        return Fraction(-987654321, 7)  # equal to nothing that is due
+
+
+def _unit(text: str) -> str:
+    plain = text.strip(" .").lower().translate(POWERS).replace("^", "")
+    return UNITS.get(plain, plain)
 
 
 def _plain(text: str) -> str:
     for pattern, by in LATEX:
         text = pattern.sub(by, text)
-    return " ".join(text.split())
+    text = " ".join(text.split())
+    return text[1:-1].strip() if re.fullmatch(r"\[[^\[\],]*\]", text) else text
 
 
 def _words(text: str) -> str:
     bare = ARTICLES.sub("", _plain(text).lower())
-    return " ".join(re.sub(r"[^\w\s√π°/+-]", " ", bare).split())
+    return " ".join(re.sub(r"[^\w\s√π°/+<>≤≥=-]", " ", bare).split())
 
 
-def _items(text: str) -> set[str]:
-    return {words for part in re.split(r"[,;&]|\band\b", _plain(text)) if (words := _words(part))}
-
-
-# paths
-
-
-def points_in(text: str) -> Points:
-    """The last list of points in a text."""
-    found = [(match.start(), match.end(), (float(match.group(1)), float(match.group(2)))) for match in PAIR.finditer(text)]
-    made: Points = []
-    end = -1
-    for start, stop, point in found:
-        if end >= 0 and not re.fullmatch(r"[\s,;]*(?:->|→)?[\s,;]*", text[end:start]):
-            made = []
-        made.append(point)
-        end = stop
-    return made
-
-
-def track(reply: str, answer: str, width: int, height: int) -> tuple[float, float] | None:
-    """How near a path lies to the true one: a share of full marks, and the mean distance as a share of the picture's diagonal. Both paths
-    are walked at an even pace, and compared where they are at the same time. None where the reply names no path."""
-    said, due = points_in(final(reply)) or points_in(reply), points_in(answer)
-    if len(said) < 2 or len(due) < 2 or not all(math.isfinite(x) and abs(x) < 1e6 for point in said for x in point):
-        return None
-    pairs = zip(_walked(said), _walked(due), strict=True)
-    away = sum(math.dist(one, other) for one, other in pairs) / STOPS / math.hypot(width, height)
-    return max(0.0, 1 - away / FAR), away
-
-
-def _walked(path: Sequence[tuple[float, float]]) -> Points:
-    """Where one is at even intervals, going along it."""
-    lengths = [math.dist(a, b) for a, b in itertools.pairwise(path)]
-    total = sum(lengths)
-    made: Points = []
-    for stop in range(STOPS):
-        left, at = total * stop / (STOPS - 1), 0
-        while at < len(lengths) - 1 and left > lengths[at]:
-            left -= lengths[at]
-            at += 1
-        part = min(1.0, left / lengths[at]) if lengths[at] else 0.0
-        (x, y), (u, v) = path[at], path[at + 1]
-        made.append((x + (u - x) * part, y + (v - y) * part))
-    return made
+def _items(text: str) -> list[str]:
+    return [words for part in re.split(r"[,;&]|\band\b", _plain(text)) if (words := _words(part))]

@@ -1,7 +1,8 @@
 """ROVER-TG's records as Samples: one question about a picture or two. It can be asked in two ways, which are the sample's two turns and
 know nothing of each other: turn 0 with a picture of one's own before the answer, turn 1 in words alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from msgspec import Struct
 
 from weft.benchmarks.rover.files import Half
 from weft.benchmarks.rover.records import RoverRecords
-from weft.benchmarks.rover.tg import answers
+from weft.benchmarks.rover.tg import paths
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
 
@@ -77,7 +78,7 @@ class PuzzleRecords(RoverRecords):
         if kind not in TYPES:
             self.fail(name, "problem_type", f"{kind!r} is none of {', '.join(TYPES)}")
         prompt, answer = self.text(name, record, "prompt"), self._answer(name, record.get("answer"))
-        if kind == "embodied" and len(answers.points_in(answer)) < 2:
+        if kind == "embodied" and len(paths.points_in(answer)) < 2:
             self.fail(name, "answer", f"is no list of points such as [[12, 40], [18, 44]]: {answer[:80]!r}")
         source = self.image(name, record, "image")
         field = "reasoning_image" if record.get("reasoning_image") is not None else "refer_image"
@@ -95,13 +96,17 @@ class PuzzleRecords(RoverRecords):
 
     def _answer(self, name: str, found: Any) -> str:
         """A text, a number, or a list of either; one of points is written as it is."""
-        if isinstance(found, bool) or found is None:
-            self.fail(name, "answer", "is missing")
-        if isinstance(found, (int, float)):
-            return f"{found:g}"
-        if isinstance(found, list):
-            items = cast(list[Any], found)
-            return str(items) if any(isinstance(one, (list, tuple)) for one in items) else ", ".join(map(str, items))
-        if not isinstance(found, str) or not found.strip():
+        if isinstance(found, (list, tuple)):
+            items = cast(Sequence[Any], found)
+            if items and all(isinstance(one, (list, tuple)) for one in items):
+                return str([[*cast(Sequence[Any], one)] for one in items])
+            if not items:
+                self.fail(name, "answer", "is an empty list")
+            return ", ".join(self._answer(name, one) for one in items)
+        if isinstance(found, bool) or found is None or (isinstance(found, str) and not found.strip()):
             self.fail(name, "answer", "is missing or empty")
-        return found.strip()
+        if isinstance(found, (float, Decimal)) and found == int(found):
+            return str(int(found))
+        if not isinstance(found, (str, int, float, Decimal)):
+            self.fail(name, "answer", f"must be text, a number or a list, not {type(found).__name__}")
+        return str(found).strip()

@@ -2,8 +2,7 @@
 (`text`), or both, item by item, so that the two can be compared.
 
 A reply without a picture is asked for again, twice at most. If none comes, the picture on the way and its alignment are zero; the answer
-counts as it is. A record without a true picture on the way owes no verdict about it.
-"""
+of the first reply counts as it is. A record without a true picture on the way owes no verdict about it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,9 @@ from weft.benchmarks.prompts import Rubrics
 from weft.benchmarks.rover import arithmetic, asking, released
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.outputs import Outputs
-from weft.benchmarks.rover.tg import answers, data, rubric, tables
+from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
+from weft.benchmarks.rover.thinking import after_picture, words_of
 from weft.models.endpoint import Endpoint
 from weft.models.http import fields
 from weft.store.blobs import Blobs
@@ -46,7 +46,7 @@ class RoverTG(Benchmark):
     Options = TGOptions
     axes = ("scenario", "type")
     official_prompts = rubric.NEEDED
-    takes_all_read = True
+    takes_all_read, most_tries = True, 1 + asking.MOST
     published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
@@ -72,6 +72,9 @@ class RoverTG(Benchmark):
     def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
         return asking.again(__file__, messages, reply, tries) if turn.number == VISUAL else None
 
+    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
+        return asking.counts(replies)
+
     def rubrics(self, prompts: str) -> Rubrics:
         own = super().rubrics("weft")
         return (
@@ -93,7 +96,7 @@ class RoverTG(Benchmark):
         if answered.turn.number != VISUAL:
             return [answer]
         due = [metric for metric in self.due(answered.turn) if metric in (rubric.WAY, ALIGNMENT)]
-        made, said = answered.reply.picture, answered.reply.text
+        made, said = answered.reply.picture, words_of(answered.reply)
         if made is None:
             why = "it made no picture"
             return [answer, *(answered.verdict(metric, 0.0, why, by="failure") for metric in due)]
@@ -106,9 +109,9 @@ class RoverTG(Benchmark):
 
     def _answer(self, answered: Answered) -> Verdict:
         puzzle: Puzzle = answered.turn.gold
-        said, told, metric = answered.reply.text, answers.final(answered.reply.text)[:200], self.due(answered.turn)[-1]
+        said, metric = spoken(answered.reply), self.due(answered.turn)[-1]
         if puzzle.is_track:
-            found = answers.track(said, puzzle.answer, puzzle.source.width, puzzle.source.height)
+            found = paths.track(said, puzzle.answer, puzzle.source.width, puzzle.source.height)
             if found is None:
                 return answered.verdict(metric, 0.0, "it names no path", by="failure")
             share, away = found
@@ -117,7 +120,7 @@ class RoverTG(Benchmark):
         if not said:
             return answered.verdict(metric, 0.0, "it gives no answer in words", by="failure")
         right = answers.is_right(puzzle.kind, said, puzzle.answer)
-        return answered.verdict(metric, float(right), f"said {told!r}; {puzzle.answer[:200]!r} is right")
+        return answered.verdict(metric, float(right), f"said {answers.final(said)[:200]!r}; {puzzle.answer[:200]!r} is right")
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return released.as_released(question, text, loose=True)
@@ -134,3 +137,9 @@ class RoverTG(Benchmark):
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)
         return [f"the answer: {facts['answer']}"] if facts.get("answer") else []
+
+
+def spoken(reply: Reply) -> str:
+    """The words that an answer is taken from: all of them where it is marked, else those after the last picture."""
+    whole = words_of(reply)
+    return whole if answers.STRONG.search(whole) else after_picture(reply) or whole

@@ -62,7 +62,8 @@ def about(metric: str, answered: Answered, made: Image, reply: str, **more: Any)
     }
     rubric = f"{metric} {SAME.get(puzzle.kind, puzzle.kind) if metric == ALIGNMENT else puzzle.kind}"
     if answered.rubrics.official and rubric in answered.rubrics.texts:
-        slots = {"prompt": answered.turn.words, "answer": puzzle.answer, "model_answer": reply or answered.rubrics.texts[prompts.NOTHING]}
+        said = answered.reply.text if reply else answered.rubrics.texts[prompts.NOTHING]  # as the scripts put its parts together
+        slots = {"prompt": answered.turn.words, "answer": puzzle.answer, "model_answer": said}
         parts: Sequence[Part] = (Text(prompts.formatted(answered.rubrics.texts[rubric], slots)), *(image for _, image in pictures))
         more |= {"plain": True, "jpeg": True, "as_is": (len(pictures) - 1,)}
     else:

@@ -26,7 +26,8 @@ NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
 PRINTED = {"Physical World": "PhysicalWorldModel", "Logical Assistant": "LogicalAssistant", "Visual Perception": "VisualPerception"}
 KEYS = {"IR": "IR", "Align.": "Align", "Acc.": "Acc"}
 NOTE = (
-    "0 to 100. micro: the mean over questions; macro: the plain mean of the three scenarios. Acc. by rule, without embodied "
+    "0 to 100. micro: the mean over questions; macro: the plain mean of the scenarios (the three, or those that were run). Acc. by "
+    "rule, without embodied "
     "questions, whose paths stand apart: Track is 100 on the true path and 0 where it is a quarter of the diagonal away on "
     "average. A dash: not measured."
 )
@@ -58,11 +59,17 @@ def of_mode(run: Finished, turn: int) -> list[Verdict]:
 
 def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
     """Of some questions in one mode. AVG pools the scores that a judge gave."""
-    judged = metric(verdicts, rubric.WAY, ALIGNMENT)
-    by_script = official and not stops(judged)
-    made = {name: cell(metric(verdicts, one), official=official and one in (rubric.WAY, ALIGNMENT)) for name, one in COLUMNS.items()}
-    made |= {"Track": cell(metric(verdicts, rubric.TRACK), official=False), "AVG": cell(judged, official=by_script)}
-    return {**made, **dict.fromkeys(("IR", "Align.", "AVG"), Cell(None))} if official and stops(judged) else made
+    made = {name: cell(metric(verdicts, one), official=official and one != rubric.ACCURACY) for name, one in COLUMNS.items()}
+    judged = cell(metric(verdicts, rubric.WAY, ALIGNMENT), official=official)
+    return {**made, "Track": cell(metric(verdicts, rubric.TRACK), official=False), "AVG": judged}
+
+
+def _or_none(run: Finished, cells: dict[str, Cell], official: bool) -> dict[str, Cell]:
+    """Where the released summary stops, nothing that a judge said has an official number."""
+    judged = ("IR", "Align.", "AVG")
+    if not official or not stops(metric(run.verdicts, rubric.WAY, ALIGNMENT)):
+        return cells
+    return {name: Cell(None) if name.split(" ")[-1] in judged else one for name, one in cells.items()}
 
 
 def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -76,9 +83,12 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
             made: dict[str, Cell] = {}
             for name, one in COLUMNS.items():
                 made[name] = macro([metric(some, one) for some in groups], official=official and one != rubric.ACCURACY)
-            return made
+            made["AVG"] = macro([metric(some, rubric.WAY, ALIGNMENT) for some in groups], official=official)
+            return _or_none(run, made, official)
 
-        rows += rows_of(there, lambda run, official, turn=turn: cells(of_mode(run, turn), official), of=f"{mode}, micro")
+        rows += rows_of(
+            there, lambda run, official, turn=turn: _or_none(run, cells(of_mode(run, turn), official), official), of=f"{mode}, micro"
+        )
         rows += rows_of(there, over_scenarios, of=f"{mode}, macro")
     rows += _published(paper)
     stopped = any(stops(metric(run.verdicts, rubric.WAY, ALIGNMENT)) for run in runs)
@@ -104,7 +114,8 @@ def _by_scenario(runs: Sequence[Finished], paper: Mapping[str, Any], title: str)
 
         def found(run: Finished, official: bool, turn: int = turn) -> dict[str, Cell]:
             groups = {name: cells(some, official) for name, some in parts(of_mode(run, turn), group_of(run, "scenario")).items()}
-            return {column: groups[scenario][name] for column, (scenario, name) in columns.items() if scenario in groups}
+            made = {column: groups[scenario][name] for column, (scenario, name) in columns.items() if scenario in groups}
+            return _or_none(run, made, official)
 
         rows += rows_of([run for run in runs if of_mode(run, turn)], found, of=mode)
     for row in paper.get("table3", {}).get("rows", ()):
@@ -141,5 +152,5 @@ def _paired(verdicts: Sequence[Verdict]) -> tuple[Cell, Cell]:
 
 def _parts(turn: int, run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
     found = parts(of_mode(run, turn), group_of(run, "type"))
-    made: dict[str, Mapping[str, Cell]] = {name: cells(found[name], official) for name in TYPES if name in found}
-    return {**made, "overall": cells(of_mode(run, turn), official)}
+    groups = {**{name: found[name] for name in TYPES if name in found}, "overall": of_mode(run, turn)}
+    return {name: _or_none(run, cells(some, official), official) for name, some in groups.items()}
