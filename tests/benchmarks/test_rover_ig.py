@@ -220,6 +220,25 @@ def test_a_lost_repetition_leaves_the_task_open(data: Path, tmp_path: Path, serv
     assert {verdict.value for verdict in run.verdicts} == {None}
 
 
+@pytest.mark.parametrize("method", ["again", "counts"])
+def test_a_protocol_that_raises_costs_the_turn_alone(
+    method: str, data: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(RoverIG, method, broken)
+
+    def reply(seen: Seen) -> dict[str, Any]:
+        words = not seen.is_judge and "number 0" in "".join(seen.texts)
+        return {"role": "assistant", "content": "Only words."} if words else provider()(seen)
+
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=reply), limit=2)
+    first, second = sorted(run.turns, key=lambda turn: turn.position)
+    assert first.reply.outcome == "failed" and "ZeroDivisionError" in first.reply.reason and first.reply.keys
+    assert second.reply.outcome == ("failed" if method == "again" else "answered")
+
+
 def test_one_excuse_makes_no_thinker_of_a_silent_model(data: Path, tmp_path: Path, serve: Serve):
     def reply(seen: Seen) -> dict[str, Any]:
         if not seen.is_judge and "number 0" in "".join(seen.texts):

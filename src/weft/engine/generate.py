@@ -69,23 +69,27 @@ class Live:
                 return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")
         want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
         tried = [await self._asked(messages, want)]
-        while self._sees and (asked := self._again(turn, messages, tried[-1][1], len(tried))) is not None:
-            messages = asked
-            tried.append(await self._asked(messages, replace(want, draw=APART * len(tried))))
-        if len(tried) == 1:
-            return msgspec.json.encode(tried[0][0]).decode(), tried[0][1]
-        seen, reply = self._counts(turn, tried)
-        told = AGAIN.format(count=len(tried))
-        counted = replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told)
-        return msgspec.json.encode(seen).decode(), joined(counted, [other for _, other in tried if other is not reply])
-
-    def _counts(self, turn: Turn, tried: Sequence[Tried]) -> Tried:
-        replies = [reply for _, reply in tried]
         try:
-            chosen = self._plan.benchmark.counts(turn, replies)
-        except Exception:
-            chosen = replies[-1]
-        return next((one for one in tried if one[1] is chosen), tried[-1])
+            await self._ask_again(turn, messages, want, tried)
+            counted = benchmark.counts(turn, [reply for _, reply in tried]) if len(tried) > 1 else tried[0][1]
+        except (BudgetReached, EndpointDown, Halted, StoreError):
+            raise
+        except Exception as error:  # what it cannot deal with costs this turn, and no other
+            counted = Reply("failed", reason=str(blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)))
+        seen = next((shown for shown, reply in tried if reply is counted), tried[-1][0])
+        if len(tried) > 1:
+            told = AGAIN.format(count=len(tried))
+            counted = replace(counted, reason=f"{counted.reason}; {told}" if counted.reason else told)
+        return msgspec.json.encode(seen).decode(), joined(counted, [reply for _, reply in tried if reply.keys != counted.keys])
+
+    async def _ask_again(self, turn: Turn, messages: tuple[Message, ...], want: Want, tried: list[Tried]) -> None:
+        """As often as the benchmark's protocol asks after what came; each is a call of its own, whatever its words."""
+        while self._sees and len(tried) < MOST_TRIES:
+            more = self._plan.benchmark.again(turn, messages, tried[-1][1], len(tried))
+            if more is None:
+                return
+            messages = more
+            tried.append(await self._asked(messages, replace(want, draw=APART * len(tried))))
 
     async def _asked(self, messages: tuple[Message, ...], want: Want) -> Tried:
         """What the model is shown, and what it says."""
@@ -94,13 +98,6 @@ class Live:
         except PictureError as error:
             return (), Reply("failed", reason=f"what the model is to see cannot be made: {error}")
         return seen, await self._model.reply(seen, want)
-
-    def _again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
-        """What a benchmark asks after a reply; if it cannot deal with it, nothing: the reply is judged as it is."""
-        try:
-            return self._plan.benchmark.again(turn, messages, reply, tries) if tries <= MOST_TRIES else None
-        except Exception:
-            return None
 
 
 class Stored:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 FEWEST = 4  # calls of a round
 MORE = 1.25  # so many times the calls in flight must bring something,
-USEFUL = 0.25  # namely this share of what they would bring if none waited
+USEFUL = 0.5  # namely this share of what they would bring if none waited: who comes back first of many looks quicker than they are
 QUICK = 0.05  # seconds: who answers within them is not waited for
 
 Advice = Literal["grow", "stay", "lower"]

@@ -15,18 +15,16 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, detail_of, with_released
+from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, detail_of, with_released
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import arithmetic, asking, released
+from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover.asking import RoverHalf, request
 from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
-from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
-from weft.models.endpoint import Endpoint
 from weft.models.http import fields
-from weft.store.blobs import Blobs
-from weft.types import Dialogue, Image, Message, Question, Reply, Sample, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
 
 Thinks = Annotated[
     Literal["yes", "no"],
@@ -43,7 +41,7 @@ class IGOptions(Struct, frozen=True):
     official: Official = False
 
 
-class RoverIG(Benchmark):
+class RoverIG(RoverHalf):
     name = "rover-ig"
     version = "1"
     title = "ROVER-IG"
@@ -52,8 +50,7 @@ class RoverIG(Benchmark):
     Options = IGOptions
     axes = ("dimension", "type")
     official_prompts = rubric.CONSTANTS
-    takes_all_read, most_tries = True, 1 + asking.MOST
-    published_judge = tables.JUDGE
+    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -66,20 +63,11 @@ class RoverIG(Benchmark):
 
     def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: IGOptions) -> tuple[Message, ...]:
         goal: Goal = turn.gold
-        how = asking.instructions(__file__)["ask" if options.thinks == "yes" else "ask_plain"]
-        return asking.request(how, turn.words, [goal.source])
-
-    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
-        return asking.again(__file__, messages, reply, tries)
-
-    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
-        return asking.counts(replies)
+        how = self.instructions["ask" if options.thinks == "yes" else "ask_plain"]
+        return request(how, turn.words, [goal.source])
 
     def rubrics(self, prompts: str) -> Rubrics:
         return rubric.official(Path(prompts.removeprefix("official:"))) if prompts.startswith("official:") else super().rubrics(prompts)
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         thinking, made = thinking_of(answered.reply) if answered.options.thinks == "yes" else "", answered.made

@@ -10,17 +10,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, with_released
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import arithmetic, asking, released
+from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover.asking import RoverHalf, request
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
-from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
-from weft.models.endpoint import Endpoint
 from weft.models.http import fields
-from weft.store.blobs import Blobs
 from weft.types import Dialogue, Message, Question, Reply, Sample, Turn, Verdict
 
 Mode = Annotated[
@@ -37,7 +35,7 @@ class TGOptions(Struct, frozen=True):
     official: Official = False
 
 
-class RoverTG(Benchmark):
+class RoverTG(RoverHalf):
     name = "rover-tg"
     version = "1"
     title = "ROVER-TG"
@@ -46,8 +44,7 @@ class RoverTG(Benchmark):
     Options = TGOptions
     axes = ("scenario", "type")
     official_prompts = rubric.NEEDED
-    takes_all_read, most_tries = True, 1 + asking.MOST
-    published_judge = tables.JUDGE
+    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -67,22 +64,13 @@ class RoverTG(Benchmark):
     def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: TGOptions) -> tuple[Message, ...]:
         puzzle: Puzzle = turn.gold
         name = f"{'ask' if turn.number == VISUAL else 'text'}_{puzzle.kind.replace('-', '_')}"
-        return asking.request(asking.instructions(__file__)[name], turn.words, puzzle.shown(turn.number))
-
-    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
-        return asking.again(__file__, messages, reply, tries) if turn.number == VISUAL else None
-
-    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
-        return asking.counts(replies)
+        return request(self.instructions[name], turn.words, puzzle.shown(turn.number))
 
     def rubrics(self, prompts: str) -> Rubrics:
         own = super().rubrics("weft")
         return (
             rubric.official(Path(prompts.removeprefix("official:")), own) if prompts.startswith("official:") else super().rubrics(prompts)
         )
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
 
     def due(self, turn: Turn) -> tuple[str, ...]:
         puzzle: Puzzle = turn.gold
