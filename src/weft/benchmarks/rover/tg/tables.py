@@ -32,8 +32,8 @@ NOTE = (
     "average. A dash: not measured."
 )
 GAIN = (
-    "Acc. with a picture on the way less Acc. in words alone, on the questions that were asked both ways; intervals by resampling "
-    "questions, p by swapping the two answers of a question."
+    "Acc. with a picture on the way less Acc. in words alone, in points, on the questions that were asked both ways (--mode both); "
+    "95% intervals by resampling questions."
 )
 
 
@@ -130,13 +130,12 @@ def _gain(runs: Sequence[Finished], title: str) -> Table:
         answered = metric([*of_mode(run, VISUAL), *of_mode(run, WORDS)], rubric.ACCURACY)
         by_scenario = parts(answered, group_of(run, "scenario"))
         found = {name: _paired(some) for name, some in {**{one: by_scenario.get(one, []) for one in NAMES}, "all": answered}.items()}
-        made = {name: gain for name, (gain, _) in found.items()}
-        rows.append(Row(run.name, {**made, "p": found["all"][1]}, run=run.run, judge=run.judge))
-    return Table(title, (*NAMES, "all", "p"), tuple(rows), GAIN, 2)
+        rows.append(Row(run.name, found, run=run.run, judge=run.judge))
+    return Table(title, (*NAMES, "all"), tuple(rows), GAIN, 1)
 
 
-def _paired(verdicts: Sequence[Verdict]) -> tuple[Cell, Cell]:
-    """The mean difference in points, and its p."""
+def _paired(verdicts: Sequence[Verdict]) -> Cell:
+    """The mean difference in points."""
     values: dict[str, dict[int, float]] = {}
     for verdict in verdicts:
         found = points(verdict, official=False)
@@ -145,9 +144,9 @@ def _paired(verdicts: Sequence[Verdict]) -> tuple[Cell, Cell]:
     clusters = {name: [some[VISUAL] - some[WORDS]] for name, some in values.items() if len(some) == 2}
     found = difference([(1.0, clusters)]) if clusters else None
     if found is None:
-        return Cell(None, 0, len(values)), Cell(None)
+        return Cell(None, 0, len(values))
     bounds = (None, None) if found.low is None or found.high is None else (round(found.low, 2), round(found.high, 2))
-    return Cell(round(found.value, 2), found.pairs, len(values), *bounds), Cell(round(found.p, 4))
+    return Cell(round(found.value, 2), found.pairs, len(values), *bounds)
 
 
 def _parts(turn: int, run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
