@@ -251,6 +251,21 @@ def test_one_excuse_makes_no_thinker_of_a_silent_model(data: Path, tmp_path: Pat
     assert cells["RP"].value is None and cells["RV"].value == 56.25  # the excuse is a zero
 
 
+def test_a_lost_call_makes_no_thinker_of_a_silent_model(data: Path, tmp_path: Path, serve: Serve):
+    async def fault(seen: Seen, times: int, request: Any) -> Any:
+        lost = not seen.is_judge and "number 0" in "".join(seen.texts)
+        return web.json_response({"error": {"message": "no"}}, status=400) if lost else None
+
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=provider(think=""), fault=fault))
+    assert {verdict.metric for verdict in run.verdicts} == {"reasoning_visual", "visual_consistency", "image_quality"}
+    assert {verdict.value for verdict in run.verdicts if verdict.sample == "science_temporal_1"} == {None}
+
+
+def test_two_whole_tags_are_what_the_scripts_save(data: Path, tmp_path: Path, serve: Serve):
+    run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=provider(think="<think> a </think> so <think>b </think>")))
+    assert f"{run.name}, micro" in {row.label for row in run.table().rows}  # both ways agree
+
+
 def test_who_is_not_asked_to_think_is_not_judged_on_it(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=provider(think="Here is your picture:"))
     run = evaluate("rover-ig", data, tmp_path / "home", server, options={"thinks": "no"})

@@ -73,6 +73,7 @@ class RoverIG(RoverHalf):
         thinking, made = thinking_of(answered.reply) if answered.options.thinks == "yes" else "", answered.made
         seen: list[Item] = [self._about(metric, answered, thinking, made) for metric in rubric.METRICS if metric not in WORDS]
         saved = thinking if answered.is_output else as_saved(answered.reply)
+        thinking = saved if saved.split() == thinking.split() else thinking
         if thinking:
             unknown = {"detail": {"elsewhere": True}} if saved != thinking and not answered.options.official else {}
             seen += [self._about(metric, answered, thinking, made, **unknown) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
@@ -138,8 +139,9 @@ def _held(alignment: Verdict, visual: Verdict | None) -> Verdict:
 
 def _is_silent(verdicts: Sequence[Verdict]) -> bool:
     """Whether there are pictures, and no thinking with any of them."""
-    pictured = [one for one in verdicts if one.metric == rubric.PROCESS and one.by != "failure" and not detail_of(one).get("no picture")]
-    return bool(pictured) and all(detail_of(one).get("silent") for one in pictured)
+    process = [one for one in verdicts if one.metric == rubric.PROCESS]
+    thought = [one for one in process if one.by == "judge" and not detail_of(one).get("no picture")]
+    return not thought and any(detail_of(one).get("silent") for one in process)
 
 
 def _without_words(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:
