@@ -14,10 +14,12 @@ import weft
 from rover import evaluate, metric_of, provider, puzzles, write_json
 from server import Provider, Seen, data_url, drawn
 from weft.benchmarks.rover.tg import RoverTG, answers, paths
+from weft.benchmarks.rover.tg.protocol import spoken
 from weft.errors import UserError
-from weft.types import Reply, Text
+from weft.types import Image, Reply, Text
 
 Serve = Callable[..., Provider]
+PICTURE = Image("0" * 64, "image/png", 8, 8, 1)
 IR, ALIGN = "interleaved_reasoning", "reasoning_alignment"
 
 
@@ -443,6 +445,20 @@ def test_final_answers():
     assert answers.final("a\nFinal Answer: x y\nThank you.") == "x y"
     assert answers.final("so\n\n  it is this  \n\n") == "it is this"
     assert answers.final("") == ""
+
+
+@pytest.mark.parametrize(
+    ("parts", "due"),
+    [
+        (("<think>Perhaps A. Final Answer: A?</think>B", PICTURE), "B"),
+        (("B", PICTURE, "<think>or A</think>"), "B"),
+        (("Let me draw it", PICTURE, "C"), "C"),
+        (("Final Answer: D", PICTURE, "Here it is."), "Final Answer: D\nHere it is."),
+        (("<think>never closed, B",), "<think>never closed, B"),
+    ],
+)
+def test_which_words_an_answer_is_taken_from(parts: tuple[Any, ...], due: str):
+    assert spoken(Reply("answered", tuple(Text(part) if isinstance(part, str) else part for part in parts))) == due
 
 
 def test_a_reply_may_be_anything():

@@ -19,6 +19,7 @@ from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
 from weft.models.http import fields
+from weft.models.thinking import parted
 from weft.types import Dialogue, Message, Question, Reply, Sample, Turn, Verdict
 
 Mode = Annotated[
@@ -128,6 +129,6 @@ class RoverTG(RoverHalf):
 
 
 def spoken(reply: Reply) -> str:
-    """The words that an answer is taken from: all of them where it is marked, else those after the last picture."""
-    whole = words_of(reply)
-    return whole if answers.STRONG.search(whole) else after_picture(reply) or whole
+    """The words that an answer is taken from, thinking aside: all of them where it is marked, else those after the last picture."""
+    whole, after = parted(words_of(reply))[1] or words_of(reply), parted(after_picture(reply))[1]
+    return whole if answers.STRONG.search(whole) else after or whole
