@@ -32,6 +32,15 @@ def runs(folder: Path) -> list[weft.Run]:
     return [run({}, "none"), run({"temperature": 2.0}, "none"), run({"temperature": 2.0}, "best-of:3")]
 
 
+def rover(folder: Path) -> list[weft.Run]:
+    """Questions that a picture helps with, answered from pictures that are more and more at random."""
+    data = folder / "rover"
+    if not data.exists():
+        make("tabletop-rover", data, samples=24, seed=0)
+    job = {"data": data, "model": "tabletop/tiny", "judge": "tabletop/exact", "home": folder / "home", "options": {"mode": "both"}}
+    return [weft.evaluate("rover-tg", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0, 3.0)]
+
+
 def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, act: Any = None) -> None:
     size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": 880}
     page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1)
@@ -63,6 +72,7 @@ def main() -> None:
     folder = parser.parse_args().folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
     made = runs(folder)
     place = api.write_report(made, folder / "report", home=folder / "home").parent.absolute().as_uri()
+    crossing = api.write_report(rover(folder), folder / "crossing", home=folder / "home").parent.absolute().as_uri()
     address = serve(folder / "home")
     OUT.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
@@ -85,6 +95,7 @@ def main() -> None:
         shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
         shoot(browser, "phone-list", f"{place}/dialogues.html", phone=True)
         shoot(browser, "phone-dialogue", f"{place}/d/4.html", phone=True)
+        shoot(browser, "rover", f"{crossing}/d/2.html")
         shoot(browser, "view", address)
         browser.close()
     for file in sorted(OUT.glob("*.png")):
