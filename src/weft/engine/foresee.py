@@ -51,7 +51,8 @@ class Counting:
         self.tokens_out += more.tokens_out
         true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
-        return true if fits else Reply("answered", (*(Thought(text) for text in [true.thoughts] if text), stand_in(want.kind, self._blobs)))
+        thought = (Thought(true.thoughts),) if true.thoughts else ()
+        return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)))
 
     def share(self, price: Price | None) -> Share:
         cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out))

@@ -75,12 +75,14 @@ class Live:
         except (BudgetReached, EndpointDown, Halted, StoreError):
             raise
         except Exception as error:  # what it cannot deal with costs this turn, and no other
-            counted = Reply("failed", reason=str(blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)))
-        seen = next((shown for shown, reply in tried if reply is counted), tried[-1][0])
+            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
+            counted = replace(tried[-1][1], outcome="failed", parts=(), reason=str(why))
+            tried[-1] = (tried[-1][0], counted)
+        seen, reply = next((one for one in tried if one[1] is counted), tried[-1])
         if len(tried) > 1:
-            told = AGAIN.format(count=len(tried))
-            counted = replace(counted, reason=f"{counted.reason}; {told}" if counted.reason else told)
-        return msgspec.json.encode(seen).decode(), joined(counted, [reply for _, reply in tried if reply.keys != counted.keys])
+            told, others = AGAIN.format(count=len(tried)), [other for _, other in tried if other is not reply]
+            reply = joined(replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told), others)
+        return msgspec.json.encode(seen).decode(), reply
 
     async def _ask_again(self, turn: Turn, messages: tuple[Message, ...], want: Want, tried: list[Tried]) -> None:
         """As often as the benchmark's protocol asks after what came; each is a call of its own, whatever its words."""

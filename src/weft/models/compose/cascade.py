@@ -1,7 +1,6 @@
 """Who thinks and who draws are two: a reasoner works out in words what the picture must show, a painter draws it from those words and the
 pictures at hand (the comparison of ROVER's paper, FLUX with GPT). Questions go to the reasoner alone; where words are due besides the
-picture, it is shown the picture and gives them. What the reasoner wrote is the
-reply's thinking."""
+picture, it is shown the picture and gives them. What the reasoner wrote is the reply's thinking."""
 
 from msgspec.structs import replace
 
@@ -39,7 +38,8 @@ class Cascade(Composition):
         if answer.outcome == "failed":
             return joined(answer, [brief, drawn])
         parts = (*reasoned, *drawn.images, *answer.parts)
-        return joined(Reply(*outcome_of(parts, want.kind)[:1], parts, outcome_of(parts, want.kind)[1]), [brief, drawn, answer])
+        outcome, reason = outcome_of(parts, want.kind)
+        return joined(replace(answer, outcome=outcome, parts=parts, reason=reason), [brief, drawn])
 
     def _brief(self, messages: tuple[Message, ...], want: Want) -> tuple[Message, ...] | None:
         if "reasoner" in self.words:

@@ -137,7 +137,8 @@ def _number(text: str) -> tuple[Fraction, str] | None:
         return None
     rest = plain[match.end() :].strip(" .")
     unit = UNIT.fullmatch(rest) if rest else None
-    return None if rest and unit is None else (_value(match.group()), _unit(rest))
+    value = _value(match.group())
+    return None if value is None or (rest and unit is None) else (value, _unit(rest))
 
 
 def _says(said: str, due: Fraction, unit: str) -> bool:
@@ -162,12 +163,12 @@ def _says(said: str, due: Fraction, unit: str) -> bool:
     return _value(found[0].group()) == due and not wrong_unit
 
 
-def _value(text: str) -> Fraction:
+def _value(text: str) -> Fraction | None:
     top, _, bottom = text.replace(",", "").replace(" ", "").partition("/")
     try:
         return Fraction(top) / Fraction(bottom or "1")
     except (ValueError, ZeroDivisionError):
-        return Fraction(-987654321, 7)  # equal to nothing that is due
+        return None
 
 
 def _unit(text: str) -> str:
