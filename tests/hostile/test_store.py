@@ -1,6 +1,7 @@
 """A store that is full, damaged, or fed with what only looks like a picture."""
 
 import errno
+import hashlib
 import io
 import os
 import struct
@@ -45,10 +46,11 @@ def test_a_disk_that_fills_up_during_a_run_ends_it(toy: Path, tmp_path: Path, se
     assert run.record.state == "finished" and all(verdict.value is not None for verdict in run.verdicts)
 
 
-def spoil(path: Path) -> None:
+def spoil(path: Path) -> bytes:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
+    return bytes(data)
 
 
 def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp_path: Path, serve: Any):
@@ -64,14 +66,14 @@ def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp
     options: Any = {"data": toy, "model": f"openai-chat/model@{provider.url}", "home": tmp_path / "home"}
     run = weft.evaluate("weave", judge="constant/5", **options)
     made = next(turn.reply.picture for turn in run.turns if turn.reply.picture is not None)
-    spoil(Blobs(tmp_path / "home" / "blobs").path(made.digest))
+    damaged = spoil(Blobs(tmp_path / "home" / "blobs").path(made.digest))
     judge = f"openai-chat/judge@{provider.url}"
     again = weft.evaluate("weave", judge=judge, **options)
     unscored = [verdict for verdict in again.verdicts if verdict.value is None]
     assert unscored and all("a picture" in verdict.reason and "store" in verdict.reason for verdict in unscored)
     assert any("is damaged in the store" in verdict.reason for verdict in unscored)
-    sent = {picture for seen in provider.seen if seen.is_judge for picture in seen.pictures}
-    assert sent and f"sha256:{made.digest}" not in sent, "what was damaged went to nobody"
+    sent = {picture for seen in provider.seen for picture in seen.pictures}  # by the bytes that came
+    assert sent and f"sha256:{hashlib.sha256(damaged).hexdigest()}" not in sent, "what was damaged went to nobody"
     mended = weft.evaluate("weave", judge=judge, **options)
     assert all(verdict.value is not None for verdict in mended.verdicts), "and the next command asks for it again"
 
