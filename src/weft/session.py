@@ -7,12 +7,8 @@ import asyncio
 import contextlib
 import functools
 import hashlib
-import itertools
 import math
-import os
-import signal
-import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,16 +17,17 @@ from msgspec import Struct, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
-from weft.engine.call import Caller, Halt, Patience
+from weft.engine.call import Halt, Patience
 from weft.engine.early import Early
 from weft.engine.foresee import Others, Share, SourceOf, foresee
 from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
+from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, told_endpoint, told_model
-from weft.engine.prices import MOST_OUT, Budget, Price, price_of
+from weft.engine.stage import Means, Stage
 from weft.errors import UserError, WeftError
-from weft.judges.vlm import Jpegs, VlmJudge
+from weft.judges.vlm import VlmJudge
 from weft.models import registry
 from weft.models.baselines import Truth
 from weft.models.endpoint import Endpoint, TaskEndpoint
@@ -42,10 +39,7 @@ from weft.store.locks import only_one
 from weft.types import Dataset
 
 HOME = ".weft"
-PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
-GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
 COME_BACK = 20.0  # and after trouble of ours
-WIDTH = 16  # samples in flight, at the least
 R = TypeVar("R", bound=Run)
 T = TypeVar("T")
 
@@ -89,50 +83,6 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     patience: Patience = Patience()
 
 
-class Interrupted(WeftError):
-    """Ctrl-C or SIGTERM."""
-
-
-class Stage:
-    """All who play in a run, each under a role with a limiter, a price and a memo of its own."""
-
-    def __init__(
-        self,
-        job: Job | StoredJob,
-        endpoints: Mapping[str, Endpoint],
-        prices: Mapping[str, Any],
-        journal: Journal,
-        blobs: Blobs,
-        strategy: str,
-    ) -> None:
-        self.endpoints, self.journal, self.blobs, self.halt = endpoints, journal, blobs, Halt()
-        self.jpegs: Jpegs = {}
-        self.budget, self.prices = Budget(job.budget), {role: price_of(endpoint, prices) for role, endpoint in endpoints.items()}
-        for role, endpoint in endpoints.items() if job.budget is not None else ():
-            if self.prices[role] is None:
-                name = endpoint.identity["model"]
-                raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
-            endpoint.longest = MOST_OUT if self.prices[role] != Price(0, 0) else None
-        judges = job.judge_concurrency if isinstance(job, Job) else None
-        composed = strategy != "none" or len(endpoints) > 2
-        self.callers = {
-            role: Caller(
-                endpoint,
-                role=role,
-                journal=journal,
-                budget=self.budget,
-                concurrency=(judges or job.concurrency) if role == "judge" else job.concurrency,
-                price=self.prices[role],
-                patience=job.patience,
-                halt=self.halt,
-                blobs=blobs,
-                kept=composed and role != "judge",
-            )
-            for role, endpoint in endpoints.items()
-        }
-        self.width = max([WIDTH, *(2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")])
-
-
 class Session:
     """`callers` are the endpoints that play in the run, by role; `progress` tells where it stands; `halt` why it ended early, if it did."""
 
@@ -144,13 +94,14 @@ class Session:
         source_of: SourceOf,
         others: Others,
         place: tuple[str, str],
-        early: Early | None,
+        early: Early | None = None,
     ) -> None:
         """`place` is where benchmark and dataset can be found again; `early` has begun to ask already."""
         self.job, self.plan, self.blobs, self.journal, self.endpoints = job, plan, stage.blobs, stage.journal, stage.endpoints
         self.halt, self.budget, self.prices, self.callers = stage.halt, stage.budget, stage.prices, stage.callers
+        self.noted = stage.noted
         self.run_id = plan.run_id()
-        self._source_of, self._others, self._place, self._early = source_of, others, place, early
+        self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
         self._work: asyncio.Future[None] | None = None
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
@@ -159,8 +110,8 @@ class Session:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, job: Job, *, early: bool = True) -> AsyncGenerator["Session"]:
-        """`early`: what has been read of the dataset is asked about while the rest is still being read."""
+    async def open(cls, job: Job, *, early: bool = True, dry: bool = False) -> AsyncGenerator["Session"]:
+        """`early`: what has been read of the dataset is asked about while the rest is still being read. `dry`: nobody is asked at all."""
         job = checked(job)
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
         home = Path(absolute(job.home))  # whatever folder a model goes to
@@ -171,17 +122,24 @@ class Session:
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
-        begins = early and model is not None and _worth_it(job, benchmark, model, judge)
+        begins = early and not dry and model is not None and _worth_it(job, benchmark, model, judge)
         dataset = None if begins else await asyncio.to_thread(read)
-        model = model or Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
-        told, chance = (told_model(model), told_endpoint(judge)), (job.strategy, job.judge_repeats, chosen)
+        chance = (job.strategy, job.judge_repeats, chosen)
+        helpers = {role: registry.resolve(name, blobs, {}, settings, data) for role, name in benchmark.helpers(options).items()}
         async with contextlib.AsyncExitStack() as closing:
-            endpoints = {**model.endpoints, "judge": judge}
-            for endpoint in endpoints.values():
+            endpoints = {**(model.endpoints if model is not None else {}), "judge": judge}
+            for endpoint in (*endpoints.values(), *helpers.values()):
                 closing.push_async_callback(_closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            stage = Stage(job, endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
+            stage = Stage(_means(job), endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
+            stage.join(helpers)
+            if dataset is not None:
+                dataset = await stage.completed(benchmark, dataset, options, helpers, dry=dry)
+            if model is None:
+                model = Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
+                stage.join(model.endpoints)
+            told = (told_model(model), told_endpoint(judge))
             begun: Early | None = None
             if dataset is None:
                 empty = Plan(benchmark, Dataset("", "", ()), options, rubrics, *told, *chance)
@@ -208,23 +166,27 @@ class Session:
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings)
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
-        if dataset.digest != manifest["dataset"]["digest"]:
-            raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
+        helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
         told = (manifest["model"], told_endpoint(judge))
         strategy, against = manifest["strategy"], other.id if other else ""
-        plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
-            closing.push_async_callback(_closed, judge)
+            for endpoint in (judge, *helpers.values()):
+                closing.push_async_callback(_closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            stage = Stage(job, {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
-            yield cls(job, plan, stage, lambda _: Stored(first.turns), others, place, None)
+            stage = Stage(_means(job), {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
+            stage.join(helpers)
+            dataset = await stage.completed(benchmark, dataset, options, helpers)
+            if dataset.digest != manifest["dataset"]["digest"]:
+                raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
+            plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
+            yield cls(job, plan, stage, lambda _: Stored(first.turns), others, place)
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        with _on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id):
+        with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id):
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
             for caller in self.callers.values():
                 caller.belongs_to(self.run_id, begun)
@@ -238,13 +200,13 @@ class Session:
                     raise
             except BaseExceptionGroup as group:
                 self.journal.end(self.run_id, "stopped")
-                raise _first(group) from group
+                raise first_of(group) from group
             state = "stopped" if self.halt.reason else "finished"
             self.journal.end(self.run_id, state, due=(self.plan.turns(), self.progress.verdicts_due))
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
-        return await foresee(self.plan, self._source_of, self._others, self.callers, self.prices, self.blobs)
+        return await foresee(self.plan, self._source_of, self._others, self.callers, self.prices, self.blobs, self._counted)
 
     def _interrupt(self) -> None:
         first = self.halt.reason is None
@@ -322,21 +284,11 @@ def data_of(job: StoredJob, run: Run) -> Path:
 
 async def _read_beside(early: Early, halt: Halt, read: Callable[[], Dataset]) -> Dataset:
     """The dataset, while what has been read of it is asked about. If that ends badly, calls in flight may still come back."""
-    reading = asyncio.ensure_future(asyncio.to_thread(read))
-
-    def interrupt() -> None:
-        first = halt.reason is None
-        halt.stop(Interrupted("interrupted while the dataset was being read; what was answered is kept: the same command goes on"))
-        asyncio.get_running_loop().call_later(GRACE if first else 0, reading.cancel)
-
     try:
-        with _on_interrupt(interrupt):
-            dataset = await reading
+        dataset = await interruptible(asyncio.ensure_future(asyncio.to_thread(read)), halt, "while the dataset was being read")
         early.stop()
-    except asyncio.CancelledError:
-        if not isinstance(halt.reason, Interrupted):
-            raise
-        raise halt.reason from None
+    except Interrupted:
+        raise
     except Exception as error:
         halt.stop(error if isinstance(error, WeftError) else WeftError(str(error)))
         await early.close(COME_BACK)
@@ -357,7 +309,8 @@ def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> 
     a budget to keep to, or may not be meant: by a limit, or by a benchmark that does not take all that is read."""
     waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
     reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
-    unbound = _takes_all_read(type(benchmark)) and job.budget is None and job.limit is None
+    as_read = type(benchmark).completed is Benchmark.completed
+    unbound = _takes_all_read(type(benchmark)) and as_read and job.budget is None and job.limit is None
     return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 
@@ -368,6 +321,10 @@ def check_numbers(job: Job | StoredJob) -> None:
     for name, value in (("concurrency", job.concurrency), ("judge_concurrency", judges), ("judge_repeats", job.judge_repeats)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+
+
+def _means(job: Job | StoredJob) -> Means:
+    return Means(job.budget, job.concurrency, job.judge_concurrency if isinstance(job, Job) else None, job.patience)
 
 
 def checked(job: Job) -> Job:
@@ -391,38 +348,3 @@ async def _closed(endpoint: Endpoint) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that a person can act on, out of those that came together."""
-    leaves = [_first(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e for e in group.exceptions]
-    return next((error for error in leaves if isinstance(error, WeftError)), leaves[0])
-
-
-@contextlib.contextmanager
-def _on_interrupt(act: Callable[[], None]) -> Generator[None]:
-    """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model of the user's blocks
-    it, and is broken off."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop, waiting, pressed = asyncio.get_running_loop(), threading.Event(), itertools.count(1)
-
-    def come_round() -> None:
-        waiting.clear()
-        act()
-
-    def told(number: int, frame: Any) -> None:
-        if next(pressed) > PATIENT:  # a model that will not be stopped
-            os._exit(130)
-        if waiting.is_set():
-            raise KeyboardInterrupt
-        waiting.set()
-        loop.call_soon_threadsafe(come_round)
-
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

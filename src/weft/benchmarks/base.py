@@ -32,7 +32,7 @@ from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.models.registry import load_object, load_target
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
+from weft.types import Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
 RELEASED = "official"  # the variant of what is asked for the official row alone
@@ -193,6 +193,16 @@ class Benchmark:
 
     # generating
 
+    def helpers(self, options: Any) -> Mapping[str, str]:
+        """Models that the data need before anyone is asked about them, by role, as a user writes them: one that says tasks in other words.
+        Their answers are kept, and paid for, like all others."""
+        return {}
+
+    async def completed(self, dataset: Dataset, options: Any, helpers: Mapping[str, Model]) -> Dataset:
+        """The dataset as a run asks about it: by default as it was read. Its digest must tell it apart. A reply of a helper whose reason is
+        `STAND_IN` is none: nobody is asked in a dry run, and what is asked next is to be as much as it would be."""
+        return dataset
+
     def choose(self, given: Mapping[str, Any]) -> Any:
         """The options with what the user chose. Raises UserError for what there is not, or does not go together."""
         return choose(self.Options, given, self.name)
@@ -261,6 +271,10 @@ class Benchmark:
         reply = answered.reply
         detail = self.detail(answered.turn, reply)
         return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.due(answered.turn)]
+
+    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+        """What a reply in words says, under the keys of its question's schema; None: it is JSON, or nothing. It may raise `Unusable`."""
+        return None
 
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """A judge's reply that fits its schema -> a mark for each metric; the share comes from the scale in the schema. It may raise
@@ -367,6 +381,7 @@ BUILT_IN = {
     "imug": "weft.benchmarks.imug:Imug",
     "rover-ig": "weft.benchmarks.rover.ig:RoverIG",
     "rover-tg": "weft.benchmarks.rover.tg:RoverTG",
+    "planviz": "weft.benchmarks.planviz:PlanViz",
 }
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",

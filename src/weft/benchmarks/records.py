@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ from weft.types import Dataset, Image, Problem, Sample
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 
 WATCH: ContextVar[Callable[[Sample], None] | None] = ContextVar("WATCH", default=None)  # who wants to know of samples as they are read
+LONGEST = 200_000  # characters of a field
 IN_HAND = 12  # records that are being read at a time
 PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
 
@@ -72,7 +73,7 @@ class Records:
         order = {called: at for at, (called, _) in enumerate(read)}
         problems = sorted(self.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
         other = next((what for beside, what in OTHERS.items() if (self._file.parent / beside).exists()), name)
-        return Dataset(other, _digest(kept), kept, tuple(problems), len(read))
+        return Dataset(other, digest_of(kept), kept, tuple(problems), len(read))
 
     def picture(self, name: str, field: str, path: str) -> Image:
         """A picture of the dataset, in the store. One that many records show is read once."""
@@ -102,6 +103,21 @@ class Records:
             return self._blobs.put(data, durable=False)
         except PictureError as error:
             self.fail(name, field, str(error))
+
+    def text(self, name: str, record: Mapping[str, Any], field: str) -> str:
+        """A text that must be there."""
+        found = self.text_or_none(name, record, field)
+        if not found.strip():
+            self.fail(name, field, "is missing or empty")
+        return found
+
+    def text_or_none(self, name: str, record: Mapping[str, Any], field: str) -> str:
+        found: Any = record.get(field)
+        if found is not None and not isinstance(found, str):
+            self.fail(name, field, f"must be text, not {type(found).__name__}")
+        if found is not None and len(found) > LONGEST:
+            self.fail(name, field, f"has {len(found):,} characters, more than the limit of {LONGEST:,}")
+        return found or ""
 
     def fail(self, name: str, field: str, message: str) -> NoReturn:
         self.say("error", name, field, message)
@@ -158,7 +174,7 @@ class Records:
         return name, None
 
 
-def _digest(samples: Sequence[Sample]) -> str:
+def digest_of(samples: Sequence[Sample]) -> str:
     """Of the samples as one JSON array, which is never there as a whole."""
     digest = hashlib.sha256(b"[")
     for at, sample in enumerate(samples):

@@ -17,7 +17,7 @@ def data() -> None:
 
 @app.command("make")
 def make_data(
-    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug or tabletop-rover.")],
+    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug, tabletop-rover or tabletop-planviz.")],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
@@ -33,6 +33,8 @@ def make_data(
       weft data make tabletop-imug --samples 200 --seed 0 --out chats
 
       weft data make tabletop-rover --samples 300 --seed 0 --out rover
+
+      weft data make tabletop-planviz --samples 120 --seed 0 --out plans
     """
     from weft.tabletop.make import make
 

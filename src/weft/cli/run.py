@@ -23,6 +23,10 @@ Examples:
 
   weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
 
+  weft run planviz --data DATA --model MODEL --judge judge --task edit --subtask route
+
+  weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 --reword openai-chat/gpt-5.1
+
   weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge --judge-repeats 3
 
 The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
@@ -33,7 +37,8 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 def run(
     context: typer.Context,
     benchmark: Annotated[
-        str | None, typer.Argument(help="weave, imug, rover-ig, rover-tg, an installed one, or file.py:NAME. Default: the tabletop.")
+        str | None,
+        typer.Argument(help="weave, imug, rover-ig, rover-tg, planviz, an installed one, or file.py:NAME. Default: the tabletop."),
     ] = None,
     data: o.Data = None,
     model: Annotated[

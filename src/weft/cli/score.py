@@ -33,10 +33,13 @@ def score(
 
       weft score gen_banana --benchmark rover-ig --data rover --judge judge
 
+      weft score results/bagel --benchmark planviz --data DATA --judge judge
+
     WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
     IMUG's: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
     ROVER's: gen_<id>.png beside gen_<id>.txt, which has the thinking (rover-ig) or the whole answer (rover-tg); answers to rover-tg in
     words alone (--mode text, --mode both) are gen_<id>.text.txt, or gen_<id>.txt in a folder without pictures.
+    PlanViz's: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <id>.png, the task's id as reports have it.
     """
     from weft.cli.own_options import taken
     from weft.cli.work import work

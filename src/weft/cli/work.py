@@ -26,7 +26,10 @@ def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **
         if options[name] is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
     job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-    finish(Session.open(job, early=not dry_run), dry_run=dry_run)
+    found = benchmarks.resolve(benchmark)
+    for role, name in found.helpers(found.choose(own.options)).items() if not dry_run else ():
+        complain(f"{name} is asked first ({role}); what it answered before is not asked again")
+    finish(Session.open(job, dry=dry_run), dry_run=dry_run)
 
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:
@@ -97,10 +100,12 @@ def quietly(job: Job, console: Console) -> Run:
 def _introduce(console: Console, session: Session) -> None:
     dataset = session.plan.dataset
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
-    for problem in dataset.problems:
-        if problem.severity == "warning" and not problem.record:
-            console.print(f"note: {problem}")
-    warned = sum(problem.severity == "warning" and bool(problem.record) for problem in dataset.problems)
+    read = [problem for problem in dataset.problems if problem not in session.noted]
+    for problem in (*(one for one in read if one.severity == "warning" and not one.record), *session.noted[:20]):
+        console.print(f"note: {problem}")
+    if len(session.noted) > 20:
+        console.print(f"note: and {len(session.noted) - 20} more of this kind")
+    warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)
     if warned:
         console.print(f"{warned} warnings about records; `weft data check` lists them")
     for problem in errors[:20]:

@@ -14,7 +14,7 @@ from weft.engine.plan import Plan
 from weft.engine.prices import Price, estimate
 from weft.errors import PictureError
 from weft.judges.vlm import Jpegs, as_sent, want_of
-from weft.models.baselines import stand_in
+from weft.models.baselines import STAND_IN, stand_in
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Part, Place, Question, Reply, Thought, Usage, Want
 
@@ -52,7 +52,7 @@ class Counting:
         true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
         thought = (Thought(true.thoughts),) if true.thoughts else ()
-        return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)))
+        return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)), STAND_IN)
 
     def share(self, price: Price | None) -> Share:
         cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out))
@@ -60,11 +60,18 @@ class Counting:
 
 
 async def foresee(
-    plan: Plan, source_of: SourceOf, others: Others, callers: Mapping[str, Caller], prices: Mapping[str, Price | None], blobs: Blobs
+    plan: Plan,
+    source_of: SourceOf,
+    others: Others,
+    callers: Mapping[str, Caller],
+    prices: Mapping[str, Price | None],
+    blobs: Blobs,
+    before: Mapping[str, Counting] | None = None,
 ) -> dict[str, Share]:
-    """By role. `source_of` makes the run's source of replies from models under the roles' names."""
+    """By role. `source_of` makes the run's source of replies from models under the roles' names. `before` have counted already: what the
+    data themselves need."""
     truth = {(sample.id, turn.number): turn.truth for sample in plan.dataset.samples for turn in sample.turns}
-    counting = {role: Counting(caller, truth, blobs) for role, caller in callers.items()}
+    counting = {role: (before or {}).get(role) or Counting(caller, truth, blobs) for role, caller in callers.items()}
     source = source_of(counting)
     jpegs: Jpegs = {}
     for sample in plan.dataset.samples:

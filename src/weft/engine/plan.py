@@ -18,6 +18,7 @@ from weft.benchmarks.records import WATCH
 from weft.errors import UserError, blamed
 from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
+from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Sample, Turn
 
@@ -45,7 +46,7 @@ class Plan(Struct, frozen=True):
             "model": self.model,
             "judge": self.judge,
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
-            "options": msgspec.to_builtins(self.options),
+            "options": {name: _told(value) for name, value in msgspec.to_builtins(self.options).items()},
             "told": self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options),
             "strategy": self.strategy,
             "judge_repeats": self.repeats,
@@ -64,6 +65,11 @@ class Plan(Struct, frozen=True):
 
     def asks(self, turn: Turn) -> bool:
         return self.benchmark.asks(turn, self.options)
+
+
+def _told(value: Any) -> Any:
+    """An option may name a model, with more of its address than anyone may know."""
+    return without_secrets(value) if isinstance(value, str) else value
 
 
 def _elsewhere(model: Mapping[str, Any]) -> bool:

@@ -31,6 +31,10 @@ Jpegs = dict[str, asyncio.Future[Image]]  # by the digests of what they were mad
 class Reader(Protocol):
     """A benchmark, as far as it reads replies."""
 
+    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+        """What a reply in words says; None where it is to be read as JSON."""
+        ...
+
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """It may raise `Unusable`, for what a schema cannot say."""
         ...
@@ -56,7 +60,7 @@ class VlmJudge:
                 problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
                 break
             try:
-                released = released or self._reader.as_released(question, reply.text)
+                released = released or self._reader.as_released(question, reply.words)
                 marks = self._read(reply, question)
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
                 problem = str(error) if isinstance(error, Unusable) else str(blamed("it could not be read", error))
@@ -75,7 +79,10 @@ class VlmJudge:
         ]
 
     def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        marks = self._reader.read(question, read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question)))
+        found = self._reader.find(question, reply.text)
+        if found is None:
+            found = read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question))
+        marks = self._reader.read(question, found)
         if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
             read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
             raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")

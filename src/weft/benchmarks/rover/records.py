@@ -1,6 +1,6 @@
 """What the records of both halves have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,8 +10,6 @@ from weft.errors import UserError
 from weft.models.http import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Problem
-
-LONGEST = 200_000  # characters of a field
 
 
 class RoverRecords(Records):
@@ -52,22 +50,12 @@ class RoverRecords(Records):
             self.fail(name, "id", f"{found[:80]!r} cannot be part of a file's name")
         return found
 
-    def text(self, name: str, record: dict[str, Any], field: str) -> str:
-        """A text that must be there."""
-        found = self.text_or_none(name, record, field)
-        if not found.strip():
-            self.fail(name, field, "is missing or empty")
-        return found
-
-    def text_or_none(self, name: str, record: dict[str, Any], field: str) -> str:
+    def text_or_none(self, name: str, record: Mapping[str, Any], field: str) -> str:
+        """Several texts are one with commas."""
         found: Any = record.get(field)
         if isinstance(found, list) and all(one is None or isinstance(one, str) for one in cast(list[Any], found)):
-            found = ", ".join(one for one in cast(list[str | None], found) if one)
-        if found is not None and not isinstance(found, str):
-            self.fail(name, field, f"must be text, not {type(cast(Any, found)).__name__}")
-        if found is not None and len(found) > LONGEST:
-            self.fail(name, field, f"has {len(found):,} characters, more than the limit of {LONGEST:,}")
-        return found or ""
+            record = {field: ", ".join(one for one in cast(list[str | None], found) if one)}
+        return super().text_or_none(name, record, field)
 
     def image(self, name: str, record: dict[str, Any], field: str) -> Image:
         """A picture that must be there."""

@@ -15,7 +15,7 @@ from weft.models.endpoint import NO, CallError, Sent
 from weft.models.http import fields
 from weft.outside import json_file
 from weft.store.blobs import Blobs
-from weft.tabletop.exact import imug, rover, weave
+from weft.tabletop.exact import imug, planviz, rover, weave
 from weft.tabletop.make.sidecar import sidecar_of
 from weft.tabletop.world.choices import Choice
 from weft.tabletop.world.language import Asked
@@ -45,6 +45,7 @@ class Exact(Local):
             ("imug", "choice"): self._imug_choice,
             **{("rover-ig", metric): self._rover_task for metric in rover.TASK_METRICS},
             **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
+            **{("planviz", metric): self._planviz for metric in planviz.METRICS},
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -62,7 +63,8 @@ class Exact(Local):
 
     def _turn(self, question: Question) -> Truth:
         try:
-            return self._truth[question.place.sample]["turns"][question.place.turn]
+            name = question.place.sample.partition("~")[0]  # what is said in other words is the same task
+            return self._truth[name]["turns"][question.place.turn]
         except (KeyError, IndexError):
             raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn}", NO) from None
 
@@ -133,6 +135,21 @@ class Exact(Local):
         source, made = (self._scene(picture_of(question, name)) for name in ("source", "made"))
         score, why = rover.puzzle(metric, turn, source, made, said)
         return {"reasoning": why, f"{metric}_score": score}
+
+    def _planviz(self, turn: Truth, question: Question) -> Found:
+        (metric,) = question.metrics
+        source = self._scene(picture_of(question, "source")) if question.material["source"] else None
+        made = self._scene(picture_of(question, "made"))
+        if metric != "correctness":
+            alone = question.value == "Visual Coherence"
+            score, why = planviz.visual(turn, source, made, alone=alone) if metric == "visual" else planviz.efficiency(turn, source, made)
+            return {"explanation": why, question.value: score}
+        met, extra = planviz.correctness(turn, source, made)
+        if question.plain:
+            return {"explanation": "; ".join(why for _, why in met), question.value: sum(one for one, _ in met)}
+        points = [{"point": at, "evidence": why, "satisfied": one} for at, (one, why) in enumerate(met, start=1)]
+        again = source is not None and made.scene == source.scene
+        return {"picture_is": "the source again" if again else "an answer", "unnecessary_steps": extra, "points": points}
 
 
 def material(question: Question, name: str) -> tuple[Part, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from weft.errors import UserError
 from weft.store.blobs import write_folder
 from weft.tabletop.make.imug import imug_dialogues, write_imug
+from weft.tabletop.make.planviz import write_planviz
 from weft.tabletop.make.rover import write_rover
 from weft.tabletop.make.weave import memory_dialogues, weave_dialogues, write_weave
 
@@ -26,4 +27,5 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-weave-memory": lambda out, samples, seed: write_weave(out, memory_dialogues(samples, seed)),
     "tabletop-imug": lambda out, samples, seed: write_imug(out, imug_dialogues(samples, seed)),
     "tabletop-rover": write_rover,
+    "tabletop-planviz": write_planviz,
 }

@@ -1,0 +1,174 @@
+"""PlanViz's protocol: one request, with the picture that is to be edited or none, and one picture back, judged by PlanScore: Cor, the share
+of key points that it meets; Vis and Ef, from 0 to 5.
+
+An edited picture that is nearly its source has no point, without a judge (`unchanged.py`). A workflow that is drawn from a page is looked
+at without the page. With `witness ocr` the judge of the points is told which words a program read in the picture.
+
+Under `official` what the released code has its judge look at is asked besides, for the official row: workflows beside their page, and
+pictures that are nearly their source.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.planviz import data, released, rubric, tables
+from weft.benchmarks.planviz.data import Goal
+from weft.benchmarks.planviz.outputs import Outputs
+from weft.benchmarks.planviz.styles import MOST, Reworder, chosen, from_file, is_file, with_wordings
+from weft.benchmarks.planviz.unchanged import is_unchanged
+from weft.benchmarks.records import digest_of
+from weft.errors import UserError
+from weft.models.endpoint import Endpoint
+from weft.models.http import fields
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Turn, Verdict
+
+Witness = Annotated[
+    Literal["none", "ocr"],
+    Meta(description="Whether the judge of the key points is told the words that OCR reads in a picture (extra ocr)."),
+]
+Deduct = Annotated[bool, Meta(description="Take points off for unnecessary steps of a workflow, as the released prompts do, not below 0.")]
+Official = Annotated[
+    bool,
+    Meta(description="Ask the judge as the released code does too (workflows beside their page, copies), for the official row."),
+]
+
+
+Styles = Annotated[
+    int,
+    Meta(
+        description="Give each task in so many other wordings too: the prompt-style study. The wordings come from --reword.", ge=0, le=MOST
+    ),
+]
+Reword = Annotated[str, Meta(description="A model that says tasks in other words, or a file of wordings (docs/planviz.md).")]
+Drawn = Annotated[int, Meta(description="Only so many tasks, drawn at random, evenly over sub-tasks and tasks; 0: all.", ge=0)]
+Seed = Annotated[int, Meta(description="Which tasks --sample draws.")]
+
+USUAL = 10  # wordings by a model, where nobody says how many
+
+
+class PlanVizOptions(Struct, frozen=True):
+    witness: Witness = "none"
+    deduct: Deduct = False
+    official: Official = False
+    styles: Styles = 0
+    reword: Reword = ""
+    sample: Drawn = 0
+    seed: Seed = 0
+
+
+class PlanViz(Benchmark):
+    name = "planviz"
+    version = "1"
+    title = "PlanViz"
+    metrics = rubric.METRICS
+    Options = PlanVizOptions
+    axes = ("task", "subtask", "ended")
+    official_prompts = rubric.CONSTANTS
+    official_file = "template.py"
+    published_judge = tables.JUDGE
+
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def choose(self, given: Mapping[str, Any]) -> PlanVizOptions:
+        options: PlanVizOptions = super().choose(given)
+        if options.styles and not options.reword:
+            raise UserError("--styles needs wordings: --reword MODEL has them made, --reword FILE reads them")
+        return replace(options, styles=USUAL) if options.reword and not options.styles and not is_file(options.reword) else options
+
+    def helpers(self, options: PlanVizOptions) -> Mapping[str, str]:
+        return {"reword": options.reword} if options.reword and not is_file(options.reword) else {}
+
+    async def completed(self, dataset: Dataset, options: PlanVizOptions, helpers: Mapping[str, Model]) -> Dataset:
+        if not options.reword:
+            some = chosen(dataset, options.sample, options.seed)
+            return dataset if len(some) == len(dataset.samples) else replace(dataset, samples=tuple(some), digest=digest_of(some))
+        if helpers:
+            tasks = chosen(dataset, options.sample, options.seed)
+            said, problems = await Reworder(helpers["reword"], self.rubrics("weft"), options.styles).all(tasks)
+        else:
+            said, problems = await asyncio.to_thread(from_file, Path(options.reword), dataset, options.styles)
+            there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
+            tasks = chosen(there, options.sample, options.seed)
+        return with_wordings(dataset, tasks, said, problems)
+
+    def group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def told_of_outputs(self, options: PlanVizOptions) -> list[str]:
+        return self.told(options)
+
+    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
+        return Outputs(folder, blobs)
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: PlanVizOptions) -> tuple[Message, ...]:
+        return (Message("user", turn.ask),)
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        goal: Goal = answered.turn.gold
+        seen: list[Item] = [self._points(answered)]
+        elsewhere = answered.rubrics.official and goal.edits and goal.alone and not answered.options.official
+        beside = {"detail": {"elsewhere": True}} if elsewhere else {}
+        seen += [rubric.about(rubric.VISUAL, answered, alone=goal.alone, **beside)]
+        if goal.edits and goal.alone and answered.options.official:
+            seen += [rubric.about(rubric.VISUAL, answered, alone=False, variant=RELEASED)]
+        return [*seen, rubric.about(rubric.EFFICIENT, answered, alone=not goal.edits)]
+
+    def _points(self, answered: Answered) -> Item:
+        goal: Goal = answered.turn.gold
+        if not goal.edits and answered.options.witness == "none":
+            return rubric.about_points(answered, None)
+        return answered.check(rubric.CORRECT, lambda blobs: self._looked_at(answered, goal, blobs))
+
+    def _looked_at(self, answered: Answered, goal: Goal, blobs: Blobs) -> Sequence[Question | Verdict]:
+        """The question about the points, unless the picture is nearly its source."""
+        if goal.source is not None:
+            with blobs.opened(goal.source) as source, blobs.opened(answered.made) as made:
+                same = is_unchanged(source, made)
+            if same:
+                why = "the picture is nearly the source again: nothing that could be seen was changed"
+                none = answered.verdict(rubric.CORRECT, 0.0, why, detail={"points": [0] * len(goal.points)}, score=0)
+                asked = [rubric.about_points(answered, None, variant=RELEASED)] if answered.options.official else []
+                return [none, *asked]
+        return [rubric.about_points(answered, self._words(answered, blobs))]
+
+    def _words(self, answered: Answered, blobs: Blobs) -> Sequence[str] | None:
+        if answered.options.witness == "none" or answered.rubrics.official:
+            return None
+        from weft.judges.ocr import lines_in
+
+        return [line.text for line in lines_in(answered.made, blobs)]
+
+    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+        """A reply to a released prompt is two lines of words."""
+        if not question.plain:
+            return None
+        full = len(question.gold.points) if question.metrics == (rubric.CORRECT,) else rubric.FULL
+        return released.found(text, question.value, full)
+
+    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+        if question.metrics == (rubric.CORRECT,) and not question.plain:
+            return [rubric.mark(question, found, deduct=rubric.deducts(question))]
+        marks = super().read(question, found)
+        return [replace(one, detail=question.detail) for one in marks] if question.detail else marks
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        return released.as_released(question, text) if question.plain else {}
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return with_released(verdicts, tables.released_share)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        """The plain mean of the cells that are there, each of which is the mean of its three metrics."""
+        return tables.overall(verdicts, groups)
+
+    def shown(self, gold: Any) -> list[str]:
+        points: Any = fields(gold).get("points")
+        return [str(point) for point in points or ()]

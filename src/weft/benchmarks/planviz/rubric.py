@@ -1,0 +1,165 @@
+"""PlanScore's three questions to the judge, with their pictures in the stated order.
+
+    correctness    the made picture; for editing source, made, reference          a verdict for each key point, with what is seen
+    visual         the made picture; for editing source, made, but for workflows, which need not resemble their page       0 to 5
+    efficiency     the made picture; for editing source, made                     0 to 5
+
+With our rubrics what a dataset, a model or a reader of words wrote is fenced off. With the official prompts the message is what the
+released code sends: the pictures as they are, then the prompt with its slots filled; no schema.
+
+Material: `source`, `made`, `reference`, `task`, `points`, `words`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from weft.benchmarks.base import Answered
+from weft.benchmarks.planviz.data import Goal
+from weft.benchmarks.prompts import fence, filled, object_schema
+from weft.errors import UserError
+from weft.judges.parse import Unusable
+from weft.models.http import fields
+from weft.types import Image, Mark, Part, Question, Text
+
+CORRECT, VISUAL, EFFICIENT = "correctness", "visual", "efficiency"
+METRICS = (CORRECT, VISUAL, EFFICIENT)
+CONSISTENT, COHERENT = "Consistency", "Visual Coherence"
+CONSTANTS = {
+    "correctness gen": "TEMPLATE_CORRECTNESS_GENERATION",
+    "correctness edit": "TEMPLATE_CORRECTNESS_EDITING",
+    "visual gen": "TEMPLATE_VISUAL_GENERATION",
+    "visual edit": "TEMPLATE_VISUAL_EDIT",
+    "efficiency gen": "TEMPLATE_EFFICIENCY_GEN",
+    "efficiency edit": "TEMPLATE_EFFICIENCY_EDIT",
+}
+ANSWERS = ("an answer", "the source again", "something else")  # what an edited picture is
+FULL = 5
+
+
+def key_of(metric: str, alone: bool) -> str:
+    """The reply's key for the score."""
+    return {CORRECT: "Correctness", EFFICIENT: "Efficiency"}.get(metric, COHERENT if alone else CONSISTENT)
+
+
+def scale(key: str) -> dict[str, Any]:
+    return object_schema(explanation={"type": "string"}, **{key: {"type": "integer", "minimum": 0, "maximum": FULL}})
+
+
+def points_schema(goal: Goal) -> dict[str, Any]:
+    number = {"type": "integer", "enum": list(range(1, len(goal.points) + 1))}
+    entry = object_schema(point=number, evidence={"type": "string"}, satisfied={"type": "boolean"})
+    due = len(goal.points)
+    more: dict[str, Any] = {"picture_is": {"type": "string", "enum": list(ANSWERS)}} if goal.edits else {}
+    more |= {"unnecessary_steps": {"type": "integer", "minimum": 0, "maximum": 99}} if goal.subtask == "workflow" else {}
+    return object_schema(**more, points={"type": "array", "items": entry, "minItems": due, "maxItems": due})
+
+
+def about_points(answered: Answered, words: Sequence[str] | None, **more: Any) -> Question:
+    """Which key points the picture meets; `words` are what a reader of words found in it, if one was asked."""
+    goal: Goal = answered.turn.gold
+    made, prompt = answered.made, answered.turn.words
+    more = {"detail": {"deduct": True}, **more} if answered.options.deduct else more
+    listed = "\n".join(f"{number}. {point}" for number, point in enumerate(goal.points, start=1))
+    material: dict[str, tuple[Part, ...]] = {
+        **_pictures(goal, made),
+        "task": (Text(prompt),),
+        "points": tuple(map(Text, goal.points)),
+        **({"words": tuple(map(Text, words))} if words is not None else {}),
+    }
+    if answered.rubrics.official:
+        joined = "".join(f"{number}. {point} " for number, point in enumerate(goal.points, start=1))
+        pictures = [goal.source, made, goal.reference] if goal.edits else [made]
+        asked = _formatted(answered.rubrics.texts[f"{CORRECT} {goal.task}"], prompt, joined)
+        number = {"type": "number", "minimum": 0, "maximum": len(goal.points)}
+        schema = object_schema(explanation={"type": "string"}, Correctness=number)
+        return answered.ask(
+            CORRECT, _released(pictures, asked), schema, material=material, value="Correctness", plain=True, gold=goal, **more
+        )
+    shown = [Text("\nThe picture to judge:\n"), made]
+    if goal.edits:
+        shown = [Text("\nThe source picture, as it was given:\n"), *_some(goal.source), *shown]
+        shown += [Text("\nReference, one way to do it right:\n"), goal.reference] if goal.reference else []
+    slots: dict[str, Sequence[Part]] = {
+        "pictures": [*shown, Text("\n")],
+        "task": fence([Text(f"Request: {prompt}\n\nKey points:\n{listed}")], "the request and its key points"),
+        "words": _witness(answered, words),
+        "kind": [Text(answered.rubrics.texts[f"kind_{goal.subtask}_{goal.task}"])],
+    }
+    name = f"{CORRECT}_{goal.task}"
+    return answered.ask(CORRECT, filled(answered.rubrics.texts[name], slots), points_schema(goal), material=material, gold=goal, **more)
+
+
+def about(metric: str, answered: Answered, *, alone: bool, **more: Any) -> Question:
+    """Visual quality or efficiency; `alone`: without the source."""
+    goal: Goal = answered.turn.gold
+    made, prompt = answered.made, answered.turn.words
+    key = key_of(metric, alone)
+    more = {"material": {**_pictures(goal, made), "task": (Text(prompt),)}, "value": key, "reason": "explanation", "gold": goal, **more}
+    if answered.rubrics.official:
+        text = answered.rubrics.texts[f"{metric} {'gen' if alone else 'edit'}"]
+        asked = _formatted(text, prompt) if metric == EFFICIENT else text
+        number = {"type": "number", "minimum": 0, "maximum": FULL}
+        schema = object_schema(explanation={"type": "string"}, **{key: number})
+        return answered.ask(metric, _released([made] if alone else [goal.source, made], asked), schema, plain=True, **more)
+    shown: list[Part] = [] if alone else [Text("\nThe source picture, as it was given:\n"), *_some(goal.source)]
+    slots: dict[str, Sequence[Part]] = {
+        "pictures": [*shown, Text("\nThe picture to judge:\n"), made, Text("\n")],
+        "task": fence([Text(f"Request: {prompt}")], "the request"),
+    }
+    name = f"{metric}_{'alone' if alone else 'edit'}"
+    return answered.ask(metric, filled(answered.rubrics.texts[name], slots), scale(key), **more)
+
+
+def deducts(question: Question) -> bool:
+    return bool(fields(question.detail).get("deduct"))
+
+
+def mark(question: Question, found: dict[str, Any], *, deduct: bool) -> Mark:
+    """Cor from a verdict for each point. Each must be there once."""
+    goal: Goal = question.gold
+    entries: list[dict[str, Any]] = sorted(found["points"], key=lambda one: one["point"])
+    if [one["point"] for one in entries] != list(range(1, len(goal.points) + 1)):
+        raise Unusable(f"every point from 1 to {len(goal.points)} must be there, each once")
+    left: Sequence[int] = found.get("undecided", ()) if found.get("read_by") == "ocr" else ()  # no other judge may leave a point out
+    entries = [one for one in entries if one["point"] not in left]
+    met = [one["satisfied"] for one in entries]
+    kind = str(found.get("picture_is", ANSWERS[0]))
+    extra = int(found.get("unnecessary_steps", 0))
+    less = (extra if goal.edits else min(1, extra)) if deduct else 0
+    score = max(0, sum(met) - less) if kind == ANSWERS[0] else 0
+    told = [f"it is {kind}, so no point counts"] if kind != ANSWERS[0] else []
+    told += [f"{extra} unnecessary step{'s' * (extra != 1)}" + (f", {less} off" if less else "")] if extra else []
+    told += [f"{'+' if one['satisfied'] else '-'} {one['point']}. {one['evidence']}" for one in entries]
+    told += [f"? {number}. no plain words: not decided" for number in left]
+    read = [part.text for part in question.material.get("words", ()) if isinstance(part, Text)]
+    told += [f"words that OCR read: {' | '.join(read) or 'none'}"] if "words" in question.material else []
+    detail: dict[str, Any] = {"points": list(map(int, met)), **({"extra": extra} if extra else {}), **({"left": left} if left else {})}
+    return Mark(CORRECT, score / len(met), "\n".join(told), score, detail)
+
+
+def _pictures(goal: Goal, made: Image) -> dict[str, tuple[Part, ...]]:
+    return {"source": _some(goal.source), "made": (made,), "reference": _some(goal.reference)}
+
+
+def _some(image: Image | None) -> tuple[Image, ...]:
+    return () if image is None else (image,)
+
+
+def _witness(answered: Answered, words: Sequence[str] | None) -> Sequence[Part]:
+    if words is None:
+        return []
+    told = Text("\n".join(words) if words else "(no words)")
+    return [Text(answered.rubrics.texts["witness"]), *fence([told], "what the reader found, line by line"), Text("\n")]
+
+
+def _released(pictures: Sequence[Image | None], text: str) -> list[Part]:
+    return [*(picture for picture in pictures if picture is not None), Text(text)]
+
+
+def _formatted(text: str, *slots: str) -> str:
+    """A prompt with its slots filled in their order, as `str.format` does it; what is filled in is not looked at again."""
+    if text.count("{}") != len(slots):
+        raise UserError(f"a prompt of the checkout has {text.count('{}')} slots where {len(slots)} are known: is it another version?")
+    rest = iter(slots)
+    return re.sub(r"\{\}|\{\{|\}\}", lambda match: next(rest) if match.group() == "{}" else match.group()[0], text)

@@ -1,0 +1,207 @@
+"""PlanScore's numbers, from 0 to 1: Tables 3 to 5 of the paper with our rows before the published ones, then what is behind ours: parts,
+distributions, and wordings where a task was given in several.
+
+Avg of a sub-task is the mean of its Cor, Vis and Ef; Overall the mean of the sub-tasks' Avgs (paper, section 4). `strict`: a model's
+failure is zero, what is unscored is in no mean. `official`: what the released scorer computes of the same replies: tasks without a picture,
+and replies that do not end in a digit, are in no mean, and nothing keeps a score within its scale.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from weft.benchmarks.base import Finished, Groups, Terms, detail_of
+from weft.benchmarks.planviz.data import ENDS, SUBTASKS, TASKS
+from weft.benchmarks.planviz.style_tables import is_study, style_tables
+from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
+from weft.types import Cell, Row, Table, Verdict
+
+JUDGE = "qwen3-vl-235b-a22b-instruct"  # of the published rows
+COLUMNS = {"Cor": "correctness", "Vis": "visual", "Ef": "efficiency"}
+TITLES = {"route": "Route", "workflow": "Workflow", "ui": "Web&UI"}
+PRINTED = {"route": "Route", "workflow": "Workflow", "ui": "WebUI"}
+NAMES = {"gen": "generation", "edit": "editing"}
+NUMBERS = {"edit": "table3", "gen": "table4"}
+BINS = ("0", "to 0.2", "to 0.4", "to 0.6", "to 0.8", "below 1", "1")
+NOTE = (
+    "0 to 1. Avg: the mean of Cor, Vis and Ef. Over several sub-tasks each column is the plain mean of the sub-tasks, whatever their size. "
+    "A cell `0.81 (37/40)` rests on 37 of 40 tasks: the rest could not be scored."
+)
+PAPER = "Published rows were judged by Qwen3-VL-235B-A22B-Instruct with the authors' prompts; `Overall as printed` is not always the mean."
+UNASKED = (
+    "The released code judges a workflow's picture beside the page it is drawn from; a run with --official asks so as well, and has the "
+    "official numbers that are not here."
+)
+
+
+def released_share(verdict: Verdict) -> float | None:
+    """The share that the released scorer counts; None where it counts none."""
+    detail = detail_of(verdict)
+    if verdict.by == "failure":
+        return None
+    if "asked" in detail:
+        return detail["asked"]
+    if verdict.behind:
+        found = [one for one in map(released_share, verdict.behind) if one is not None]
+        return statistics.fmean(found) if found else None
+    return detail.get("official", verdict.value)
+
+
+def is_unasked(verdict: Verdict) -> bool:
+    """Whether the released code would show its judge something else, and nobody was asked about that."""
+    return any(map(is_unasked, verdict.behind)) if verdict.behind else bool(detail_of(verdict).get("elsewhere"))
+
+
+def overall(verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+    """The mean of the Avgs of the cells that are there."""
+    cells: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        of = groups[verdict.sample]
+        cells.setdefault((of["task"], of["subtask"]), []).append(verdict)
+    return [(weight / len(cells), some) for cell in cells.values() for weight, some in _average(cell)]
+
+
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
+    paper: Mapping[str, Any] = published("weft.benchmarks.planviz") if all(run.dataset != "tabletop" for run in runs) else {}
+    data = "PlanViz" if paper else "Tabletop in PlanViz's format"
+    yield _overall(runs, paper, f"{data}: overall")
+    for task, number in (("edit", 3), ("gen", 4)):
+        if any(_of(run, False, task=task) for run in runs):
+            yield _by_subtask(runs, paper.get(NUMBERS[task], {}), task, f"{data}: {NAMES[task]} (paper, Table {number})")
+    if any(_of(run, False, ended=ended) for run in runs for ended in ENDS):
+        yield _open_closed(runs, paper.get("table5", {}), f"{data}: open-ended against closed-ended tasks (paper, Table 5)")
+    yield from style_tables([(run, _verdicts(run, False)) for run in runs if is_study(run.groups)], f"{data}: prompt styles")
+    for run in runs:
+        yield from both_ways(run, "by sub-task and task", (*COLUMNS, "Avg"), _parts)
+        yield from both_ways(run, "how scores are distributed, percent of tasks", BINS, _distributions, 1)
+
+
+def _verdicts(run: Finished, official: bool) -> list[Verdict]:
+    """A run's verdicts, as the arithmetic takes them; those of several wordings are of one task."""
+    made: list[Verdict] = []
+    for one in run.verdicts:
+        task = run.groups[one.sample].get("of", one.sample)
+        if not official:
+            made.append(replace(one, sample=task))
+        elif (share := released_share(one)) is not None:
+            made.append(replace(one, sample=task, value=share))
+    return made
+
+
+def _of(run: Finished, official: bool, **groups: str) -> list[Verdict]:
+    """Those of some groups."""
+    given = [all(run.groups[one.sample].get(name) == value for name, value in groups.items()) for one in run.verdicts]
+    some = replace(run, verdicts=[one for one, kept in zip(run.verdicts, given, strict=True) if kept])
+    return _verdicts(some, official)
+
+
+def _metric(verdicts: Sequence[Verdict], name: str) -> list[Verdict]:
+    return [one for one in verdicts if one.metric == COLUMNS[name]]
+
+
+def _average(verdicts: Sequence[Verdict]) -> Terms:
+    return [(1 / len(COLUMNS), _metric(verdicts, name)) for name in COLUMNS]
+
+
+def _cell(terms: Terms, official: bool) -> Cell:
+    """Four digits are kept, of which tables show two. Official numbers that nobody asked for as the released code does are none."""
+    if official and any(map(is_unasked, (one for _, some in terms for one in some))):
+        return Cell(None)
+    return cell_of(terms, digits=4) if terms else Cell(None)
+
+
+def _cells(groups: Sequence[Sequence[Verdict]], official: bool) -> dict[str, Cell]:
+    """Of one sub-task, or the plain means of several."""
+    there = [some for some in groups if some]
+    share = 1 / len(there) if there else 1.0
+    made = {name: _cell([(share, _metric(some, name)) for some in there], official) for name in COLUMNS}
+    return {**made, "Avg": _cell([(share * weight, of) for some in there for weight, of in _average(some)], official)}
+
+
+def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    rows: list[Row] = []
+    for task in ("edit", "gen"):
+        some = [run for run in runs if _of(run, False, task=task)]
+
+        def cells(run: Finished, official: bool, task: str = task) -> dict[str, Cell]:
+            return _cells([_of(run, official, task=task, subtask=subtask) for subtask in SUBTASKS], official)
+
+        rows += rows_of(some, cells, of=NAMES[task])
+    for task in ("edit", "gen"):
+        rows += [_published(row, task) for row in paper.get(NUMBERS[task], {}).get("rows", ())]
+    columns = (*COLUMNS, "Avg", *(("Overall as printed",) if paper else ()))
+    unasked = any(is_unasked(one) for run in runs for one in run.verdicts)
+    note = " ".join([NOTE, *([UNASKED] if unasked else []), *([PAPER] if paper else [])])
+    return Table(title, columns, tuple(rows), note, 2, "mixed")
+
+
+def _published(row: Mapping[str, Any], task: str) -> Row:
+    """The paper's model: plain means of what is printed for the sub-tasks, and Overall as it is printed."""
+    cells = {name: Cell(round(statistics.fmean(row[f"{PRINTED[one]}_{name}"] for one in SUBTASKS), 4)) for name in (*COLUMNS, "Avg")}
+    return Row(f"{row['model']}, {NAMES[task]}", {**cells, "Overall as printed": Cell(row["Overall"])}, kind="published", judge=JUDGE)
+
+
+def _by_subtask(runs: Sequence[Finished], paper: Mapping[str, Any], task: str, title: str) -> Table:
+    keys = {f"{TITLES[one]} {name}": f"{PRINTED[one]}_{name}" for one in SUBTASKS for name in (*COLUMNS, "Avg")}
+
+    def found(run: Finished, official: bool) -> dict[str, Cell]:
+        groups = {one: _of(run, official, task=task, subtask=one) for one in SUBTASKS}
+        cells = {f"{TITLES[one]} {name}": cell for one, some in groups.items() for name, cell in _cells([some], official).items()}
+        return {**cells, "Overall": _cells(list(groups.values()), official)["Avg"]}
+
+    theirs = published_rows(paper, lambda row: row["model"], {**keys, "Overall": "Overall"}, JUDGE)
+    some = [run for run in runs if _of(run, False, task=task)]
+    return Table(title, (*keys, "Overall"), rows_of(some, found, paper=theirs), "", 2)
+
+
+def _open_closed(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
+    """Each column is the plain mean of the sub-tasks."""
+    places = {f"{ended} {task} {name}": (ended, task, name) for task in TASKS for ended in ENDS for name in COLUMNS}
+
+    def found(run: Finished, official: bool) -> dict[str, Cell]:
+        made: dict[tuple[str, str], dict[str, Cell]] = {}
+        for ended in ENDS:
+            for task in TASKS:
+                groups = [_of(run, official, ended=ended, task=task, subtask=one) for one in SUBTASKS]
+                made[ended, task] = _cells(groups, official)
+        return {column: made[ended, task][name] for column, (ended, task, name) in places.items()}
+
+    rows: dict[str, dict[str, Cell]] = {}
+    for row in paper.get("rows", ()):
+        task = next(short for short, name in NAMES.items() if name == row["task"])
+        of = rows.setdefault(row["model"], {})
+        of.update({f"{row['question_type']} {task} {name}": Cell(row[name]) for name in COLUMNS})
+    theirs = [Row(model, cells, kind="published", judge=JUDGE) for model, cells in rows.items()]
+    note = "Tasks that are marked as neither are in no column."
+    return Table(title, tuple(places), rows_of(runs, found, paper=theirs), note, 2)
+
+
+def _parts(run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+    made: dict[str, Mapping[str, Cell]] = {}
+    for task in TASKS:
+        for subtask in SUBTASKS:
+            if _of(run, False, task=task, subtask=subtask):
+                made[f"{TITLES[subtask]}, {NAMES[task]}"] = _cells([_of(run, official, task=task, subtask=subtask)], official)
+    return made
+
+
+def _distributions(run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+    made: dict[str, Mapping[str, Cell]] = {}
+    for task in TASKS:
+        for subtask in SUBTASKS:
+            some = _of(run, official, task=task, subtask=subtask)
+            for name in COLUMNS:
+                values = [one.value for one in _metric(some, name) if one.value is not None]
+                if values:
+                    made[f"{TITLES[subtask]}, {NAMES[task]}, {name}"] = _binned(values)
+    return made
+
+
+def _binned(values: Sequence[float]) -> dict[str, Cell]:
+    counts: dict[str, int] = dict.fromkeys(BINS, 0)
+    for value in values:
+        inner = next((name for name, top in zip(BINS[1:5], (0.2, 0.4, 0.6, 0.8), strict=True) if value <= top), BINS[5])
+        counts["0" if value <= 0 else "1" if value >= 1 else inner] += 1
+    return {name: Cell(round(100 * count / len(values), 1), len(values), len(values)) for name, count in counts.items()}
