@@ -191,6 +191,10 @@ class Benchmark:
         """The main table first. Made one by one, so that who wants the first need not wait for the last."""
         raise TypeError(f"{type(self).__name__} has no tables")
 
+    def template(self, folder: Path) -> None:
+        """Write a folder that people can fill with data of their own, with an example of each kind."""
+        raise UserError(f"{self.name} has no template for data of one's own")
+
     # generating
 
     def helpers(self, options: Any) -> Mapping[str, str]:

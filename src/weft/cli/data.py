@@ -42,6 +42,30 @@ def make_data(
 
 
 @app.command()
+def new(
+    benchmark: Annotated[str, typer.Argument(help="Whose data it is to hold: planviz.")],
+    folder: Annotated[o.Path, typer.Argument(help="The folder to make.")],
+) -> None:
+    """Make a folder to fill with tasks of your own: an example of each kind, and a page that says how.
+
+    Examples:
+
+      weft data new planviz mytasks
+
+      weft data check planviz mytasks
+    """
+    from weft import benchmarks
+    from weft.errors import UserError
+    from weft.store.blobs import write_folder
+
+    found = benchmarks.resolve(benchmark)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is there already and not empty; name another folder")
+    write_folder(folder, found.template)
+    say(f"{folder}: {folder / 'README.md'} says how to fill it; `weft data check {benchmark} {folder}` what is wrong")
+
+
+@app.command()
 def get(
     name: Annotated[str, typer.Argument(help="rover.")],
     out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,

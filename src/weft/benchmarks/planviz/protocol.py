@@ -21,6 +21,7 @@ from weft.benchmarks.planviz import data, released, rubric, tables
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.outputs import Outputs
 from weft.benchmarks.planviz.styles import MOST, Reworder, chosen, from_file, is_file, with_wordings
+from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
@@ -98,6 +99,9 @@ class PlanViz(Benchmark):
             there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
             tasks = chosen(there, options.sample, options.seed)
         return with_wordings(dataset, tasks, said, problems)
+
+    def template(self, folder: Path) -> None:
+        write_template(folder)
 
     def group(self, axis: str, name: str) -> str:
         return data.canonical(axis, name)
