@@ -9,7 +9,7 @@ BIN := .venv/bin
 run: .venv/ready
 	$(BIN)/weft run
 
-test: check tools
+test: check tools .venv/ocr
 	$(BIN)/pytest
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
@@ -36,6 +36,11 @@ bench: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+# the reader of words in pictures; where it cannot be had, its tests are skipped and say so
+.venv/ocr: .venv/ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ocr]' && touch $@ \
+		|| echo "rapidocr could not be installed (its tests are skipped)"
 
 clean:
 	rm -rf .venv .weft reports

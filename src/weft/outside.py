@@ -38,9 +38,19 @@ def json_from(data: bytes | bytearray, what: object, type: Any = Any) -> Any:
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UserError(f"{what}: broken JSON: {error}") from None
+        raise UserError(f"{what}: broken JSON: {_with_line(str(error), data)}") from None
     except RecursionError:
         raise UserError(f"{what}: broken JSON: it is nested too deep") from None
+
+
+def _with_line(said: str, data: bytes | bytearray) -> str:
+    """Where it is, as editors tell it."""
+    match = re.search(r"\(byte (\d+)\)", said)
+    if match is None:
+        return said
+    before = bytes(data[: int(match.group(1))])
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"{said[: match.start()]}(line {line}, column {column}){said[match.end() :]}"
 
 
 def bytes_file(path: Path) -> bytes:

@@ -235,7 +235,7 @@ def summarise(
 def _lines(summary: Summary) -> list[str]:
     manifest = summary.manifest
     outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
-    chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value is not False)
+    chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}",

@@ -165,6 +165,7 @@ class Benchmark:
     title: ClassVar[str] = ""  # what its paper calls it
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
+    axis_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the names of an axis's groups, where they are always the same
     official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
     official_file: ClassVar[str] = ""
     official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
@@ -194,6 +195,10 @@ class Benchmark:
     def template(self, folder: Path) -> None:
         """Write a folder that people can fill with data of their own, with an example of each kind."""
         raise UserError(f"{self.name} has no template for data of one's own")
+
+    def about(self, dataset: Dataset) -> list[str]:
+        """What those who check their data want to know of them, line by line."""
+        return []
 
     # generating
 

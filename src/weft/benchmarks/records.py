@@ -39,6 +39,7 @@ class Records:
     """A benchmark writes `sample`; `called` is what problems call a record."""
 
     id_field = "id"
+    repeated = "repeats the {field} of {first}: {id}"
 
     def __init__(self, file: Path, pictures: Path, blobs: Blobs) -> None:
         self._file, self._blobs = file, blobs
@@ -65,7 +66,8 @@ class Records:
         first: dict[str, str] = {}
         for at, (called, sample) in enumerate(read):
             if sample is not None and sample.id in first:
-                self.say("error", called, self.id_field, f"repeats the {self.id_field} of {first[sample.id]}: {sample.id}")
+                told = self.repeated.format(field=self.id_field, first=first[sample.id], id=sample.id)
+                self.say("error", called, self.id_field, told)
                 read[at] = (called, None)
             elif sample is not None:
                 first[sample.id] = called

@@ -104,6 +104,7 @@ def check(
       weft data check weave DATA
     """
     import tempfile
+    from collections import Counter
 
     from weft import api, benchmarks
     from weft.models.baselines import STAND_IN
@@ -115,6 +116,12 @@ def check(
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
         turns = [turn for sample in dataset.samples for turn in sample.turns]
+        for axis in found.axes:
+            counts = Counter(sample.groups[axis] for sample in dataset.samples if axis in sample.groups)
+            if 1 < len(counts) <= 12:
+                say(f"by {axis}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+        for line in found.about(dataset):
+            say(line)
         kinds = ", ".join(f"{sum(turn.want == kind for turn in turns)} {kind}" for kind in sorted({turn.want for turn in turns}))
         say(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
         if dataset.samples:
@@ -123,7 +130,7 @@ def check(
             say(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
             without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
             if without:
-                say(f"{without} turns have no true reply in the data: a stand-in took its place")
+                say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")
             if not whole:
                 say("\n".join(f"  {line}" for line in run.summary().lines[3:]))
                 raise typer.Exit(1)

@@ -5,6 +5,7 @@ well: `--class Game` keeps the samples of that class.
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -50,6 +51,7 @@ class Taken:
         self.where: dict[str, str] = {}
         found = benchmarks.resolve(name) if name else None
         self._known = {option.name: option for option in listed(found.Options)} if found else {}
+        self._names: Mapping[str, tuple[str, ...]] = found.axis_names if found else {}
         self._axes = [axis for axis in found.axes if axis not in self._known] if found else []
 
     def take(self, args: list[str], known: set[str]) -> list[str]:
@@ -81,7 +83,8 @@ class Taken:
             values = "" if option.kind is bool else f" {'|'.join(option.choices) or option.kind.__name__.upper()}"
             usual = "" if option.kind is bool else f" [default: {option.usual}]"
             rows.append((f"--{option.name.replace('_', '-')}{values}", f"{option.help}{usual}"))
-        return rows + [(f"--{axis} TEXT", f"Only samples of this {axis}.") for axis in self._axes]
+        values = {axis: "|".join(self._names.get(axis, ())) or "TEXT" for axis in self._axes}
+        return rows + [(f"--{axis} {some}", f"Only samples of this {axis}.") for axis, some in values.items()]
 
 
 def taken(context: typer.Context) -> Taken:

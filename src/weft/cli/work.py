@@ -68,7 +68,7 @@ class Left(msgspec.Struct, frozen=True):
     @classmethod
     def by(cls, session: Session) -> "Left":
         dataset = session.plan.dataset
-        out = len({problem.record for problem in dataset.problems if problem.severity == "error"})
+        out = len({problem.record for problem in dataset.problems if problem.severity == "error" and problem.record})
         return cls(
             session.job.home, session.journal.path.parent, session.run_id, session.plan.benchmark, session.halt.reason, out, dataset.records
         )
@@ -107,12 +107,13 @@ def _introduce(console: Console, session: Session) -> None:
         console.print(f"note: and {len(session.noted) - 20} more of this kind")
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)
     if warned:
-        console.print(f"{warned} warnings about records; `weft data check` lists them")
+        console.print(f"{warned} warning{'s' * (warned != 1)} about records; `weft data check` lists them")
     for problem in errors[:20]:
         console.print(f"left out: {problem}")
     if errors:
-        out = len({problem.record for problem in errors})
-        console.print(f"{out} of {dataset.records} records are left out; `weft data check` lists every problem")
+        out, whole = len({problem.record for problem in errors if problem.record}), sum(not problem.record for problem in errors)
+        files = f"{whole} file{'s' * (whole != 1)} could not be read at all, and " if whole else ""
+        console.print(f"{files}{out} of {dataset.records} records are left out; `weft data check` lists every problem")
     for model in session.endpoints.values():
         if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
             console.print(

@@ -35,7 +35,7 @@ PRESENCE = (  # what a point may say around its quotations
 )
 PLAIN = frozenset(PRESENCE.split())
 CHINESE = re.compile("[图画面页上中里的内有含包显示出现写着文字词标题按钮题签字样可见能看到读清晰为是和与及、，。：；]*")
-ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "!": "l"})  # what no reader can tell apart by its shape
+ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l"})  # what no reader can tell apart by its shape
 
 
 class Line(Struct, frozen=True):
@@ -48,14 +48,14 @@ class Line(Struct, frozen=True):
 
 def lines_in(image: Image, blobs: Blobs) -> list[Line]:
     """From top to bottom. Raises UserError where the extra is missing, PictureError for a picture that cannot be opened."""
-    reader, version = _reader()
+    program, version = reader()
     kept = blobs.root.parent / "read" / image.digest[:2] / f"{image.digest}-{version}.json"
     try:
         return msgspec.json.decode(kept.read_bytes(), type=list[Line])
     except (OSError, msgspec.DecodeError):
         pass
     with blobs.opened(image) as picture:
-        lines = _read(reader, picture)
+        lines = _read(program, picture)
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_file(kept, msgspec.json.encode(lines))
     return lines
@@ -71,20 +71,28 @@ def quotations(point: str) -> list[str]:
 
 
 def is_read(phrase: str, lines: Sequence[str]) -> bool:
-    """Whether a phrase can be read in some lines, or over several that follow one another."""
-    spaced, close = _spaced(phrase), _folded(phrase)
-    whole = _spaced("\n".join(lines))
-    if re.search(rf"(?<![^\W_]){re.escape(spaced)}(?![^\W_])", whole):
-        return True
-    long = len(close) >= 6 or any(ord(letter) > 0x2E7F for letter in close)
-    return long and close in _folded(" ".join(lines))
+    """Whether a phrase can be read in some lines, or over several that follow one another: as whole words, however they are spaced. Where
+    words are not spaced (Chinese), as it stands."""
+    close = _folded(phrase)
+    if any(ord(letter) > 0x2E7F for letter in close):
+        return close in _folded(" ".join(lines))
+    words = _spaced("\n".join(lines)).split()
+    for start in range(len(words)):
+        length = 0
+        for end in range(start, len(words)):
+            length += len(words[end])
+            if length >= len(close):
+                if length == len(close) and "".join(words[start : end + 1]) == close:
+                    return True
+                break
+    return False
 
 
 class Ocr(Local):
     """The judge. Its answers follow from the picture alone."""
 
     def __init__(self, blobs: Blobs) -> None:
-        super().__init__("ocr", version=1, reader=_reader()[1])
+        super().__init__("ocr", version=1, reader=reader()[1])
         self._blobs = blobs
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -127,7 +135,7 @@ def from_spec(spec: Spec, blobs: Blobs) -> Ocr:
 def _spaced(text: str) -> str:
     """Lower case, one space between words, punctuation gone; letters and digits that look alike are one."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(re.sub(r"[^\w|!]|_", " ", plain).translate(ALIKE).split())
+    return " ".join(re.sub(r"[\W_]", " ", plain).translate(ALIKE).split())
 
 
 def _folded(text: str) -> str:
@@ -135,8 +143,8 @@ def _folded(text: str) -> str:
 
 
 @functools.cache
-def _reader() -> tuple[Any, str]:
-    """The program, and which it is."""
+def reader() -> tuple[Any, str]:
+    """The program, which is loaded when it is first called, and which it is. Raises UserError where the extra is missing."""
     try:
         found: Any = importlib.import_module("rapidocr")
         version = importlib.import_module("importlib.metadata").version("rapidocr")
@@ -146,12 +154,12 @@ def _reader() -> tuple[Any, str]:
     return functools.cache(lambda: found.RapidOCR(params={"Global.log_level": "critical"})), f"rapidocr-{version}"
 
 
-def _read(reader: Any, picture: Any) -> list[Line]:
+def _read(program: Any, picture: Any) -> list[Line]:
     import numpy as np
 
     pixels = np.asarray(picture.convert("RGB"))[:, :, ::-1]
     with ONE:
-        found: Any = reader()(pixels)
+        found: Any = program()(pixels)
     if found.txts is None or found.boxes is None:
         return []
     lines: list[Line] = []

@@ -51,7 +51,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network",
     ),
     "ocr": ("weft.judges.ocr:from_spec", "as a judge, decides key points that are plain words by reading them in the picture (extra ocr)"),
-    "constant": ("weft.models.baselines:constant_from_spec", "as a judge, gives the same score to all: constant/10"),
+    "constant": (
+        "weft.models.baselines:constant_from_spec",
+        "as a judge, gives the same score to all: constant/10, constant/max",
+    ),
 }
 PARTS = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,14 +5,17 @@ list, which changes with both, is where its output file gets its name from, and 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_of
+from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_of, strays
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.http import fields
@@ -30,12 +33,15 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("web", "webui", "web&ui", "web & ui", "web&ui displaying", "interface"), "ui"),
     },
     "ended": {
-        **dict.fromkeys(("open-ended", "open ended", "open_ended", "true"), "open"),
-        **dict.fromkeys(("closed-ended", "close-ended", "closed ended", "closed_ended", "close", "false"), "closed"),
+        **dict.fromkeys(("open-ended", "open ended", "open_ended"), "open"),
+        **dict.fromkeys(("closed-ended", "close-ended", "closed ended", "closed_ended", "close"), "closed"),
     },
 }
+KNOWN = ("prompt", *POINTS, "image_path", "ref_image_path", "ended", "name", "id", "res_path", "evaluation_out")
 MARKS = ("ended", "open_ended", "question_type", "type")  # under which a record may say so
 MOST_POINTS, LONGEST_NAME = 100, 120
+EACH = 60  # tasks of a kind in the paper
+OWN = "own tasks"
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 
@@ -65,11 +71,19 @@ def canonical(axis: str, name: str) -> str:
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     records = TaskRecords(root_of(data), blobs)
-    return records.dataset("planviz", records.rows(data))
+    found = records.dataset(OWN, records.rows(data))
+    return replace(found, name="planviz") if found.name == OWN and is_official(found.samples) else found
+
+
+def is_official(samples: Sequence[Sample]) -> bool:
+    """Whether there are as many tasks of each kind as the paper has. Its own are not public, so nothing else tells them apart."""
+    counts = Counter((sample.groups["task"], sample.groups["subtask"]) for sample in samples)
+    return bool(counts) and set(counts.values()) == {EACH}
 
 
 class TaskRecords(Records):
     id_field = "task"
+    repeated = "is the task of {first} once more, or has its name: {id}"
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(root / "lists", root, blobs)
@@ -79,8 +93,12 @@ class TaskRecords(Records):
         if (self._root / STUDY).is_file():
             why = "is not read: its records do not say which sub-task they are of; --styles has wordings made, or takes them from a file"
             self.problems.append(Problem("warning", STUDY, "", "", why))
+        if data.is_dir():
+            self.problems.extend(strays(self._root))
         for listed in lists_in(data):
             try:
+                if not (self._root / listed.file).read_bytes().strip():
+                    raise UserError("is empty: it must be a list of tasks, [] if there are none")
                 found: Any = json_file(self._root / listed.file)
                 if not isinstance(found, list):
                     raise UserError("must be a list of tasks")
@@ -91,7 +109,8 @@ class TaskRecords(Records):
             yield from ({"list": listed, "at": at, "record": record} for at, record in enumerate(cast(list[Any], found)))
 
     def called(self, at: int, record: Any) -> str:
-        return f"{record['list'].file}: record {record['at']}"
+        own = fields(record["record"]).get("name")
+        return f"{record['list'].file}: record {record['at']}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
 
     def say(self, severity: Any, name: str, field: str, message: str) -> None:
         self.problems.append(Problem(severity, "", name, field, message))
@@ -103,19 +122,30 @@ class TaskRecords(Records):
             self.fail(name, "", "must be an object with `prompt` and `correctness_key_points`")
         prompt = self.text(name, facts, "prompt")
         points = self._points(name, facts)
-        source = self._picture(name, facts, "image_path") if listed.task == "edit" else None
+        source = self._picture(name, facts, "image_path", listed) if listed.task == "edit" else None
         if listed.task == "edit" and source is None:
             self.fail(name, "image_path", "is missing; a task of editing needs the picture that is edited")
-        reference = self._picture(name, facts, "ref_image_path")
+        reference = self._picture(name, facts, "ref_image_path", listed) if listed.task == "edit" else None
         if listed.task == "edit" and reference is None:
             self.say("warning", name, "ref_image_path", "is missing: a judge has the key points alone, and no picture of what is meant")
-        if listed.task == "gen" and (facts.get("image_path") or reference):
-            self.say("warning", name, "image_path", "is not shown: pictures are made from the words alone here")
-        goal = Goal(points, listed.subtask, listed.task, source, reference if listed.task == "edit" else None)
+        if reference is not None and source is not None and reference.digest == source.digest:
+            self.say("warning", name, "ref_image_path", "is the very picture of image_path: a right result would look different")
+        for field in ("image_path", "ref_image_path") if listed.task == "gen" else ():
+            if facts.get(field):
+                self.say("warning", name, field, "is not shown: this list is of pictures that are made from words alone")
+        self._unknown(name, facts)
+        goal = Goal(points, listed.subtask, listed.task, source, reference)
         ask: tuple[Part, ...] = (*((source,) if source else ()), Text(prompt))
         turn = Turn(0, ask, "image", (reference,) if reference else (), None, f"{listed.name}/{record['at']}.png", goal)
         groups = {"task": listed.task, "subtask": listed.subtask, "ended": self._ended(name, facts)}
         return Sample(self._id(name, facts, listed, prompt, goal), (turn,), (), groups)
+
+    def _unknown(self, name: str, facts: Mapping[str, Any]) -> None:
+        """A field that is nearly one that is missing."""
+        for field in facts:
+            near = get_close_matches(field.lower(), [one for one in KNOWN if one not in facts], 1, 0.75) if field not in KNOWN else []
+            if near:
+                self.say("warning", name, field, f"is no field that is known here; is {near[0]} meant?")
 
     def _points(self, name: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
         given = [field for field in POINTS if facts.get(field) is not None]
@@ -124,6 +154,8 @@ class TaskRecords(Records):
         if len(given) > 1 and facts[POINTS[0]] != facts[POINTS[1]]:
             self.say("warning", name, POINTS[1], f"is not what {POINTS[0]} has; the latter counts, as in the released code")
         found = facts[given[0]]
+        if isinstance(found, str):
+            self.fail(name, given[0], "is one text: put it in [ ], and give each point a text of its own")
         if not isinstance(found, list) or not found:
             self.fail(name, given[0], "must be a list of texts, one for each point, and not empty")
         some = cast(list[Any], found)
@@ -135,26 +167,32 @@ class TaskRecords(Records):
             self.say("warning", name, given[0], f"has a point twice: {twice[0][:80]!r}; it counts twice")
         return points
 
-    def _picture(self, name: str, facts: Mapping[str, Any], field: str) -> Image | None:
+    def _picture(self, name: str, facts: Mapping[str, Any], field: str, listed: Listed) -> Image | None:
         path = facts.get(field)
         if path is None or path == "":
             return None
         if not isinstance(path, str):
             self.fail(name, field, f"must be a path, not {type(path).__name__}")
-        return self.picture(name, field, self._found(path))
+        return self.picture(name, field, self._found(path, listed))
 
-    def _found(self, path: str) -> str:
-        """A path as it leads to a picture: from the folder of the lists, if it says more than that, and with the ending that the file has.
+    def _found(self, path: str, listed: Listed) -> str:
+        """A path as it leads to a picture: from the folder of the lists, whatever more it says; else from its list; under any ending.
         Only the ending is another then; the released code changes every `png` in the whole path."""
         parts = PurePosixPath(path.replace("\\", "/")).parts
         tops = {listed.file.split("/")[0] for listed in lists_in(self._root)}
         inner = next((parts[at:] for at, part in enumerate(parts) if part in tops), parts)
-        for some in (parts, inner):
+        for some in (parts, inner, (*PurePosixPath(listed.file).parent.parts, *parts)):
             whole = PurePosixPath(*some) if some else PurePosixPath(path)
             for one in (whole, *(whole.with_suffix(ending) for ending in ENDINGS if whole.suffix.lower() in ENDINGS)):
-                if ".." not in one.parts and "\0" not in path and not one.is_absolute() and (self._root / one).is_file():
+                if ".." not in one.parts and not one.is_absolute() and self._is_there(one):
                     return str(one)
         return path
+
+    def _is_there(self, path: PurePosixPath) -> bool:
+        try:
+            return (self._root / path).is_file()
+        except (OSError, ValueError):  # a name that is too long, or has a NUL in it
+            return False
 
     def _ended(self, name: str, facts: Mapping[str, Any]) -> str:
         for field in MARKS:
@@ -162,6 +200,8 @@ class TaskRecords(Records):
             if found is None:
                 continue
             said = canonical("ended", str(found))
+            if field == "open_ended" and isinstance(found, bool):
+                return "open" if found else "closed"
             if said in ENDS:
                 return said
             if field == "ended":
@@ -171,7 +211,9 @@ class TaskRecords(Records):
     def _id(self, name: str, facts: Mapping[str, Any], listed: Listed, prompt: str, goal: Goal) -> str:
         own = facts.get("name")
         if own is not None and own != "":
-            if not isinstance(own, str) or len(own) > LONGEST_NAME or not own.isprintable() or "/" in own or own.strip() != own:
+            if not isinstance(own, str):
+                self.fail(name, "name", f"must be text, not {type(own).__name__}")
+            if len(own) > LONGEST_NAME or not own.isprintable() or "/" in own or own.strip() != own:
                 self.fail(name, "name", f"{str(own)[:80]!r} is no name for a task: text without `/`, of at most {LONGEST_NAME} characters")
             return f"{listed.name}-{own}"
         told = [prompt, goal.points, goal.source.digest if goal.source else ""]

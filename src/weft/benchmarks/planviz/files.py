@@ -10,12 +10,14 @@ task by its place in its list, and names output files by that.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.types import Problem
 
 POINTS = ("correctness_score_points", "correctness_key_points")  # of two the first wins
 STUDY = "random_style.json"  # the authors' own wordings; what it holds is not known
@@ -76,6 +78,19 @@ def lists_in(data: Path) -> list[Listed]:
     """Those that are there; of a file that a user names, that one."""
     root = root_of(data)
     return [one for one in LISTS if (root / one.file).is_file() and (data.is_dir() or (root / one.file).samefile(data))]
+
+
+def strays(root: Path) -> list[Problem]:
+    """Lists that nobody reads, because their names are not those that the released code has."""
+    known = {one.file for one in LISTS}
+    others = sorted(path.relative_to(root).as_posix() for path in root.glob("*/**/*.json") if path.is_file())
+    made: list[Problem] = []
+    for other in [*others, *sorted(path.name for path in root.glob("*.json") if path.name not in (STUDY, "tabletop.json"))]:
+        if other not in known:
+            near = get_close_matches(other, [one for one in known if not (root / one).is_file()] or sorted(known), 1, 0.3)
+            hint = f"; is {near[0]} meant?" if near else ""
+            made.append(Problem("warning", other, "", "", f"is not read: it is none of PlanViz's lists{hint}"))
+    return made
 
 
 def write(folder: Path, tasks: Iterable[Task]) -> dict[str, list[Mapping[str, Any]]]:

@@ -24,7 +24,8 @@ class Outputs(Folder):
         self.name = f"folder/{root.name}"
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        names = (want.place.file, f"{want.place.sample}.png")
+        of, _, own = want.place.sample.partition("-")
+        names = (want.place.file, f"{want.place.sample}.png", f"{of}/{own}.png", f"{own}.png")
         found = next((name for name in names if self.find(name) is not None), want.place.file)
         return await super().send(messages, replace(want, place=replace(want.place, file=found)))
 

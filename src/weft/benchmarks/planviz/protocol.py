@@ -25,6 +25,7 @@ from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
+from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
 from weft.models.http import fields
 from weft.store.blobs import Blobs
@@ -71,6 +72,7 @@ class PlanViz(Benchmark):
     metrics = rubric.METRICS
     Options = PlanVizOptions
     axes = ("task", "subtask", "ended")
+    axis_names = {"task": data.TASKS, "subtask": data.SUBTASKS, "ended": data.ENDS}
     official_prompts = rubric.CONSTANTS
     official_file = "template.py"
     published_judge = tables.JUDGE
@@ -80,6 +82,8 @@ class PlanViz(Benchmark):
 
     def choose(self, given: Mapping[str, Any]) -> PlanVizOptions:
         options: PlanVizOptions = super().choose(given)
+        if options.witness == "ocr":
+            reader()  # is it there at all
         if options.styles and not options.reword:
             raise UserError("--styles needs wordings: --reword MODEL has them made, --reword FILE reads them")
         return replace(options, styles=USUAL) if options.reword and not options.styles and not is_file(options.reword) else options
@@ -99,6 +103,11 @@ class PlanViz(Benchmark):
             there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
             tasks = chosen(there, options.sample, options.seed)
         return with_wordings(dataset, tasks, said, problems)
+
+    def about(self, dataset: Dataset) -> list[str]:
+        points = [point for sample in dataset.samples for point in sample.turns[0].gold.points]
+        plain = sum(bool(quotations(point)) for point in points)
+        return [f"{len(points)} key points, {plain} of them plain words, which --judge ocr can decide"]
 
     def template(self, folder: Path) -> None:
         write_template(folder)
@@ -146,8 +155,6 @@ class PlanViz(Benchmark):
     def _words(self, answered: Answered, blobs: Blobs) -> Sequence[str] | None:
         if answered.options.witness == "none" or answered.rubrics.official:
             return None
-        from weft.judges.ocr import lines_in
-
         return [line.text for line in lines_in(answered.made, blobs)]
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:

@@ -103,7 +103,7 @@ def faults(prompt: str, wording: str, others: Sequence[str] = ()) -> list[str]:
         return ["it is another wording once more"]
     told = [f"it lacks the quotation {quote!r}" for quote in _quoted(prompt) if _spaced(quote) not in said]
     words = set(re.findall(r"[\w&'-]+", said))
-    told += [f"it lacks the name {name!r}" for name in dict.fromkeys(NAME.findall(prompt)) if name.casefold() not in words]
+    told += [f"it lacks the name {name!r}" for name in dict.fromkeys(NAME.findall(QUOTED.sub(" ", prompt))) if name.casefold() not in words]
     there = [*_figures(wording), *(["1"] if words & {"one", "一", "single"} else [])]
     told += [f"it lacks {number}" for number in dict.fromkeys(_figures(prompt)) if number not in there]
     return told

@@ -64,8 +64,9 @@ def overall(verdicts: Sequence[Verdict], groups: Groups) -> Terms:
 
 
 def tables(runs: Sequence[Finished]) -> Iterator[Table]:
-    paper: Mapping[str, Any] = published("weft.benchmarks.planviz") if all(run.dataset != "tabletop" for run in runs) else {}
-    data = "PlanViz" if paper else "Tabletop in PlanViz's format"
+    paper: Mapping[str, Any] = published("weft.benchmarks.planviz") if all(run.dataset == "planviz" for run in runs) else {}
+    whose = {"planviz": "PlanViz", "tabletop": "Tabletop in PlanViz's format"}
+    data = whose.get(runs[0].dataset, "Tasks of one's own in PlanViz's format") if runs else "PlanViz"
     yield _overall(runs, paper, f"{data}: overall")
     for task, number in (("edit", 3), ("gen", 4)):
         if any(_of(run, False, task=task) for run in runs):
@@ -126,15 +127,28 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
         some = [run for run in runs if _of(run, False, task=task)]
 
         def cells(run: Finished, official: bool, task: str = task) -> dict[str, Cell]:
-            return _cells([_of(run, official, task=task, subtask=subtask) for subtask in SUBTASKS], official)
+            made = _cells([_of(run, official, task=task, subtask=subtask) for subtask in SUBTASKS], official)
+            return made if not official or any(cell.value is not None for cell in made.values()) else cells(run, False)
 
         rows += rows_of(some, cells, of=NAMES[task])
     for task in ("edit", "gen"):
         rows += [_published(row, task) for row in paper.get(NUMBERS[task], {}).get("rows", ())]
     columns = (*COLUMNS, "Avg", *(("Overall as printed",) if paper else ()))
     unasked = any(is_unasked(one) for run in runs for one in run.verdicts)
-    note = " ".join([NOTE, *([UNASKED] if unasked else []), *([PAPER] if paper else [])])
+    note = " ".join([NOTE, *([UNASKED] if unasked else []), *_left(runs), *([PAPER] if paper else [])])
     return Table(title, columns, tuple(rows), note, 2, "mixed")
+
+
+def _left(runs: Sequence[Finished]) -> list[str]:
+    """How many key points a judge that reads words alone could decide."""
+    told: list[str] = []
+    for run in runs:
+        details = [detail_of(one) for one in run.verdicts if detail_of(one).get("left")]
+        whole = [detail_of(one) for one in run.verdicts if one.metric == COLUMNS["Cor"] and one.value is not None]
+        if details:
+            decided, left = sum(len(one.get("points", ())) for one in whole), sum(len(one["left"]) for one in details)
+            told.append(f"{run.name}: Cor rests on the {decided} of {decided + left} key points that are plain words.")
+    return told
 
 
 def _published(row: Mapping[str, Any], task: str) -> Row:
@@ -149,7 +163,8 @@ def _by_subtask(runs: Sequence[Finished], paper: Mapping[str, Any], task: str, t
     def found(run: Finished, official: bool) -> dict[str, Cell]:
         groups = {one: _of(run, official, task=task, subtask=one) for one in SUBTASKS}
         cells = {f"{TITLES[one]} {name}": cell for one, some in groups.items() for name, cell in _cells([some], official).items()}
-        return {**cells, "Overall": _cells(list(groups.values()), official)["Avg"]}
+        made = {**cells, "Overall": _cells(list(groups.values()), official)["Avg"]}
+        return made if not official or any(cell.value is not None for cell in made.values()) else found(run, False)
 
     theirs = published_rows(paper, lambda row: row["model"], {**keys, "Overall": "Overall"}, JUDGE)
     some = [run for run in runs if _of(run, False, task=task)]

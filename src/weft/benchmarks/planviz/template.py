@@ -16,7 +16,7 @@ SWITCHES = {"Wi-Fi": True, "Bluetooth": False, "Location": True, "Dark mode": Fa
 HOW = """# Tasks for PlanViz, to fill in
 
 One list for each kind of task, under the names that the benchmark's own code has for them. Each has one example: change it, copy it, or
-delete it. A list that you have no tasks for may go.
+delete it. A list that you have no tasks for may go. Names of lists and fields must stay as they are.
 
 | kind | list | pictures |
 | --- | --- | --- |
@@ -32,25 +32,39 @@ A task:
 | field | what | when |
 | --- | --- | --- |
 | `prompt` | what the model is asked for, as a person would say it | always |
-| `correctness_key_points` | what the picture must show, one thing a point | always |
-| `image_path` | the picture that is edited, from this folder | editing |
+| `correctness_key_points` | what the picture must show: a list of texts, one thing a text | always |
+| `image_path` | the picture that is edited; the path begins at this folder | editing |
 | `ref_image_path` | a picture of one right result; the judge sees it | editing, where you have one |
 | `ended` | `closed` if there is one right result, `open` if there are many | if you want the two compared |
-| `name` | a short name of your own, which no other task of its list has; reports call the task by it | if you like |
+| `name` | a short name of your own, which no other task of its list has | if you like |
+
+Reports call a task by its list and its name (`travel_plan_edit-gate-to-lake`), or by a digest if it has none. Pictures are PNG, JPEG,
+WebP or GIF; the ending may be another than the path says.
 
 Good key points:
 - One thing each, so that it is met or not: not "the route is right", but "The route starts at the gate", "It passes the rose garden".
 - About what can be seen. A judge has the picture, the prompt and the points, and no other knowledge of what you mean.
-- From general ("A flowchart is drawn") to particular ("The third step is 'Tick the terms'").
+- From general ("A flowchart is drawn") to particular ("The third step is to tick the terms").
 - Only what the prompt asks for, in words or by good sense: a model is not to be blamed for what it could not know.
-- A point that quotes a text and says no more than that it is there (`The words "Sign in" are shown`) can be decided without a judge:
-  `--judge ocr`.
+- A point that quotes a text in double quotes, and says no more than that it is there, can be decided without a judge (`--judge ocr`):
+  `The words "Sign in" are shown`, `The button "Sign in" is visible`, `The title reads "City Library"`. What says more is left out there.
 
-Pictures are PNG, JPEG or WebP. Then, in the folder above this one (this folder is called FOLDER here):
+What is scored, each from 0 to 1:
+- Cor: the share of key points that the picture meets. An edited picture that is nearly its source meets none.
+- Vis: how sound the picture is; for edits of maps and interfaces how well it keeps what was not to change.
+- Ef: whether it keeps to what was asked for.
+
+Then, in the folder above this one (this folder is called FOLDER here):
 
     weft data check planviz FOLDER                                      what is wrong, with file, record and field
     weft run planviz --data FOLDER --model MODEL --judge JUDGE          `weft models` lists what may stand for MODEL and JUDGE
-    weft run planviz --data FOLDER --model copy --judge constant/max    a try that costs nothing: the picture again, full marks for all
+    weft report last --open                                             tables, every picture, every point with what the judge saw
+    weft score RESULTS --benchmark planviz --data FOLDER --judge JUDGE  pictures made elsewhere: RESULTS/ui_edit/0.png, the first task of
+                                                                        that list, or RESULTS/ui_edit/NAME.png; travel_plan_, process_plan_
+                                                                        and ui_, with gen or edit, is what lists are called there
+
+A try that costs nothing is `--model copy --judge constant/max`: a model that returns the picture it is given, and a judge that gives full
+marks to all. It scores Cor 0, Vis 1 and Ef 1 in editing, and 0 in generation, where there is no picture to return.
 """
 
 

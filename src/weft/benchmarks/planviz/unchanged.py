@@ -1,7 +1,8 @@
 """Whether an edited picture is nearly its source: the source again, though it may have been encoded anew, made larger or smaller, or a
 shade lighter. PlanScore gives such a picture no point.
 
-Both are brought to one size, of at most 1024 pixels a side, and smoothed a little; an even shift of colour is taken out. If then no block
+Both are brought to one size, of at most 1024 pixels a side, and smoothed, hue more than brightness, as encoders do; an even shift is taken
+out. If then no block
 of 8 x 8 pixels (4 x 4 in small pictures) differs by more than 12 of 255 on average, nobody would see an edit. A line of two pixels, a digit
 in small print or a switch that moved is far above that (tests/benchmarks/test_planviz_unchanged.py). What is above it is left to the judge:
 the rule spares a judge the obvious, and never decides a doubtful case.
@@ -46,10 +47,12 @@ def change(source: "Pil.Image", made: "Pil.Image") -> float:
 
 
 def _smooth(picture: "Pil.Image", size: tuple[int, int]) -> "Pixels":
+    """Brightness and hue."""
     import numpy as np
     from PIL import Image as Pil
     from PIL import ImageFilter
 
     rgb = picture.convert("RGB")
     rgb = rgb if rgb.size == size else rgb.resize(size, Pil.Resampling.LANCZOS)
-    return np.asarray(rgb.filter(ImageFilter.GaussianBlur(1.0)), dtype=np.float32)
+    bands = zip(rgb.convert("YCbCr").split(), (1.0, 2.0, 2.0), strict=True)
+    return np.stack([np.asarray(band.filter(ImageFilter.GaussianBlur(by)), dtype=np.float32) for band, by in bands], axis=2)

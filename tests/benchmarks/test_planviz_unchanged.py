@@ -1,0 +1,113 @@
+"""When an edited picture is nearly its source: what models and servers do to a picture that they return is no edit, and the smallest edit
+that a person would look for is one."""
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageEnhance
+
+from weft.benchmarks.planviz.drawings import flowchart, form, panel, park, plain_font
+from weft.benchmarks.planviz.template import PATHS, PLACES, SWITCHES
+from weft.benchmarks.planviz.unchanged import LIMIT, change, is_unchanged
+from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, Scene, Thing, draw
+
+SOURCES = {
+    "a map": park(PLACES, PATHS),
+    "a page": form("Create an account", ["E-mail address", "Password", "Full name"], "Sign up"),
+    "a workflow": flowchart(["Enter the e-mail address", "Choose a password", "Press Sign up"]),
+    "settings": panel("Settings", SWITCHES),
+    "a table": draw(Scene("mint").put({"a1": Thing("red", "circle"), "c3": Thing("blue", "star")})),
+}
+REAL = Path(__file__).parent.parent.parent.parent / "shared" / "data" / "weave"
+
+
+def encoded(picture: Image.Image, kind: str, **options: int) -> Image.Image:
+    out = io.BytesIO()
+    picture.convert("RGB").save(out, kind, **options)
+    return Image.open(io.BytesIO(out.getvalue()))
+
+
+def resized(picture: Image.Image, scale: float) -> Image.Image:
+    return picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.BICUBIC)
+
+
+NOT_EDITED = {
+    "the same": lambda picture: picture.copy(),
+    "as WebP": lambda picture: encoded(picture, "WEBP", quality=95),
+    "as JPEG": lambda picture: encoded(picture, "JPEG", quality=92),
+    "larger": lambda picture: resized(picture, 2.0),
+    "smaller": lambda picture: resized(picture, 0.8),
+    "lighter": lambda picture: ImageEnhance.Brightness(picture.convert("RGB")).enhance(1.03),
+    "with an alpha channel": lambda picture: picture.convert("RGBA"),
+}
+
+
+@pytest.mark.parametrize("how", NOT_EDITED)
+@pytest.mark.parametrize("what", SOURCES)
+def test_what_is_no_edit(what: str, how: str):
+    if what == "a table" and how in ("as JPEG", "smaller"):
+        pytest.skip("of 64 pixels neither leaves enough: a judge decides")
+    assert is_unchanged(SOURCES[what], NOT_EDITED[how](SOURCES[what]))
+
+
+def line(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
+    pen.line((width * 0.2, height * 0.3, width * 0.3, height * 0.5), fill="red", width=2)
+
+
+def digit(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
+    pen.text((width * 0.4, height * 0.05), "7", font=plain_font(12), fill="#333333")
+
+
+def dot(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
+    pen.ellipse((width * 0.5, height * 0.5, width * 0.5 + 6, height * 0.5 + 6), fill="#1f5fd0")
+
+
+@pytest.mark.parametrize("edit", [line, digit, dot])
+@pytest.mark.parametrize("what", [name for name in SOURCES if name != "a table"])
+def test_the_smallest_edits_are_edits(what: str, edit: object):
+    made = SOURCES[what].copy()
+    edit(ImageDraw.Draw(made), *made.size)  # type: ignore[operator]
+    assert change(SOURCES[what], made) > LIMIT
+    assert change(SOURCES[what], encoded(made, "JPEG", quality=92)) > LIMIT
+
+
+def test_a_switch_that_moved_is_an_edit():
+    assert change(SOURCES["settings"], panel("Settings", {**SWITCHES, "Bluetooth": True})) > 2 * LIMIT
+
+
+def test_one_dot_on_a_table_is_an_edit():
+    """In every colour on every ground, but where one cannot be told from the other."""
+    least = min(
+        change(draw(Scene(ground)), draw(Scene(ground).put({cell: Thing(colour, "dot")})))
+        for ground in BACKGROUNDS
+        for colour in COLOURS
+        for cell in CELLS[::5]
+    )
+    assert least > LIMIT
+
+
+def test_another_format_and_another_colour_are_left_to_the_judge():
+    page = SOURCES["a page"]
+    assert change(page, page.resize((page.width, page.width))) == 255.0
+    assert change(page, Image.eval(page, lambda value: 255 - value)) == 255.0
+    assert change(Image.new("RGB", (300, 300), "white"), Image.new("RGB", (300, 300), "#ccddee")) == 255.0
+
+
+def test_pictures_of_any_size_can_be_compared():
+    chance = random.Random(0)
+    for _ in range(60):
+        size = (chance.choice((1, 2, 3, 7, 8, 9, 255, 256, 257, 1500)), chance.choice((1, 2, 3, 7, 8, 9, 255, 256, 257, 1500)))
+        assert is_unchanged(Image.new("RGB", size, "grey"), Image.new("L", size, 128))
+
+
+def test_the_real_pictures_are_told_from_one_another():
+    files = sorted([*REAL.rglob("*.jpg"), *REAL.rglob("*.png")])[:12]
+    if not files:
+        pytest.skip(f"the real WEAVE samples are not here ({REAL})")
+    for file in files:
+        picture = Image.open(file)
+        assert is_unchanged(picture, encoded(picture, "JPEG", quality=92)) and is_unchanged(picture, resized(picture.convert("RGB"), 0.8))
+    pairs = [(a, b) for a in files for b in files if a < b]
+    assert not any(is_unchanged(Image.open(a), Image.open(b)) for a, b in pairs)
