@@ -127,7 +127,7 @@ class PlanViz(Benchmark):
     def questions(self, answered: Answered) -> Iterable[Item]:
         goal: Goal = answered.turn.gold
         seen: list[Item] = [self._points(answered)]
-        elsewhere = answered.rubrics.official and goal.edits and goal.alone and not answered.options.official
+        elsewhere = answered.rubrics.official and goal.edits and goal.alone
         beside = {"detail": {"elsewhere": True}} if elsewhere else {}
         seen += [rubric.about(rubric.VISUAL, answered, alone=goal.alone, **beside)]
         if goal.edits and goal.alone and answered.options.official:

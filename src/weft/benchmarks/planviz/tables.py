@@ -51,7 +51,10 @@ def released_share(verdict: Verdict) -> float | None:
 
 def is_unasked(verdict: Verdict) -> bool:
     """Whether the released code would show its judge something else, and nobody was asked about that."""
-    return any(map(is_unasked, verdict.behind)) if verdict.behind else bool(detail_of(verdict).get("elsewhere"))
+    detail = detail_of(verdict)
+    if "asked" in detail:
+        return False
+    return any(map(is_unasked, verdict.behind)) if verdict.behind else bool(detail.get("elsewhere"))
 
 
 def overall(verdicts: Sequence[Verdict], groups: Groups) -> Terms:
