@@ -25,7 +25,7 @@ from weft.engine.generate import Live, Stored, dialogues_of
 from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, told_endpoint, told_model
-from weft.engine.stage import Means, Stage
+from weft.engine.stage import Means, Stage, Tell
 from weft.errors import UserError, WeftError
 from weft.judges.vlm import VlmJudge
 from weft.models import registry
@@ -110,8 +110,9 @@ class Session:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, job: Job, *, early: bool = True, dry: bool = False) -> AsyncGenerator["Session"]:
-        """`early`: what has been read of the dataset is asked about while the rest is still being read. `dry`: nobody is asked at all."""
+    async def open(cls, job: Job, *, early: bool = True, dry: bool = False, tell: Tell | None = None) -> AsyncGenerator["Session"]:
+        """`early`: what has been read of the dataset is asked about while the rest is still being read. `dry`: nobody is asked at all.
+        `tell` is told what is done before there is a run."""
         job = checked(job)
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
         home = Path(absolute(job.home))  # whatever folder a model goes to
@@ -135,7 +136,7 @@ class Session:
             stage = Stage(_means(job), endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
             stage.join(helpers)
             if dataset is not None:
-                dataset = await stage.completed(benchmark, dataset, options, helpers, dry=dry)
+                dataset = await stage.completed(benchmark, dataset, options, helpers, dry=dry, tell=tell)
             if model is None:
                 model = Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
                 stage.join(model.endpoints)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+import weft
 from planviz import NAMES, evaluate, judged, metric_of, records, values, written
 from server import Provider, Seen, drawn
 from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.rubric import mark
+from weft.errors import UserError
 from weft.judges.parse import Unusable
 from weft.types import Place, Question
 
@@ -150,11 +152,17 @@ def test_points_that_are_not_there_once_each_are_asked_for_again(points: list[in
     assert len(asked_about) == 2 and values(run)["ui_gen", "correctness"] == 1.0
 
 
-def test_no_other_judge_may_leave_a_point_out():
+def test_only_a_program_that_says_so_may_leave_a_point_out(tmp_path: Path, serve: Serve):
     found = {**reply(True, False, False), "undecided": [2, 3]}
-    assert mark(question("gen"), found, deduct=False).value == pytest.approx(1 / 3)
-    by_reader = mark(question("gen"), {**found, "read_by": "ocr"}, deduct=False)
+    by_reader = mark(question("gen"), found, deduct=False)
     assert by_reader.value == 1.0 and by_reader.reason.endswith("? 2. no plain words: not decided\n? 3. no plain words: not decided")
+
+    def answer(seen: Seen) -> dict[str, Any]:
+        cor = seen.is_judge and metric_of(seen) == "correctness"
+        return {"role": "assistant", "content": json.dumps({**found, "read_by": "ocr"})} if cor else judged()(seen)
+
+    run = evaluate(written(tmp_path / "data", {"ui_gen": records()["ui_gen"]}), tmp_path / "home", serve(answer=answer))
+    assert values(run)["ui_gen", "correctness"] == pytest.approx(1 / 3)
 
 
 def test_a_copy_has_no_point_and_costs_no_call(data: Path, tmp_path: Path, serve: Serve):
@@ -253,7 +261,14 @@ def test_strict_reads_what_stands_there_and_official_the_last_character(
     assert len([seen for seen in server.seen if seen.is_judge]) == 3  # nobody was asked twice
 
 
-@pytest.mark.parametrize("line", ["Correctness: 13", "Correctness: 3/5", "Correctness: N/A", "no number at all"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Correctness: 13", "Correctness: 3/5", "Correctness: N/A", "no number at all", "Correctness: 0-5", "Correctness: 3 - 1 = 2"),
+        *("Correctness: 10%", "Correctness: 1,5", "Correctness: 5 is not deserved.", "<think>Say Correctness: 4? hmm"),
+        *("<think>Correctness: 4</think>\nI cannot judge.", "Correctness: 3\nCorrectness: 4\nI am not sure which."),
+    ],
+)
 def test_what_cannot_be_read_is_asked_for_again_and_is_no_number(line: str, tmp_path: Path, serve: Serve, checkout: Path):
     task = {"prompt": "Draw.", "correctness_key_points": [f"point {at}" for at in range(12)]}
 
@@ -272,6 +287,10 @@ def test_a_score_above_the_scale_is_none():
     with pytest.raises(Unusable, match="Efficiency: 7 is more than 5"):
         released.found("Efficiency: 7", "Efficiency", 5)
     assert released.found("I would say it is fine", "Efficiency", 5) is None
+    remark = released.found("Efficiency: 3\nNote: Efficiency: 5 would be too much", "Efficiency", 5)
+    assert remark is not None and remark["Efficiency"] == 3.0
+    thought = released.found("<think>Efficiency: 1?</think>\nSo it is.\n**Efficiency:** 4 points", "Efficiency", 5)
+    assert thought is not None and thought["Efficiency"] == 4.0
     assert released.found("Efficiency: 1\nNo, wait.\nEfficiency: 4", "Efficiency", 5) == {
         "Efficiency": 4.0,
         "explanation": "Efficiency: 1\nNo, wait.",
@@ -331,6 +350,41 @@ def test_a_copy_is_judged_for_the_official_row_alone(data: Path, tmp_path: Path,
     run = evaluate(data, tmp_path / "home", server, **more)
     rows = {row.label: row.cells for row in run.table().ours}
     assert rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0 and rows[f"{run.name} (official), editing"]["Cor"].value == 1.0
+
+
+def test_a_copy_has_no_official_number_where_nobody_was_asked(data: Path, tmp_path: Path, serve: Serve, checkout: Path):
+    server = serve(answer=lambda seen: {"role": "assistant", "content": "Consistency: 5\nVisual Coherence: 5\nEfficiency: 5"})
+    run = evaluate(data, tmp_path / "home", server, model="copy", where={"task": "edit"}, prompts=f"official:{checkout}")
+    rows = {row.label: row.cells for row in run.table().ours}
+    assert rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0 and rows[f"{run.name} (official), editing"]["Cor"].value is None
+
+
+def test_a_folder_without_outputs_is_a_mistake(data: Path, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"has no picture where outputs are looked for: <list>/<index>.png"):
+        weft.evaluate("planviz", data=data, model=f"folder/{tmp_path / 'empty'}", judge="constant/max", home=tmp_path / "home")
+
+
+def test_a_missing_output_is_not_another_tasks_picture(tmp_path: Path, serve: Serve):
+    """Tasks that are named by numbers, beside files that are."""
+    tasks = [{**records()["ui_gen"][0], "prompt": f"Draw {at}.", "name": str(at + 1)} for at in range(5)]
+    folder = tmp_path / "out" / "ui_gen"
+    folder.mkdir(parents=True)
+    for at in (0, 1, 2, 4):
+        (folder / f"{at}.png").write_bytes(drawn(str(at)))
+    run = evaluate(
+        written(tmp_path / "data", {"ui_gen": tasks}), tmp_path / "home", serve(answer=judged()), model=f"folder/{folder.parent}"
+    )
+    assert [turn.reply.outcome for turn in run.turns] == ["answered", "answered", "answered", "empty", "answered"]
+    for name in ("first", "second"):
+        tasks.append({**tasks[0], "prompt": name, "name": name})
+    by_name = tmp_path / "names" / "ui_gen"
+    by_name.mkdir(parents=True)
+    (by_name / "second.png").write_bytes(drawn("second"))
+    named = evaluate(
+        written(tmp_path / "more", {"ui_gen": tasks}), tmp_path / "home", serve(answer=judged()), model=f"folder/{by_name.parent}"
+    )
+    assert [turn.sample for turn in named.turns if turn.reply.outcome == "answered"] == ["ui_gen-second"]
 
 
 def test_a_prompt_of_another_version_is_refused(data: Path, tmp_path: Path, serve: Serve, checkout: Path):

@@ -127,6 +127,7 @@ def test_a_link_out_of_the_dataset(tmp_path: Path):
         ({"ended": True}, "warning", "ended: 'True' is neither open nor closed"),
         ({"ended": None, "endedd": "open"}, "warning", "endedd: is no field that is known here; is ended meant?"),
         ({"name": "a/b"}, "error", "name: 'a/b' is no name for a task"),
+        ({"name": "a~1"}, "error", "is no name for a task: text without `/` and `~`"),
         ({"name": "x" * 200}, "error", "is no name for a task"),
     ],
 )
@@ -189,11 +190,11 @@ def test_a_reference_that_shows_nothing(tmp_path: Path):
 
 
 def test_as_many_tasks_as_the_paper_has_are_taken_for_its_own(tmp_path: Path):
-    many = [{**records()["ui_gen"][0], "prompt": f"Draw panel {at}."} for at in range(60)]
-    assert loaded(written(tmp_path / "data", {"ui_gen": many})).name == "planviz"
-    both = {"ui_gen": many[:40], "ui_gen_diff": many[40:]}
-    assert loaded(written(tmp_path / "both", both)).name == "planviz"
-    assert loaded(written(tmp_path / "less", {"ui_gen": many[:59]})).name == "own tasks"
+    many = {name: [{**some[0], "prompt": f"Task {at}."} for at in range(60)] for name, some in records().items()}
+    split = {**many, "ui_gen": many["ui_gen"][:40], "ui_gen_diff": many["ui_gen"][40:]}
+    assert loaded(written(tmp_path / "split", split)).name == "planviz"
+    assert loaded(written(tmp_path / "less", {**many, "ui_gen": many["ui_gen"][:59]})).name == "own tasks"
+    assert loaded(written(tmp_path / "one kind", {"ui_gen": many["ui_gen"]})).name == "own tasks"
 
 
 @pytest.mark.parametrize("name", ["UI/editing/ui_editing.json", "UI/ui_edit.json", "ui_edit.json", "ui/editing/ui_edit.json"])
@@ -222,6 +223,13 @@ def test_a_broken_list_costs_itself_alone(tmp_path: Path):
     assert any(line.startswith("UI/editing/ui_edit.json: broken JSON") and "(line 1, column" in line for line in told)
     assert "UI/generation/ui_generation.json: must be a list of tasks" in told
     assert sum("must be an object" in line for line in told) == 3
+
+
+def test_a_list_larger_than_any_memory(tmp_path: Path):
+    folder = written(tmp_path / "data")
+    with (folder / NAMES["ui_gen"].file).open("r+b") as file:
+        file.truncate(6 * 1024**3)  # a sparse file: nothing is on the disk
+    assert any("more than the limit" in line for line in problems(folder)) and len(loaded(folder).samples) == 5
 
 
 def test_no_list_at_all(tmp_path: Path):

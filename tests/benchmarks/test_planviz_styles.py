@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import weft
 from planviz import evaluate, judged, records, written
 from server import Provider, Seen
-from weft.benchmarks.planviz.styles import STYLES, faults
+from weft.benchmarks.planviz.styles import STYLES
+from weft.benchmarks.planviz.wordings import faults
 from weft.errors import UserError, WeftError
+from weft.report.compare import compare
 
 Serve = Callable[..., Provider]
 PROMPT = 'Draw a walk from Times Square to Central Park with three stops, titled "Sunday", on an A4 sheet.'
@@ -29,7 +32,7 @@ PROMPT = 'Draw a walk from Times Square to Central Park with three stops, titled
         ('Walk from Times Square to Central Park, three stops, A4, please.', ["it lacks the quotation 'Sunday'"]),
         ('Times Square to Central Park, stops along the way, "Sunday", A4', ["it lacks 3"]),
         ('From Times Square to the park, three stops, "Sunday", A4', ["it lacks the name 'Central'"]),
-        ('Times Square to Central Park, three stops, "Sunday", any sheet', ["it lacks the name 'A4'", "it lacks a4"]),
+        ('Times Square to Central Park, three stops, "Sunday", any sheet', ["it lacks a4"]),
     ],
 )  # fmt: skip
 def test_what_a_wording_must_keep(wording: str, wrong: list[str]):
@@ -42,6 +45,25 @@ def test_numbers_in_words_and_in_other_scripts():
     assert faults("画出三个站点的路线。", "请画一条有两个站的路线") == ["it lacks 3"]
     assert not faults("Show one of the pages.", "Any page will do: show it.")  # `one` is seldom a number
     assert faults("Say it.", "say  it!", []) == [] and faults("Say it.", "Tell it.", ["tell it."]) == ["it is another wording once more"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wording"),
+    [
+        ("Open 'Settings' on this page.", "On this page, please open 'Settings'."),
+        ("Draw what I see (The route is short).", "Please sketch what is seen (a short route)."),
+        ("Show Anna's desk at 10am with 1,000 pages.", "Sketch the desk of Anna, 10 am, 1000 pages."),
+        ("First a map; Then a list.", "A map first, a list after."),
+        ("Plan it. The end is near", "plan the thing, the end being near"),
+    ],
+)
+def test_good_wordings_are_not_turned_away(prompt: str, wording: str):
+    assert faults(prompt, wording) == []
+
+
+def test_names_in_other_languages():
+    assert faults("Show the way to Österreich.", "Show the road to Tirol.") == ["it lacks the name 'Österreich'"]
+    assert faults("Zeige den Weg und das Ziel auf der Karte.", "Male die Route samt Ende in den Plan.") == []  # every noun has a capital
 
 
 def reworder(drafts: Callable[[Seen, int], list[str]], kept: Callable[[Seen], list[dict[str, Any]]] | None = None) -> Callable[[Seen], Any]:
@@ -153,6 +175,44 @@ def test_a_reworder_that_is_gone_ends_the_command_and_nothing_is_lost(data: Path
     assert run.record.state == "finished" and len(run.turns) == 3
 
 
+def test_one_task_that_is_never_answered_costs_no_other(data: Path, tmp_path: Path, serve: Serve):
+    """What was answered is kept: the same command asks for what is missing alone."""
+    refused = {"yes": True}
+
+    def answer(seen: Seen) -> Any:
+        return reworder(wordings)(seen)
+
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.Response | None:
+        bad = refused["yes"] and seen.body["model"] == "other" and "Plan ui_edit." in "".join(seen.texts)
+        return web.Response(status=400, text="content policy") if bad else None
+
+    server = serve(answer=answer, fault=fault)
+    with pytest.raises(WeftError, match=r"ui_edit-\w+ could not be said in other words: .*--reword FILE"):
+        study(data, tmp_path / "home", server, styles=2)
+    before = [seen for seen in server.seen if seen.body["model"] == "other"]
+    refused["yes"] = False
+    run = study(data, tmp_path / "home", server, styles=2)
+    after = [seen for seen in server.seen if seen.body["model"] == "other"][len(before) :]
+    assert len(after) == 2 and all("Plan ui_edit." in "".join(seen.texts) for seen in after)
+    assert {total.role: total.calls for total in run.totals}["reword"] == 12  # those of the command that came to no run are its own
+
+
+def test_a_key_in_an_address_is_not_shown(data: Path, tmp_path: Path):
+    url = "openai-chat/other@http://127.0.0.1:9/v1?api_key=SeCr3tSeCr3t99x"
+    done = command(
+        "run", "planviz", "--data", data, "--home", tmp_path / "home", "--model", "copy", "--judge", "constant/max", "--reword", url
+    )
+    assert done.returncode == 2 and "SeCr3t" not in done.stdout + done.stderr
+
+
+def test_wordings_of_one_task_are_one_thing_to_tests_of_significance(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=reworder(wordings))
+    first = study(data, tmp_path / "home", server, styles=3)
+    second = study(data, tmp_path / "home", server, styles=3, model="copy")
+    made = compare(first, second)
+    assert next(row for row in made.rows if row.what == "correctness").difference.dialogues == 6
+
+
 def test_a_dry_run_asks_nobody(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=reworder(wordings))
     roles = [
@@ -196,6 +256,7 @@ def test_wordings_from_a_file(data: Path, tmp_path: Path, serve: Serve):
         ('{"task": "ui_gen/0"}', "entry 0: give `task` and `prompt`"),
         ("[", "broken JSON"),
         ("{}\n{", "line 2: broken JSON"),
+        ('[{"task": "ui_gen/0", "prompt": "x", "style": "as written"}]', "is what the dataset's own words are called"),
         ("[]", "has no wording of any task of this dataset"),
         ('[{"task": "other", "prompt": "x"}]', "has no wording of any task of this dataset"),
     ],

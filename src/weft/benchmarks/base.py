@@ -16,6 +16,7 @@ docs/own-benchmark.md has a whole one on a page. It is found as an entry point o
 
 import importlib.metadata
 import inspect
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -84,6 +85,8 @@ def choose(options: type[Struct], given: Mapping[str, Any], name: str) -> Any:
             raise UserError(f"{name} has no {key} {chosen[key]!r}; there is {', '.join(known[key].choices)}") from None
         kinds: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
         due = kinds.get(known[key].kind) if key in known else None
+        bound = re.search(r"([<>]=) (-?[\d.]+)", str(error))
+        due = f"{due}, {'at least' if bound[1] == '>=' else 'at most'} {bound[2]}" if due and bound else due
         raise UserError(f"{name}: option {key} {chosen.get(key)!r}: {f'give {due}' if due else error}") from None
 
 
@@ -174,6 +177,7 @@ class Benchmark:
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
+    spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
     ways: ClassVar[tuple[str, ...]] = ()  # what its turns are called, where they are no dialogue but ways of asking the same
 
     # to be written
@@ -304,6 +308,10 @@ class Benchmark:
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add what follows from others."""
         return settled(verdicts)
+
+    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+        """What a sample belongs to, where several are not independent of one another: intervals and tests resample that."""
+        return sample
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The main number: means of verdicts, with their weights. All alike, unless it says otherwise."""

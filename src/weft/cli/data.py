@@ -131,6 +131,9 @@ def check(
             without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
             if without:
                 say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")
+            for verdict in run.verdicts:
+                if verdict.value == 0 and verdict.by == "rule":
+                    say(f"warning: the true reply to {verdict.sample} scores 0 on {verdict.metric}: {verdict.reason}")
             if not whole:
                 say("\n".join(f"  {line}" for line in run.summary().lines[3:]))
                 raise typer.Exit(1)

@@ -26,10 +26,7 @@ def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **
         if options[name] is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
     job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-    found = benchmarks.resolve(benchmark)
-    for role, name in found.helpers(found.choose(own.options)).items() if not dry_run else ():
-        complain(f"{name} is asked first ({role}); what it answered before is not asked again")
-    finish(Session.open(job, dry=dry_run), dry_run=dry_run)
+    finish(Session.open(job, dry=dry_run, tell=complain), dry_run=dry_run)
 
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:

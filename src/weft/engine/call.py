@@ -116,7 +116,7 @@ class Caller:
         cost nothing, since what stands behind a composed reply is worth a look."""
         self._memo = endpoint.memo or kept or isinstance(endpoint, TaskEndpoint)
         self._mark = hashlib.sha256(msgspec.json.encode(endpoint.identity, order="deterministic", enc_hook=str)).hexdigest()[:16]
-        self.name, self.takes, self.endpoint, self.role = endpoint.name, endpoint.takes, endpoint, role
+        self.name, self.takes, self.partial, self.endpoint, self.role = endpoint.name, endpoint.takes, endpoint.partial, endpoint, role
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt, self._blobs, self.run, self.round = halt or Halt(), blobs, run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
@@ -156,6 +156,7 @@ class Caller:
     def early(self) -> None:
         """From now on calls are of no run yet."""
         self._early, self.run = True, f"{UNNAMED}{uuid.uuid4().hex}"
+        self._orphans = self._journal.has_orphans(self.role)
 
     def belongs_to(self, run: str, round: int) -> None:
         """This is the run. What was answered before it had a name is its own: it is taken as it came, also if it failed. So is what

@@ -31,7 +31,7 @@ class Unjudging:
     """A judge's model none of whose answers are declared void: that is for the run to do."""
 
     def __init__(self, caller: Caller) -> None:
-        self.name, self.takes, self._caller = caller.name, caller.takes, caller
+        self.name, self.takes, self.partial, self._caller = caller.name, caller.takes, caller.partial, caller
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         return await self._caller.reply(messages, want)

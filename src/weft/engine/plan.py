@@ -3,7 +3,7 @@ same run."""
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,15 @@ class Plan(Struct, frozen=True):
             "judge": self.judge,
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
             "options": {name: _told(value) for name, value in msgspec.to_builtins(self.options).items()},
-            "told": self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options),
+            "told": [_told(one) for one in self._told_options()],
             "strategy": self.strategy,
             "judge_repeats": self.repeats,
             **self.chosen,
             **({"against": self.against} if self.against else {}),
         }
+
+    def _told_options(self) -> list[str]:
+        return self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options)
 
     def run_id(self) -> str:
         digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
@@ -92,6 +95,12 @@ def told_model(wired: Wired) -> dict[str, Any]:
     return {"name": wired.name, "takes": msgspec.to_builtins(kind.takes), **of, "parts": parts}
 
 
+def check_ids(samples: Sequence[Sample], where: str) -> None:
+    ids = [sample.id for sample in samples]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"{where}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
+
+
 def loaded(
     benchmark: Benchmark,
     data: Path,
@@ -112,9 +121,7 @@ def loaded(
         raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
     kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
     kept = kept[:limit] if limit is not None else kept
-    ids = [sample.id for sample in kept]
-    if len(set(ids)) < len(ids):
-        raise UserError(f"{data}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
+    check_ids(kept, str(data))
     if kept:
         return replace(dataset, samples=tuple(kept))
     for name, value in where.items():

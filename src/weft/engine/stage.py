@@ -1,7 +1,7 @@
 """All who play in a run, each under a role with a limiter, a price and a memo of its own; and the data once helpers were asked."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from weft.benchmarks.base import Benchmark
 from weft.engine.call import Caller, Halt, Patience
 from weft.engine.foresee import Counting
 from weft.engine.interrupts import Interrupted, first_of, interruptible
+from weft.engine.plan import check_ids
 from weft.engine.prices import MOST_OUT, Budget, Price, price_of
 from weft.errors import UserError, WeftError, blamed
 from weft.judges.vlm import Jpegs
@@ -18,6 +19,7 @@ from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Dataset, Problem
 
+Tell = Callable[[str], None]
 WIDTH = 16  # samples in flight, at the least
 
 
@@ -75,17 +77,20 @@ class Stage:
             )
 
     async def completed(
-        self, benchmark: Benchmark, dataset: Dataset, options: Any, helpers: Iterable[str], *, dry: bool = False
+        self, benchmark: Benchmark, dataset: Dataset, options: Any, helpers: Iterable[str], *, dry: bool = False, tell: Tell | None = None
     ) -> Dataset:
         """The dataset as the run asks about it. What helpers answer on the way is of no run until it has a name; `dry`: it is counted."""
         callers = {role: self.callers[role] for role in helpers}
         self.counted = {role: Counting(caller, {}, self.blobs) for role, caller in callers.items()} if dry else {}
-        for caller in callers.values() if not dry else ():
+        for role, caller in callers.items() if not dry else ():
             caller.early()
+            if tell is not None:
+                tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
         working = asyncio.ensure_future(benchmark.completed(dataset, options, self.counted or callers))
         try:
             made = await interruptible(working, self.halt, "before the run began")
             self.noted = made.problems[len(dataset.problems) :]
+            check_ids(made.samples, f"benchmark {benchmark.name}")
             return made
         except (WeftError, OSError):
             raise

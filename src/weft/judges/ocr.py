@@ -11,7 +11,7 @@ import importlib
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,23 +19,31 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.models.baselines import Local
-from weft.models.endpoint import FATAL, NO, CallError, Sent
+from weft.models.endpoint import FATAL, NO, UNDECIDED, CallError, Sent
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs, write_file
 from weft.types import Image, Message, Text, Want
 
 MISSING = "reading words in pictures needs the extra `ocr`: pip install 'weft-eval[ocr]'"
 ONE = threading.Lock()  # the reader is one, and takes all processors for itself
-QUOTED = re.compile(r'"([^"]+)"|\u201c([^\u201d]+)\u201d|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f|\u00ab([^\u00bb]+)\u00bb')
+QUOTES = (
+    *('"([^"]+)"', "\u201c([^\u201d]+)\u201d", "\u201e([^\u201c\u201d]+)[\u201c\u201d]", "\u00ab([^\u00bb]+)\u00bb"),
+    *("\u300c([^\u300d]+)\u300d", "\u300e([^\u300f]+)\u300f", "\u2018([^\u2019]+)\u2019", r"(?<!\w)'([^']+)'(?!\w)"),
+)
+QUOTED = re.compile("|".join(QUOTES))
 PRESENCE = (  # what a point may say around its quotations
-    "a an the all both and each in on of it its this as with there is are be must should can to has have having shows show shown showing "
-    "contains contain containing includes include including displays display displayed reads read says say written appears appear visible "
-    "readable legible present text texts word words label labels labelled labeled title heading caption button picture image page screen "
-    "map diagram flowchart interface"
+    "a an the both and in on of it its this as with there is are be must should can has have having shows show shown showing contains "
+    "contain containing includes include including displays display displayed reads read says say written appears appear visible readable "
+    "legible present text texts word words label labels labelled labeled title heading caption button picture image page screen map "
+    "diagram flowchart interface"
 )
 PLAIN = frozenset(PRESENCE.split())
+SAYS = frozenset(("reads", "says", "labelled", "labeled"))  # of which one thing is said
 CHINESE = re.compile("[图画面页上中里的内有含包显示出现写着文字词标题按钮题签字样可见能看到读清晰为是和与及、，。：；]*")
-ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l"})  # what no reader can tell apart by its shape
+TOKEN = re.compile(
+    r"(?:(?<![\w.,])[-+\u2212])?[$\u20ac\u00a3\u00a5]?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+[+#]*"
+)  # a number with its signs, or letters
+ALIKE = str.maketrans({"i": "l"})  # what no reader can tell apart by its shape
 
 
 class Line(Struct, frozen=True):
@@ -61,22 +69,33 @@ def lines_in(image: Image, blobs: Blobs) -> list[Line]:
     return lines
 
 
+def quoted(text: str) -> list[str]:
+    """What stands in quotation marks, of any kind."""
+    return [next(one for one in match.groups() if one is not None).strip() for match in QUOTED.finditer(text)]
+
+
+def unquoted(text: str) -> str:
+    return QUOTED.sub(" ", text)
+
+
 def quotations(point: str) -> list[str]:
     """What a key point quotes, if it says nothing else than that it is there; else nothing."""
-    found = [next(filter(None, match.groups())).strip() for match in QUOTED.finditer(point)]
-    rest = QUOTED.sub(" ", point)
-    words = re.findall(r"[^\W\d_]+|\d+", rest.casefold())
+    found = quoted(point)
+    words = re.findall(r"[^\W\d_]+|\d+", unquoted(point).casefold())
     plain = all(word in PLAIN or CHINESE.fullmatch(word) for word in words)
-    return [one for one in found if _folded(one)] if plain and all(map(_folded, found)) else []
+    if not plain or not all(map(_tokens, found)) or (len(found) > 1 and SAYS & set(words)):
+        return []
+    return found
 
 
 def is_read(phrase: str, lines: Sequence[str]) -> bool:
-    """Whether a phrase can be read in some lines, or over several that follow one another: as whole words, however they are spaced. Where
-    words are not spaced (Chinese), as it stands."""
-    close = _folded(phrase)
+    """Whether a phrase can be read in some lines, or over several that follow one another: as whole words, however they are spaced, and
+    numbers as they are. Where words are not spaced (Chinese), as it stands."""
+    due = _tokens(phrase)
+    close = "".join(due)
     if any(ord(letter) > 0x2E7F for letter in close):
-        return close in _folded(" ".join(lines))
-    words = _spaced("\n".join(lines)).split()
+        return close in "".join(_tokens(" ".join(lines)))
+    words = _tokens("\n".join(lines))
     for start in range(len(words)):
         length = 0
         for end in range(start, len(words)):
@@ -90,6 +109,8 @@ def is_read(phrase: str, lines: Sequence[str]) -> bool:
 
 class Ocr(Local):
     """The judge. Its answers follow from the picture alone."""
+
+    partial = True
 
     def __init__(self, blobs: Blobs) -> None:
         super().__init__("ocr", version=1, reader=reader()[1])
@@ -112,19 +133,18 @@ class Ocr(Local):
             lines = [line.text for line in await asyncio.to_thread(lines_in, pictures[-1], self._blobs)]
         except UserError as error:
             raise CallError(str(error), FATAL) from None
-        found = [self._point(number, quoted, lines) for number, quoted in enumerate(asked, start=1)]
-        undecided = [number for number, quoted in enumerate(asked, start=1) if not quoted]
-        about = {"picture_is": "an answer", "unnecessary_steps": 0, "points": found, "read_by": self.name, "undecided": undecided}
-        said = msgspec.json.encode(about).decode()
+        found = [self._point(number, some, lines) for number, some in enumerate(asked, start=1)]
+        left = [number for number, some in enumerate(asked, start=1) if not some]
+        said = msgspec.json.encode({**_least(question.schema if question else {}), "points": found, UNDECIDED: left}).decode()
         return Sent((Text(said),), "answered", raw=said, served=self.name)
 
-    def _point(self, number: int, quoted: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
-        missing = [one for one in quoted if not is_read(one, lines)]
-        told = f"not to be read: {', '.join(missing)}" if missing else f"can be read: {', '.join(quoted)}"
+    def _point(self, number: int, due: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
+        missing = [one for one in due if not is_read(one, lines)]
+        told = f"not to be read: {', '.join(missing)}" if missing else f"can be read: {', '.join(due)}"
         return {
             "point": number,
-            "evidence": told if quoted else "not decided: it is no plain words",
-            "satisfied": bool(quoted) and not missing,
+            "evidence": told if due else "not decided: it is no plain words",
+            "satisfied": bool(due) and not missing,
         }
 
 
@@ -132,14 +152,19 @@ def from_spec(spec: Spec, blobs: Blobs) -> Ocr:
     return Ocr(blobs)
 
 
-def _spaced(text: str) -> str:
-    """Lower case, one space between words, punctuation gone; letters and digits that look alike are one."""
+def _least(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What else an answer must have, where nothing is known of it: the first choice, the least number."""
+    made: dict[str, Any] = {}
+    for name, one in schema.get("properties", {}).items():
+        usual = {"integer": one.get("minimum", 0), "number": one.get("minimum", 0), "boolean": False, "string": ""}
+        made[name] = one["enum"][0] if "enum" in one else usual.get(one["type"])
+    return made
+
+
+def _tokens(text: str) -> list[str]:
+    """Words in lower case, without what is between them; letters that look alike are one. Numbers keep their signs."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(re.sub(r"[\W_]", " ", plain).translate(ALIKE).split())
-
-
-def _folded(text: str) -> str:
-    return _spaced(text).replace(" ", "")
+    return [one if one[-1] == "%" or any(map(str.isdigit, one)) else one.translate(ALIKE) for one in TOKEN.findall(plain)]
 
 
 @functools.cache

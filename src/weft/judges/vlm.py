@@ -12,6 +12,7 @@ import msgspec
 
 from weft.errors import PictureError, blamed
 from weft.judges.parse import Unusable, read_reply, type_of
+from weft.models.endpoint import UNDECIDED
 from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Mark, Message, Model, Part, Question, Reply, Takes, Text, Verdict, Want
@@ -82,6 +83,8 @@ class VlmJudge:
         found = self._reader.find(question, reply.text)
         if found is None:
             found = read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question))
+        if not getattr(self._model, "partial", False):  # nobody else may leave anything open
+            found.pop(UNDECIDED, None)
         marks = self._reader.read(question, found)
         if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
             read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)

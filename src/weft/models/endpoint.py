@@ -23,6 +23,7 @@ class Retry(Struct, frozen=True):
     delay: float | None = None
 
 
+UNDECIDED = "undecided"  # the key of a judge's reply under which it lists what it left open
 NO, TRANSIENT, DENIED, FATAL = Retry("no"), Retry("transient"), Retry("denied"), Retry("fatal")
 
 
@@ -63,6 +64,7 @@ class Endpoint:
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     start: int | None = None  # calls in flight to begin with, where many would only wait in the server
     takes: Takes = Takes()
+    partial: bool = False  # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
     foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
     longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
     words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)

@@ -30,7 +30,7 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
     steps = not next(iter(runs.values())).benchmark.ways
-    made = [*(_by_turn(runs) if steps else ()), *_by_axis(runs), *_by_finer_axis(runs), _spread(runs), _against_calls(runs)]
+    made = [*(_by_turn(runs) if steps else ()), *_by_axis(runs), *_by_finer_axis(runs), *_spread(runs), _against_calls(runs)]
     found = [plot for plot in made if plot is not None]
     if len(runs) <= SERIES:
         return found
@@ -41,9 +41,11 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
 def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
     """Points of a hundred by dialogue."""
     made: dict[str, list[float]] = {}
+    groups = run.groups
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
-            made.setdefault(verdict.sample, []).append(100 * verdict.value)
+            of = run.benchmark.together(verdict.sample, groups[verdict.sample])
+            made.setdefault(of, []).append(100 * verdict.value)
     return made
 
 
@@ -124,20 +126,34 @@ def _by_finer_axis(runs: Mapping[str, Run]) -> list[Plot]:
     return [Plot(f"by-{axis}", title, plots.radar(rows, axis=axis, y="score", series="run", title=title), told)]
 
 
-def _spread(runs: Mapping[str, Run]) -> Plot | None:
+def _spread(runs: Mapping[str, Run]) -> list[Plot]:
+    """How dialogues come out by the main number, and by each metric that the benchmark wants drawn."""
+    first = next(iter(runs.values()))
+    made = [_spread_of(runs, "", "How dialogues come out (main number)", "dialogues")]
+    return made + [
+        _spread_of(runs, metric, f"How {metric} is distributed", f"spread-{metric}") for metric in first.benchmark.spread_metrics
+    ]
+
+
+def _spread_of(runs: Mapping[str, Run], metric: str, title: str, name: str) -> Plot:
     rows: list[dict[str, Any]] = []
-    for name, run in list(runs.items())[:SERIES]:
+    for label, run in list(runs.items())[:SERIES]:
         verdicts: dict[str, list[Verdict]] = {}
         for verdict in run.verdicts:
-            verdicts.setdefault(verdict.sample, []).append(verdict)
-        found = [share(run.benchmark, some, run.groups) for some in verdicts.values()]
+            if not metric or verdict.metric == metric:
+                verdicts.setdefault(verdict.sample, []).append(verdict)
+        found = [_mean(some) if metric else share(run.benchmark, some, run.groups) for some in verdicts.values()]
         scores = [100 * one for one in found if one is not None]
         for low, high in BINS:
             count = sum(low <= score < high or (high == 100 and score == 100) for score in scores)
-            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": count, "run": name})
-    title = "How dialogues come out (main number)"
+            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": count, "run": label})
     told = f"{title}. " + "; ".join(f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"])
-    return Plot("dialogues", title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
+    return Plot(name, title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
+
+
+def _mean(verdicts: Sequence[Verdict]) -> float | None:
+    values = [one.value for one in verdicts if one.value is not None]
+    return sum(values) / len(values) if values else None
 
 
 def strategy_label(strategy: str) -> dict[str, str]:

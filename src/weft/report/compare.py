@@ -61,7 +61,8 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         wanted.append((metric, [(1.0, mine)]))
         parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
         wanted += [(f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get(axis) == name])]) for name in parts]
-    found = [(what, terms, _difference(terms, values)) for what, terms in wanted]
+    of = {sample: first.benchmark.together(sample, some) for sample, some in groups.items()}
+    found = [(what, terms, _difference(terms, values, of)) for what, terms in wanted]
     kept = [(what, terms, one) for what, terms, one in found if one is not None]
     corrected = holm([one.p for _, _, one in kept])
     rows = [
@@ -75,13 +76,14 @@ def _item(verdict: Verdict) -> Item:
     return verdict.sample, verdict.turn, verdict.metric
 
 
-def _difference(terms: Terms, values: Mapping[Item, tuple[float, float]]) -> Difference | None:
+def _difference(terms: Terms, values: Mapping[Item, tuple[float, float]], of: Mapping[str, str]) -> Difference | None:
+    """`of`: what each sample belongs to."""
     made: list[tuple[float, dict[str, list[float]]]] = []
     for weight, verdicts in terms:
         clusters: dict[str, list[float]] = {}
         for verdict in verdicts:
             a, b = values[_item(verdict)]
-            clusters.setdefault(verdict.sample, []).append(a - b)
+            clusters.setdefault(of[verdict.sample], []).append(a - b)
         made.append((weight, clusters))
     return difference(made)
 

@@ -19,7 +19,7 @@ from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.http import fields
-from weft.outside import json_file
+from weft.outside import bytes_file, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Problem, Sample, Text, Turn
 
@@ -78,7 +78,7 @@ def load(data: Path, blobs: Blobs) -> Dataset:
 def is_official(samples: Sequence[Sample]) -> bool:
     """Whether there are as many tasks of each kind as the paper has. Its own are not public, so nothing else tells them apart."""
     counts = Counter((sample.groups["task"], sample.groups["subtask"]) for sample in samples)
-    return bool(counts) and set(counts.values()) == {EACH}
+    return len(counts) == len(SUBTASKS) * len(TASKS) and set(counts.values()) == {EACH}
 
 
 class TaskRecords(Records):
@@ -97,9 +97,10 @@ class TaskRecords(Records):
             self.problems.extend(strays(self._root))
         for listed in lists_in(data):
             try:
-                if not (self._root / listed.file).read_bytes().strip():
+                data_read = bytes_file(self._root / listed.file)
+                if not data_read.strip():
                     raise UserError("is empty: it must be a list of tasks, [] if there are none")
-                found: Any = json_file(self._root / listed.file)
+                found: Any = json_from(data_read, self._root / listed.file)
                 if not isinstance(found, list):
                     raise UserError("must be a list of tasks")
             except UserError as error:
@@ -213,8 +214,10 @@ class TaskRecords(Records):
         if own is not None and own != "":
             if not isinstance(own, str):
                 self.fail(name, "name", f"must be text, not {type(own).__name__}")
-            if len(own) > LONGEST_NAME or not own.isprintable() or "/" in own or own.strip() != own:
-                self.fail(name, "name", f"{str(own)[:80]!r} is no name for a task: text without `/`, of at most {LONGEST_NAME} characters")
+            if len(own) > LONGEST_NAME or not own.isprintable() or {"/", "~"} & set(own) or own.strip() != own:
+                self.fail(
+                    name, "name", f"{str(own)[:80]!r} is no name for a task: text without `/` and `~`, of at most {LONGEST_NAME} characters"
+                )
             return f"{listed.name}-{own}"
         told = [prompt, goal.points, goal.source.digest if goal.source else ""]
         return f"{listed.name}-{hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:8]}"

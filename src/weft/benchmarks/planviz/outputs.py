@@ -1,5 +1,6 @@
-"""Outputs made elsewhere in PlanViz's layout: results/<model>/<list>/<index>.png, the index from 0. A task's picture may also lie in the
-folder under the task's id. A missing picture is the model's; one that cannot be read leaves its task unscored."""
+"""Outputs made elsewhere in PlanViz's layout: results/<model>/<list>/<index>.png, the index from 0. A task's picture may also lie there
+under the task's own name, or in the folder under its id. A missing picture is the model's; one that cannot be read leaves its task
+unscored. A folder without any picture is a mistake of the user's."""
 
 from pathlib import Path
 
@@ -22,12 +23,21 @@ class Outputs(Folder):
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(_of_one_model(root), blobs)
         self.name = f"folder/{root.name}"
+        places = [self._root, *(self._root / name for name in NAMES if (self._root / name).is_dir())]
+        if not any(path.suffix.lower() in ENDINGS for place in places for path in place.iterdir()):
+            lists = ", ".join(sorted(NAMES))
+            raise UserError(f"{root} has no picture where outputs are looked for: <list>/<index>.png, the lists being {lists}; or <id>.png")
+        self._by_index = {place.name: any(path.stem.isdigit() for path in place.iterdir()) for place in places}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        of, _, own = want.place.sample.partition("-")
-        names = (want.place.file, f"{want.place.sample}.png", f"{of}/{own}.png", f"{own}.png")
-        found = next((name for name in names if self.find(name) is not None), want.place.file)
+        found = next((name for name in self._names(want) if self.find(name) is not None), want.place.file)
         return await super().send(messages, replace(want, place=replace(want.place, file=found)))
+
+    def _names(self, want: Want) -> list[str]:
+        """What a task's picture may be called. Where files are numbered, a name that is a number is another task's place."""
+        of, _, own = want.place.sample.partition("-")
+        named = [f"{of}/{own}.png", f"{own}.png"] if not own.isdigit() and not self._by_index.get(of) else []
+        return [want.place.file, f"{want.place.sample}.png", *named]
 
     def find(self, name: str) -> Path | None:
         """Under any ending that a picture may have; a list's own folder may be named alone."""

@@ -20,9 +20,10 @@ from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Te
 from weft.benchmarks.planviz import data, released, rubric, tables
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.outputs import Outputs
-from weft.benchmarks.planviz.styles import MOST, Reworder, chosen, from_file, is_file, with_wordings
+from weft.benchmarks.planviz.styles import Reworder
 from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
+from weft.benchmarks.planviz.wordings import MOST, chosen, from_file, is_file, with_wordings
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
 from weft.judges.ocr import lines_in, quotations, reader
@@ -49,7 +50,10 @@ Styles = Annotated[
     ),
 ]
 Reword = Annotated[str, Meta(description="A model that says tasks in other words, or a file of wordings (docs/planviz.md).")]
-Drawn = Annotated[int, Meta(description="Only so many tasks, drawn at random, evenly over sub-tasks and tasks; 0: all.", ge=0)]
+Drawn = Annotated[
+    int,
+    Meta(description="Only so many tasks, drawn at random, evenly over sub-tasks and tasks, of those that --limit leaves; 0: all.", ge=0),
+]
 Seed = Annotated[int, Meta(description="Which tasks --sample draws.")]
 
 USUAL = 10  # wordings by a model, where nobody says how many
@@ -76,6 +80,7 @@ class PlanViz(Benchmark):
     official_prompts = rubric.CONSTANTS
     official_file = "template.py"
     published_judge = tables.JUDGE
+    spread_metrics = rubric.METRICS
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -86,7 +91,9 @@ class PlanViz(Benchmark):
             reader()  # is it there at all
         if options.styles and not options.reword:
             raise UserError("--styles needs wordings: --reword MODEL has them made, --reword FILE reads them")
-        return replace(options, styles=USUAL) if options.reword and not options.styles and not is_file(options.reword) else options
+        if is_file(options.reword):
+            return replace(options, reword=str(Path(options.reword).absolute()))
+        return replace(options, styles=USUAL) if options.reword and not options.styles else options
 
     def helpers(self, options: PlanVizOptions) -> Mapping[str, str]:
         return {"reword": options.reword} if options.reword and not is_file(options.reword) else {}
@@ -147,7 +154,8 @@ class PlanViz(Benchmark):
                 same = is_unchanged(source, made)
             if same:
                 why = "the picture is nearly the source again: nothing that could be seen was changed"
-                none = answered.verdict(rubric.CORRECT, 0.0, why, detail={"points": [0] * len(goal.points)}, score=0)
+                known = {"elsewhere": True} if answered.rubrics.official else {}
+                none = answered.verdict(rubric.CORRECT, 0.0, why, detail={"points": [0] * len(goal.points), **known}, score=0)
                 asked = [rubric.about_points(answered, None, variant=RELEASED)] if answered.options.official else []
                 return [none, *asked]
         return [rubric.about_points(answered, self._words(answered, blobs))]
@@ -159,7 +167,7 @@ class PlanViz(Benchmark):
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is two lines of words."""
-        if not question.plain:
+        if not question.plain or text.lstrip().startswith(("{", "```")):
             return None
         full = len(question.gold.points) if question.metrics == (rubric.CORRECT,) else rubric.FULL
         return released.found(text, question.value, full)
@@ -175,6 +183,10 @@ class PlanViz(Benchmark):
 
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return with_released(verdicts, tables.released_share)
+
+    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+        """Wordings of one task are no tasks of their own."""
+        return groups.get("of", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The plain mean of the cells that are there, each of which is the mean of its three metrics."""

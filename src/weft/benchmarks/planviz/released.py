@@ -1,7 +1,8 @@
 """What the released scorer makes of a judge's reply, and what stands there.
 
 The scorer takes the last character of the reply for the score, divides it by the number of key points if the word `Correctness` occurs
-anywhere, else by five, and leaves out what is no digit. What stands there is the number behind the last `Key: `, whatever is around it.
+anywhere, else by five, and leaves out what is no digit. What stands there is the number that ends a line behind `Key: `: that of the
+reply's last line, or the only one that there is.
 """
 
 import re
@@ -9,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.judges.parse import Unusable
+from weft.models.thinking import parted
 from weft.types import Question
 
-NUMBER = r"(?P<number>[-+\u2212]?\d+(?:\.\d+)?)(?:\s*(?:/|out\s+of|of)\s*(?P<of>\d+)\b)?(?![\w/]|\.\d)"
 AROUND = r"[\s*_`\"'\[(]*"  # what a judge may put around a key or a number
-BARE = re.compile(rf"{AROUND}{NUMBER}[\s*_`\"'\])./]*", re.IGNORECASE)
+NUMBER = r"(?P<number>[-+\u2212]?\d+(?:\.\d+)?)(?:\s*(?:/|out\s+of|of)\s*(?P<of>\d+))?(?:\s*points?)?[ \t*_`\"'\])}.]*"
+BARE = re.compile(AROUND + NUMBER, re.IGNORECASE)
 
 
 def as_released(question: Question, text: str) -> Mapping[str, Any]:
@@ -27,15 +29,25 @@ def as_released(question: Question, text: str) -> Mapping[str, Any]:
 
 
 def found(text: str, key: str, full: int) -> dict[str, Any] | None:
-    """What a reply in words says under its key; None where it says nothing. Below zero, which is what too many deductions come to, is
-    zero; a number above the scale is none."""
-    matches = list(re.finditer(rf"\b{re.escape(key)}(?:\s+score)?{AROUND}[:=]{AROUND}{NUMBER}", text, re.IGNORECASE))
-    match = matches[-1] if matches else BARE.fullmatch(text)
+    """What a reply in words says under its key, outside of thinking; None where it does not name the key. Below zero, which is what too
+    many deductions come to, is zero; a number above the scale is none."""
+    _, said = parted(text)
+    if not said:
+        raise Unusable("it ends while it is still thinking")
+    named = rf"\b{re.escape(key)}(?:\s+score)?{AROUND}[:=]"
+    matches = list(re.finditer(rf"{named}{AROUND}{NUMBER}$", said, re.IGNORECASE | re.MULTILINE))
+    if not matches and re.search(rf"{named}{AROUND}[-+\u2212]?\d", said, re.IGNORECASE):
+        raise Unusable(f"`{key}:` must be followed by one number, which ends the line")
+    bare = BARE.fullmatch(said)
+    match = matches[-1] if matches else bare
     if match is None:
         return None
+    scores = {float(one["number"].replace("\u2212", "-")) for one in matches or [match]}
+    if len(scores) > 1 and match.end() < len(said.rstrip()):
+        raise Unusable(f"it gives {key} more than once, and not the same")
     score = float(match["number"].replace("\u2212", "-"))
     if match["of"] is not None and int(match["of"]) != full:
         raise Unusable(f"{key} is given out of {match['of']}; the scale is 0 to {full}")
     if score > full:
         raise Unusable(f"{key}: {score:g} is more than {full}")
-    return {key: max(0.0, score), "explanation": text[: match.start()].strip()}
+    return {key: max(0.0, score), "explanation": said[: match.start()].strip()}

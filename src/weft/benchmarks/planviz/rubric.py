@@ -19,11 +19,13 @@ from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.errors import UserError
 from weft.judges.parse import Unusable
+from weft.models.endpoint import UNDECIDED
 from weft.models.http import fields
 from weft.types import Image, Mark, Part, Question, Text
 
 CORRECT, VISUAL, EFFICIENT = "correctness", "visual", "efficiency"
 METRICS = (CORRECT, VISUAL, EFFICIENT)
+SHORT = {"Cor": CORRECT, "Vis": VISUAL, "Ef": EFFICIENT}  # as tables call them
 CONSISTENT, COHERENT = "Consistency", "Visual Coherence"
 CONSTANTS = {
     "correctness gen": "TEMPLATE_CORRECTNESS_GENERATION",
@@ -59,7 +61,7 @@ def about_points(answered: Answered, words: Sequence[str] | None, **more: Any) -
     """Which key points the picture meets; `words` are what a reader of words found in it, if one was asked."""
     goal: Goal = answered.turn.gold
     made, prompt = answered.made, answered.turn.words
-    more = {"detail": {"deduct": True}, **more} if answered.options.deduct else more
+    more = {"detail": {"due": len(goal.points), **({"deduct": True} if answered.options.deduct else {})}, **more}
     listed = "\n".join(f"{number}. {point}" for number, point in enumerate(goal.points, start=1))
     material: dict[str, tuple[Part, ...]] = {
         **_pictures(goal, made),
@@ -121,7 +123,7 @@ def mark(question: Question, found: dict[str, Any], *, deduct: bool) -> Mark:
     entries: list[dict[str, Any]] = sorted(found["points"], key=lambda one: one["point"])
     if [one["point"] for one in entries] != list(range(1, len(goal.points) + 1)):
         raise Unusable(f"every point from 1 to {len(goal.points)} must be there, each once")
-    left: Sequence[int] = found.get("undecided", ()) if found.get("read_by") == "ocr" else ()  # no other judge may leave a point out
+    left: Sequence[int] = found.get(UNDECIDED, ())
     entries = [one for one in entries if one["point"] not in left]
     met = [one["satisfied"] for one in entries]
     kind = str(found.get("picture_is", ANSWERS[0]))

@@ -4,14 +4,15 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from weft.benchmarks.base import Finished, Groups
+from weft.benchmarks.planviz.rubric import SHORT as METRICS
 from weft.benchmarks.rows import cell_of
 from weft.types import Cell, Row, Table, Verdict
 
 AS_WRITTEN = "as written"
-METRICS = {"Cor": "correctness", "Vis": "visual", "Ef": "efficiency"}
 NOTE = (
     "A task was given in several wordings. mean: over its wordings, then over tasks; deviation: the standard deviation over the wordings "
-    "of one task, averaged over tasks; variation: deviation over mean, in percent; as written: the same tasks in the dataset's own words."
+    "of one task, averaged over tasks with several; variation: deviation over the mean of the same tasks, in percent; as written: the "
+    "same tasks in the dataset's own words."
 )
 
 
@@ -44,11 +45,11 @@ def _styled(run: Finished, verdicts: Sequence[Verdict]) -> list[tuple[str, Verdi
 
 
 def _values(found: Sequence[tuple[str, Verdict]], metric: str, *, reworded: bool) -> dict[str, list[float]]:
-    """Scores of a metric by task."""
+    """Scores of a metric by task; none for a task of which nothing is scored."""
     made: dict[str, list[float]] = {}
     for style, one in found:
-        if one.metric == metric and one.value is not None and (style != AS_WRITTEN) == reworded:
-            made.setdefault(one.sample, []).append(one.value)
+        if one.metric == metric and (style != AS_WRITTEN) == reworded:
+            made.setdefault(one.sample, []).extend([] if one.value is None else [one.value])
     return made
 
 
@@ -57,12 +58,12 @@ def _over_tasks(found: Sequence[tuple[str, Verdict]]) -> dict[str, Cell]:
     for name, metric in METRICS.items():
         said, written = (_values(found, metric, reworded=one) for one in (True, False))
         several = {task: values for task, values in said.items() if len(values) > 1}
-        cells[f"{name} mean"] = _mean([statistics.fmean(values) for values in said.values()])
-        cells[f"{name} deviation"] = _mean([statistics.stdev(values) for values in several.values()])
-        mean, deviation = cells[f"{name} mean"].value, cells[f"{name} deviation"].value
-        variation = None if not mean or deviation is None else round(100 * deviation / mean, 2)
-        cells[f"{name} variation"] = Cell(variation, len(several), len(several))
-        cells[f"{name} {AS_WRITTEN}"] = _mean([statistics.fmean(values) for values in written.values()])
+        cells[f"{name} mean"] = _mean([statistics.fmean(values) for values in said.values() if values], len(said))
+        deviation = _mean([statistics.stdev(values) for values in several.values()], len(several))
+        mean = _mean([statistics.fmean(values) for values in several.values()], len(several)).value  # of the same tasks
+        variation = None if not mean or deviation.value is None else round(100 * deviation.value / mean, 2)
+        cells[f"{name} deviation"], cells[f"{name} variation"] = deviation, Cell(variation, len(several), len(several))
+        cells[f"{name} {AS_WRITTEN}"] = _mean([statistics.fmean(values) for values in written.values() if values], len(written))
     return cells
 
 
@@ -70,10 +71,11 @@ def _of_task(found: Sequence[tuple[str, Verdict]]) -> Mapping[str, Cell]:
     cells: dict[str, Cell] = {}
     counts: list[int] = []
     for name, metric in METRICS.items():
+        due = sum(one.metric == metric and style != AS_WRITTEN for style, one in found)
         values = [value for some in _values(found, metric, reworded=True).values() for value in some]
-        counts.append(len(values))
-        cells[f"{name} mean"] = _mean(values)
-        cells[f"{name} deviation"] = Cell(round(statistics.stdev(values), 4), len(values), len(values)) if len(values) > 1 else Cell(None)
+        counts.append(due)
+        cells[f"{name} mean"] = _mean(values, due)
+        cells[f"{name} deviation"] = Cell(round(statistics.stdev(values), 4), len(values), due) if len(values) > 1 else Cell(None)
     return {**cells, "wordings": Cell(float(max(counts)), max(counts), max(counts))}
 
 
@@ -83,5 +85,5 @@ def _of_style(verdicts: Sequence[Verdict]) -> Mapping[str, Cell]:
     return {**cells, "Avg": cell_of([(1 / len(METRICS), some) for some in by_metric.values()], digits=4)}
 
 
-def _mean(values: Sequence[float]) -> Cell:
-    return Cell(round(statistics.fmean(values), 4), len(values), len(values)) if values else Cell(None)
+def _mean(values: Sequence[float], due: int) -> Cell:
+    return Cell(round(statistics.fmean(values), 4), len(values), due) if values else Cell(None, 0, due)

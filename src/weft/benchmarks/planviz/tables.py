@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished, Groups, Terms, detail_of
 from weft.benchmarks.planviz.data import ENDS, SUBTASKS, TASKS
+from weft.benchmarks.planviz.rubric import SHORT as COLUMNS
 from weft.benchmarks.planviz.style_tables import is_study, style_tables
 from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
 from weft.types import Cell, Row, Table, Verdict
 
 JUDGE = "qwen3-vl-235b-a22b-instruct"  # of the published rows
-COLUMNS = {"Cor": "correctness", "Vis": "visual", "Ef": "efficiency"}
 TITLES = {"route": "Route", "workflow": "Workflow", "ui": "Web&UI"}
 PRINTED = {"route": "Route", "workflow": "Workflow", "ui": "WebUI"}
 NAMES = {"gen": "generation", "edit": "editing"}
@@ -31,8 +31,8 @@ NOTE = (
 )
 PAPER = "Published rows were judged by Qwen3-VL-235B-A22B-Instruct with the authors' prompts; `Overall as printed` is not always the mean."
 UNASKED = (
-    "The released code judges a workflow's picture beside the page it is drawn from; a run with --official asks so as well, and has the "
-    "official numbers that are not here."
+    "The released code judges a workflow's picture beside the page it is drawn from, and copies of a source like all else; a run with "
+    "--official asks so as well, and has the official numbers that are not here."
 )
 
 
@@ -146,11 +146,11 @@ def _left(runs: Sequence[Finished]) -> list[str]:
     """How many key points a judge that reads words alone could decide."""
     told: list[str] = []
     for run in runs:
-        details = [detail_of(one) for one in run.verdicts if detail_of(one).get("left")]
-        whole = [detail_of(one) for one in run.verdicts if one.metric == COLUMNS["Cor"] and one.value is not None]
-        if details:
-            decided, left = sum(len(one.get("points", ())) for one in whole), sum(len(one["left"]) for one in details)
-            told.append(f"{run.name}: Cor rests on the {decided} of {decided + left} key points that are plain words.")
+        details = [detail_of(one) for one in run.verdicts if one.metric == COLUMNS["Cor"]]
+        if any(one.get("left") for one in details):
+            decided = sum(len(one.get("points", ())) for one in details)
+            due = sum(len(one.get("points", ())) + len(one.get("left", ())) or one.get("due", 0) for one in details)
+            told.append(f"{run.name}: Cor rests on the {decided} of {due} key points that are plain words.")
     return told
 
 
