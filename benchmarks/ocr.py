@@ -5,8 +5,9 @@
 Maps, flowcharts, forms and panels are drawn with random words, in English and, where the machine has a Chinese font (`fonts-wqy-zenhei`, or
 Noto's), in Chinese: as drawn, at half the size, and as JPEG. `found`: the share of the words in a picture that are read letter by letter.
 `made up`: the share of words that are not in it and are said to be. Then the same pictures are outputs of a whole run of PlanViz, whose key
-points are words, half of them there. They are judged by a judge with bad eyes, which sees every picture at a third of its size and reads
-what it can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided rightly, and how far Cor is off.
+points are words, half of them there. They are judged by judges with bad eyes, which see every picture at a fourth or a sixth of its size
+and read what they can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided rightly, and how far Cor is
+off.
 """
 
 import argparse
@@ -39,7 +40,7 @@ CHINESE = """
 """
 FONTS = ("/usr/share/fonts/truetype/wqy/wqy-zenhei.ttc", "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc")
 SPOTS = [(90, 430), (300, 250), (560, 110), (520, 400), (110, 130), (380, 60)]
-EYES = 3  # by how much the judge with bad eyes sees pictures smaller
+EYES = (4, 6)  # by how much judges with bad eyes see pictures smaller
 
 
 def words_of(text: str) -> list[str]:
@@ -88,18 +89,18 @@ def reading(language: str, words: list[str], font: Any, count: int, blobs: Blobs
 
 
 class BadEyes:
-    """Reads a picture at a third of its size, and believes a witness."""
+    """Reads a picture at a part of its size, and believes a witness."""
 
-    name, version = "bad eyes", "1"
+    version = "1"
 
-    def __init__(self, home: Path) -> None:
-        self._blobs = Blobs(home / "eyes")
+    def __init__(self, home: Path, eyes: int) -> None:
+        self.name, self._eyes, self._blobs = f"bad eyes {eyes}", eyes, Blobs(home / "eyes" / "blobs")
 
     def __call__(self, messages: Any, want: str, question: Any) -> dict[str, Any]:
         if question.metrics != ("correctness",):
             return {"explanation": "not asked here", question.value: 5}
         picture = next(part for _, parts in messages for part in parts if not isinstance(part, str))
-        small = picture.resize((picture.width // EYES, picture.height // EYES), Image.Resampling.LANCZOS)
+        small = picture.resize((picture.width // self._eyes, picture.height // self._eyes), Image.Resampling.LANCZOS)
         seen = [line.text for line in lines_in(self._blobs.put_picture(small), self._blobs)]
         seen += [part.text for part in question.material.get("words", ()) if isinstance(part, Text)]
         points = [part.text for part in question.material["points"]]
@@ -123,12 +124,11 @@ def judging(language: str, made: list[tuple[str, Image.Image, list[str]]], words
         tasks.append(Task("ui", "gen", f"Draw picture {at}.", [f'The text "{word}" is shown' for word, _ in asked], name=f"{kind}-{at}"))
         picture.save(outputs / f"{name}.png")
     write(work / "data", tasks)
-    eyes = BadEyes(work)
-    for told, options in (
-        ("bad eyes alone", {"judge": eyes}),
-        ("bad eyes and the witness", {"judge": eyes, "witness": "ocr"}),
-        ("--judge ocr", {"judge": "ocr"}),
-    ):
+    ways: list[tuple[str, dict[str, Any]]] = []
+    for eyes in EYES:
+        judge = BadEyes(work, eyes)
+        ways += [(f"sees at 1/{eyes}, alone", {"judge": judge}), (f"sees at 1/{eyes}, witness", {"judge": judge, "witness": "ocr"})]
+    for told, options in (*ways, ("--judge ocr", {"judge": "ocr"})):
         run = weft.evaluate("planviz", data=work / "data", model=f"folder/{outputs}", home=work / "home", **options)
         cor = [one for one in run.verdicts if one.metric == "correctness"]
         assert len(cor) == len(truth) and all(one.value is not None for one in cor)

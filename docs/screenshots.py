@@ -41,6 +41,15 @@ def rover(folder: Path) -> list[weft.Run]:
     return [weft.evaluate("rover-tg", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0, 3.0)]
 
 
+def planviz(folder: Path) -> list[weft.Run]:
+    """Routes, layouts and panels, drawn carefully and carelessly."""
+    data = folder / "planviz"
+    if not data.exists():
+        make("tabletop-planviz", data, samples=24, seed=0)
+    job = {"data": data, "model": "tabletop/tiny", "judge": "tabletop/exact", "home": folder / "home"}
+    return [weft.evaluate("planviz", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0)]
+
+
 def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, act: Any = None) -> None:
     size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": 880}
     page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1)
@@ -73,6 +82,7 @@ def main() -> None:
     made = runs(folder)
     place = api.write_report(made, folder / "report", home=folder / "home").parent.absolute().as_uri()
     crossing = api.write_report(rover(folder), folder / "crossing", home=folder / "home").parent.absolute().as_uri()
+    planning = api.write_report(planviz(folder), folder / "planning", home=folder / "home").parent.absolute().as_uri()
     address = serve(folder / "home")
     OUT.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
@@ -96,6 +106,7 @@ def main() -> None:
         shoot(browser, "phone-list", f"{place}/dialogues.html", phone=True)
         shoot(browser, "phone-dialogue", f"{place}/d/4.html", phone=True)
         shoot(browser, "rover", f"{crossing}/d/2.html")
+        shoot(browser, "planviz", f"{planning}/d/1.html")
         shoot(browser, "view", address)
         browser.close()
     for file in sorted(OUT.glob("*.png")):

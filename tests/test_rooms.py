@@ -70,7 +70,7 @@ def test_every_room_is_in_the_plan():
     assert there == set(ROOMS)
 
 
-@pytest.mark.parametrize("benchmark", ["weave", "imug"])
+@pytest.mark.parametrize("benchmark", ["weave", "imug", "rover", "planviz"])
 def test_shared_code_does_not_know_a_benchmark(benchmark: str):
     """Only its own folder, the registry's line, tabletop data in its format, and words on the command line name it."""
     known = {f"benchmarks/{benchmark}", "benchmarks/base.py", "tabletop", "cli"}

@@ -213,6 +213,22 @@ def test_wordings_of_one_task_are_one_thing_to_tests_of_significance(data: Path,
     assert next(row for row in made.rows if row.what == "correctness").difference.dialogues == 6
 
 
+def test_wordings_of_a_run_can_be_given_to_another_elsewhere(data: Path, tmp_path: Path, serve: Serve):
+    server = serve(answer=reworder(wordings))
+    first = study(data, tmp_path / "home", server, styles=2, sample=3)
+    file = tmp_path / "w.jsonl"
+    made = command("data", "wordings", first.id, "--out", file, "--home", tmp_path / "home")
+    assert made.returncode == 0 and made.stdout.strip() == f"{file}: 6 wordings of 3 tasks"
+    second = evaluate(data, tmp_path / "elsewhere", server, reword=str(file))
+    assert [(turn.sample, turn.groups) for turn in second.turns] == [(turn.sample, turn.groups) for turn in first.turns]
+    assert second.record.manifest["dataset"]["digest"] == first.record.manifest["dataset"]["digest"]
+    again = command("data", "wordings", first.id, "--out", file, "--home", tmp_path / "home")
+    assert again.returncode == 2 and "is there already" in again.stderr
+    plain = evaluate(data, tmp_path / "plain", server, limit=1)
+    none = command("data", "wordings", plain.id, "--out", tmp_path / "n", "--home", tmp_path / "plain")
+    assert none.returncode == 2 and "has no wordings" in none.stderr
+
+
 def test_a_dry_run_asks_nobody(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=reworder(wordings))
     roles = [

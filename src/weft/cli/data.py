@@ -66,6 +66,50 @@ def new(
 
 
 @app.command()
+def wordings(
+    run: Annotated[str, typer.Argument(help="A run of the prompt-style study; `last` is the latest.")],
+    out: Annotated[o.Path, typer.Option(help="The file to write, for --reword.")],
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Write the wordings of a run to a file: to read them, mend them, publish them, or give them to other models elsewhere.
+
+    Examples:
+
+      weft data wordings last --out wordings.jsonl
+
+      weft run planviz --data DATA --model MODEL --judge JUDGE --reword wordings.jsonl
+    """
+    import json
+
+    from weft.errors import UserError
+    from weft.report.dialogues import about
+    from weft.runs import load_run
+    from weft.store.journal import Journal
+    from weft.types import Text
+
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        turns = load_run(journal, run).turns
+    finally:
+        journal.close()
+    said = [turn for turn in turns if turn.groups.get("of", turn.sample) != turn.sample]
+    if not said:
+        raise UserError(f"{run} has no wordings: it is no run with --styles")
+    if out.exists():
+        raise UserError(f"{out} is there already; name another file")
+    lines = [
+        {
+            "task": turn.groups["of"],
+            "style": turn.groups["style"],
+            "prompt": "".join(p.text for p in about(turn).ask if isinstance(p, Text)),
+        }
+        for turn in said
+    ]
+    out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    say(f"{out}: {len(lines)} wordings of {len({line['task'] for line in lines})} tasks")
+
+
+@app.command()
 def get(
     name: Annotated[str, typer.Argument(help="rover.")],
     out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,

@@ -156,7 +156,7 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
     return _styled(
         base.mark_bar(stroke="#222", strokeWidth=0.4).encode(
             alt.X(f"{x}:N", sort=bins, axis=alt.Axis(labelAngle=0), title=x),
-            alt.Y(f"{y}:Q", title=y),
+            alt.Y(f"{y}:Q", title=y, axis=alt.Axis(tickMinStep=1, format="d")),
             alt.XOffset(f"{series}:N", sort=order),
             alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend),
         )

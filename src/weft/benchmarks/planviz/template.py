@@ -46,7 +46,7 @@ Good key points:
 - About what can be seen. A judge has the picture, the prompt and the points, and no other knowledge of what you mean.
 - From general ("A flowchart is drawn") to particular ("The third step is to tick the terms").
 - Only what the prompt asks for, in words or by good sense: a model is not to be blamed for what it could not know.
-- A point that quotes a text in double quotes, and says no more than that it is there, can be decided without a judge (`--judge ocr`):
+- A point that quotes a text, and says no more than that it is there, can be decided without a judge (`--judge ocr`):
   `The words "Sign in" are shown`, `The button "Sign in" is visible`, `The title reads "City Library"`. What says more is left out there.
 
 What is scored, each from 0 to 1:
