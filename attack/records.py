@@ -65,7 +65,7 @@ def _loaded(benchmark: Benchmark, data: Path, blobs: Blobs) -> Dataset | None:
         if "\n" in str(error):
             raise Broken(f"an error of more than one line: {error}") from None
         return None
-    out = {problem.record for problem in found.problems if problem.severity == "error"}
+    out = {problem.record for problem in found.problems if problem.severity == "error" and problem.record}  # without one: a whole file
     if found.records != len(found.samples) + len(out):
         raise Broken(f"{found.records} records, {len(found.samples)} loaded, {len(out)} named as left out")
     if len({sample.id for sample in found.samples}) != len(found.samples):

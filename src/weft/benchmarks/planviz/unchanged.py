@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BRIGHTNESS = ((2, 24.0), (8, 12.0), (32, 6.0))  # pixels around one, and what may differ there on average, of 255
 HUE = ((2, 48.0), (8, 18.0), (32, 8.0))
+THUMBNAIL, PLAIN = 512, 96  # a side in pixels, and what must differ there to be more than any window may, an even shift included
 EVEN = 12  # the most that an even shift may be
 FORMAT = 0.03  # by which the ratio of width to height may differ
 GROUNDS = ("white", "black")
@@ -38,6 +39,8 @@ def _on(ground: str, source: "Pil.Image", made: "Pil.Image") -> float:
     from PIL import ImageFilter
 
     first, second = _flat(source, ground), _flat(made, ground)
+    if _is_plain(first, second):
+        return 255.0
     if first.size != second.size:
         second = second.resize(first.size, Pil.Resampling.LANCZOS)
     most = 0.0
@@ -46,6 +49,20 @@ def _on(ground: str, source: "Pil.Image", made: "Pil.Image") -> float:
             reach = min(radius, max(0, (min(apart.size) - 1) // 2))
             most = max(most, apart.filter(ImageFilter.BoxBlur(reach)).getextrema()[1] / may)  # pyright: ignore
     return most
+
+
+def _is_plain(first: "Pil.Image", second: "Pil.Image") -> bool:
+    """Whether a large picture was changed so much that it shows in a small one: what differs there on average differs at least as much in
+    some window of the large one."""
+    from PIL import Image as Pil
+    from PIL import ImageChops
+
+    by = max(first.size) // THUMBNAIL
+    if by < 4:
+        return False
+    small = first.reduce(by)
+    other = second.reduce(by) if second.size == first.size else second.resize(small.size, Pil.Resampling.BOX)
+    return any(high > PLAIN for _, high in ImageChops.difference(small.convert("YCbCr"), other.convert("YCbCr")).getextrema())  # pyright: ignore
 
 
 def _flat(picture: "Pil.Image", ground: str) -> "Pil.Image":
