@@ -1,7 +1,9 @@
 """PlanScore on a real socket: what the model is asked, what the judge is shown and in which order, and what comes of its replies."""
 
 import hashlib
+import itertools
 import json
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -428,3 +430,16 @@ def test_nothing_of_a_picture_is_needed_twice(data: Path, tmp_path: Path, serve:
     before = len(server.seen)
     again = evaluate(data, tmp_path / "home", server)
     assert len(server.seen) == before and values(again) == values(first)
+
+
+def test_repeated_judging_has_its_coefficient_of_variation(tmp_path: Path, serve: Serve):
+    """The paper's check of its judge: deviation over mean, not the other way round."""
+    times = itertools.count()
+    server = serve(answer=lambda seen: judged(visual=(5, 4)[next(times) % 2] if seen.is_judge and metric_of(seen) == "visual" else 5)(seen))
+    data = written(tmp_path / "data", {"ui_gen": records()["ui_gen"]})
+    run = evaluate(data, tmp_path / "home", server, judge_repeats=4)
+    table = next(table for table in run.tables() if table.title == "Repeated judgements")
+    cells = {row.name: row.cells for row in table.rows}
+    spread = statistics.stdev([100, 80, 100, 80])
+    assert cells["visual"]["mean"].value == 90.0 and cells["visual"]["variation"].value == pytest.approx(100 * spread / 90, abs=0.01)
+    assert cells["correctness"]["variation"].value == 0.0 and cells["visual"]["repeats"].value == 4.0
