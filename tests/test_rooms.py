@@ -27,11 +27,12 @@ ROOMS: dict[str, set[str]] = {
     "engine": ENGINE,
     "runs": BENCHMARKS,
     "session": RUNS,
+    "arena": MODELS | {"stats"},
     "report": BENCHMARKS | {"runs"},
     "api": RUNS | {"session", "report"},
     "view": BENCHMARKS | {"runs", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena"},
 }
 
 

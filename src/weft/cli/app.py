@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.arena import app as arena_app
 from weft.cli.data import app as data_app
 from weft.cli.demo import demo
 from weft.cli.doctor import doctor
@@ -50,6 +51,7 @@ app.command()(report)
 app.command()(compare)
 app.command()(view)
 app.command()(runs)
+app.add_typer(arena_app, name="arena")
 app.add_typer(data_app, name="data")
 app.add_typer(journal_app, name="journal")
 app.command()(demo)

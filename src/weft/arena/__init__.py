@@ -1,0 +1,1 @@
+"""Battles between models: verdict files read and written, and their tables."""

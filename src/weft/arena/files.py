@@ -1,0 +1,85 @@
+"""Verdict files, as OpenING has them: a list of `{"data_id", "model_A": {"id", "name"}, "model_B": {...}, "winner"}`, or one object a line.
+
+Models are known by their names: in some released files one id stands for two. A verdict that cannot be read is left out and told; of two
+about the same battle the last counts, and that is told as well.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from weft.errors import UserError
+from weft.models.http import fields
+from weft.outside import bytes_file, json_from
+from weft.stats.battles import Battle, Winner
+
+WINNERS: Mapping[str, Winner] = {"a": "A", "b": "B", "tie(a)": "Tie(A)", "tie(b)": "Tie(B)", "tie": "Tie", "tie()": "Tie"}
+SHOWN = 5  # problems of a file that are told one by one
+
+
+class Verdicts(Struct, frozen=True):
+    battles: tuple[Battle, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_verdicts(path: Path) -> Verdicts:
+    found = _records(path)
+    made: dict[tuple[str, str, str], Battle] = {}
+    problems: list[str] = []
+    for at, record in enumerate(found):
+        facts = fields(record)
+        item, winner = facts.get("data_id"), facts.get("winner")
+        names = [_name(facts.get(key)) for key in ("model_A", "model_B")]
+        said = WINNERS.get(re.sub(r"\s", "", winner).lower()) if isinstance(winner, str) else None
+        if not isinstance(item, (str, int)) or not all(names) or names[0] == names[1] or said is None:
+            problems.append(f"{path.name}: record {at}: {_wrong(item, names, winner)}")
+            continue
+        one = Battle(str(item), names[0], names[1], said)
+        key = (one.item, one.first, one.second)
+        if key in made and made[key].winner != one.winner:
+            problems.append(
+                f"{path.name}: record {at}: {one.first} against {one.second} on {one.item} has another verdict before; this one counts"
+            )
+        made[key] = one
+    if not made:
+        raise UserError(f"{path} has no verdict that can be read" + (f"; the first problem: {problems[0]}" if problems else ""))
+    return Verdicts(tuple(made.values()), tuple(problems))
+
+
+def read_scores(path: Path) -> dict[str, list[Mapping[str, float]]]:
+    """Scores of single answers by model: criterion -> score. Entries without a number for each of their criteria are left out, as in the
+    released summary."""
+    made: dict[str, list[Mapping[str, float]]] = {}
+    for record in _records(path):
+        facts = fields(record)
+        name = _name(facts.get("model"))
+        scores = {key: fields(one).get("Score") for key, one in fields(facts.get("score")).items()}
+        if name and scores and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in scores.values()):
+            made.setdefault(name, []).append({key: float(one) for key, one in scores.items() if one is not None})
+    if not made:
+        raise UserError(f"{path} has no scores that can be read: a list of `model` and `score`, criterion by criterion, is looked for")
+    return made
+
+
+def _records(path: Path) -> Sequence[Any]:
+    data = bytes_file(path)
+    if data.lstrip()[:1] != b"[":
+        return [json_from(line, f"{path}: line {at}") for at, line in enumerate(data.splitlines(), start=1) if line.strip()]
+    found: Any = json_from(data, path)
+    return found
+
+
+def _name(model: Any) -> str:
+    name = fields(model).get("name") if isinstance(model, dict) else model
+    return name.strip() if isinstance(name, str) else ""
+
+
+def _wrong(item: Any, names: Sequence[str], winner: Any) -> str:
+    if not isinstance(item, (str, int)):
+        return "has no data_id"
+    if not all(names) or names[0] == names[1]:
+        return "needs two models, each with a name of its own"
+    return f"winner {str(winner)[:40]!r} is none of A, B, Tie(A), Tie(B), Tie"

@@ -1,0 +1,83 @@
+"""Tables of battles and of scores, as the OpenING scripts have them, with intervals, and what they leave out: place, order and ratings."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, rates, ratings
+from weft.types import Cell, Row, Table
+
+NOTE = (
+    "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
+    "the average, a tie half a win for each."
+)
+CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness", "Human Preference Alignment", "Image-Text Coherency",
+            "Multi-step Consistency")  # fmt: skip
+
+
+def win_rates(battles: Sequence[Battle], title: str) -> list[Table]:
+    """Models, the strongest first; then what a reader must know of the judge."""
+    merged, same = both_orders(battles)
+    strength = ratings(merged)
+    rows: list[Row] = []
+    for name, rating in strength.items():
+        found = rates(merged, name)
+        rows.append(Row(name, {**{one: found[one] for one in RATES}, "rating": rating, "battles": _count(rating.scored)}))
+    ties = sum(one.winner not in ("A", "B") for one in merged)
+    about = {
+        "first place wins": first_place(battles),
+        "both orders agree": same,
+        "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged)) if merged else Cell(None),
+        "battles": _count(len(merged)),
+    }
+    told = (
+        "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
+        "fought once; two orders that contradict each other count as a tie."
+    )
+    return [
+        Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE, 2),
+        Table(f"{title}: the judge", tuple(about), (Row("verdicts", about, kind="part"),), told, 2, "parts"),
+    ]
+
+
+def agreements(judges: Mapping[str, Sequence[Battle]], human: Sequence[Battle], unseen: Sequence[str], title: str) -> Table:
+    """Each judge against people: all battles, and apart those with a model that it was not trained on."""
+    rows: list[Row] = []
+    for name, battles in judges.items():
+        whole = agreement(battles, human)
+        parts = {"": whole}
+        if unseen:
+            parts["seen"] = agreement(battles, human, lambda one: not {one.first, one.second} & set(unseen))
+            parts["unseen"] = agreement(battles, human, lambda one: bool({one.first, one.second} & set(unseen)))
+        for part, found in parts.items():
+            cells = {"FDT": found.fdt, "with tie": found.with_tie, "without tie": found.without_tie, "battles": _count(found.fdt.scored)}
+            rows.append(Row(name, cells, of=part))
+        if unseen:
+            rows.append(Row(name, _harmonic(rows[-2].cells, rows[-1].cells), of="harmonic mean"))
+    note = "Percent of the battles that both decided, whichever way round they stood. without tie: of those that neither calls a tie."
+    return Table(title, ("FDT", "with tie", "without tie", "battles"), tuple(rows), note, 2, "mixed")
+
+
+def score_summary(scores: Mapping[str, Sequence[Mapping[str, float]]], title: str) -> Table:
+    """Means of each criterion, rounded, and Overall: the mean of the rounded means, as the released summary has it."""
+    names = [one for one in CRITERIA if any(one in some for entries in scores.values() for some in entries)]
+    names += sorted({key for entries in scores.values() for some in entries for key in some} - set(names))
+    rows: list[Row] = []
+    for model, entries in scores.items():
+        values = {name: [some[name] for some in entries if name in some] for name in names}
+        cells = {name: Cell(round(statistics.fmean(some), 2), len(some), len(entries)) for name, some in values.items() if some}
+        overall = round(statistics.fmean(cell.value or 0.0 for cell in cells.values()), 2)
+        rows.append(Row(model, {**cells, "Overall": Cell(overall, len(entries), len(entries)), "items": _count(len(entries))}))
+    rows.sort(key=lambda row: -(row.cells["Overall"].value or 0.0))
+    return Table(title, (*names, "Overall", "items"), tuple(rows), "0 to 10.", 2)
+
+
+def _harmonic(seen: Mapping[str, Cell], unseen: Mapping[str, Cell]) -> dict[str, Cell]:
+    made: dict[str, Cell] = {}
+    for name in ("FDT", "with tie", "without tie"):
+        a, b = seen[name].value, unseen[name].value
+        made[name] = Cell(round(2 * a * b / (a + b), 2)) if a and b else Cell(None)
+    return made
+
+
+def _count(number: int) -> Cell:
+    return Cell(float(number), number, number)

@@ -1,0 +1,206 @@
+"""Battles between models: who wins how often, how far a judge agrees with people, whether it favours a place, and ratings.
+
+A verdict is `A`, `B`, a tie that leans to one of them (`Tie(A)`, `Tie(B)`), or a tie that leans to neither (`Tie`). A battle counts once
+for each of its two models. Rates are those of OpenING:
+
+    FDT            wins, and ties that lean to the model (half of one that leans to neither), of all battles
+    without tie    wins of all that were decided
+    with tie 0     wins of all battles
+    with tie .5    wins and half of all ties, of all battles
+
+Intervals resample items: two battles about one item are not independent.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from weft.stats.intervals import DRAWS, mean, weights
+from weft.types import Cell
+
+Winner = Literal["A", "B", "Tie(A)", "Tie(B)", "Tie"]
+FLIPPED: Mapping[Winner, Winner] = {"A": "B", "B": "A", "Tie(A)": "Tie(B)", "Tie(B)": "Tie(A)", "Tie": "Tie"}
+RATES = ("FDT", "without tie", "with tie 0", "with tie .5")
+FORCED: Mapping[Winner, float] = {"A": 1.0, "Tie(A)": 1.0, "Tie": 0.5, "Tie(B)": 0.0, "B": 0.0}  # for the model that stands as A
+ELO, CENTRE = 400.0, 1000.0
+PRIOR = (
+    0.5  # of a battle that each model is taken to have won, and of one that it lost, against one of average strength: ratings stay finite
+)
+STEPS, CLOSE = 100, 1e-9
+
+
+class Battle(Struct, frozen=True):
+    item: str
+    first: str  # the model that stands as A
+    second: str
+    winner: Winner
+
+    def flipped(self) -> "Battle":
+        return Battle(self.item, self.second, self.first, FLIPPED[self.winner])
+
+
+class Agreement(Struct, frozen=True):
+    """Percent, with how many battles stand behind it."""
+
+    fdt: Cell
+    with_tie: Cell
+    without_tie: Cell
+
+
+def models_in(battles: Iterable[Battle]) -> list[str]:
+    return list(dict.fromkeys(name for battle in battles for name in (battle.first, battle.second)))
+
+
+def seen_from(battles: Iterable[Battle], model: str) -> list[Battle]:
+    """A model's battles, each as if it stood as A."""
+    return [one if one.first == model else one.flipped() for one in battles if model in (one.first, one.second)]
+
+
+def rates(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
+    """In percent, with 95% intervals."""
+    mine = seen_from(battles, model)
+    decided = [one for one in mine if one.winner in ("A", "B")]
+    halves: Mapping[Winner, float] = {"A": 1.0, "B": 0.0}
+    return {
+        "FDT": _share(mine, lambda one: FORCED[one.winner]),
+        "without tie": _share(decided, lambda one: float(one.winner == "A")),
+        "with tie 0": _share(mine, lambda one: float(one.winner == "A")),
+        "with tie .5": _share(mine, lambda one: halves.get(one.winner, 0.5)),
+    }
+
+
+def _share(battles: Sequence[Battle], value: Callable[[Battle], float]) -> Cell:
+    clusters: dict[str, list[float]] = {}
+    for one in battles:
+        clusters.setdefault(one.item, []).append(100 * value(one))
+    if not clusters:
+        return Cell(None)
+    found = mean(clusters)
+    return Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+
+
+def first_place(battles: Sequence[Battle]) -> Cell:
+    """How often the one that stands first wins, of all that were decided, in percent; 50 if place plays no part."""
+    return _share([one for one in battles if one.winner in ("A", "B")], lambda one: float(one.winner == "A"))
+
+
+def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
+    """Battles that were fought in both orders as one each, and how often the two verdicts were of one mind, in percent. Two that contradict
+    each other are a tie that leans to neither: the place decided them, not the model. One that is decided and one that is a tie are a tie
+    that leans to the winner. Battles of one order alone stay as they are."""
+    pairs: dict[tuple[str, str, str], list[Battle]] = {}
+    for one in battles:
+        low, high = sorted((one.first, one.second))
+        pairs.setdefault((one.item, low, high), []).append(one if one.first == low else one.flipped())
+    fought = {(one.item, one.first, one.second) for one in battles}
+    made: list[Battle] = []
+    same: dict[str, list[float]] = {}
+    for (item, low, high), some in pairs.items():
+        if not {(item, low, high), (item, high, low)} <= fought:
+            made += some
+            continue
+        lean = sum(LEAN[one.winner] for one in some) / len(some)
+        made.append(Battle(item, low, high, _leaning(lean)))
+        same.setdefault(item, []).append(100.0 * (len({FORCED[one.winner] for one in some}) == 1))
+    if not same:
+        return made, Cell(None)
+    found = mean(same)
+    return made, Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+
+
+LEAN: Mapping[Winner, float] = {"A": 1.0, "Tie(A)": 0.25, "Tie": 0.0, "Tie(B)": -0.25, "B": -1.0}
+
+
+def _leaning(lean: float) -> Winner:
+    if abs(lean) < 0.01:
+        return "Tie"
+    if lean > 0:
+        return "A" if lean > 0.7 else "Tie(A)"
+    return "B" if lean < -0.7 else "Tie(B)"
+
+
+def agreement(judge: Sequence[Battle], human: Sequence[Battle], keep: Callable[[Battle], bool] = lambda _: True) -> Agreement:
+    """On the battles that both have decided, whichever way round: with ties given to whom they lean, with ties as a third verdict, and on
+    those that neither calls a tie."""
+    told: dict[tuple[str, str, str], Winner] = {}
+    for one in human:
+        told[one.item, one.first, one.second] = one.winner
+        told.setdefault((one.item, one.second, one.first), FLIPPED[one.winner])
+    known = [one for one in judge if (one.item, one.first, one.second) in told and keep(one)]
+    both: list[tuple[Battle, Winner]] = [(one, told[one.item, one.first, one.second]) for one in known]
+
+    def share(pairs: Sequence[tuple[Battle, Winner]], alike: Callable[[Winner, Winner], bool]) -> Cell:
+        clusters: dict[str, list[float]] = {}
+        for one, right in pairs:
+            clusters.setdefault(one.item, []).append(100.0 * alike(one.winner, right))
+        if not clusters:
+            return Cell(None)
+        found = mean(clusters)
+        return Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+
+    decided: list[tuple[Battle, Winner]] = [(a, b) for a, b in both if a.winner in ("A", "B") and b in ("A", "B")]
+    return Agreement(
+        share(both, lambda a, b: FORCED[a] == FORCED[b]),
+        share(both, lambda a, b: a == b or (a not in ("A", "B") and b not in ("A", "B"))),
+        share(decided, lambda a, b: a == b),
+    )
+
+
+def ratings(battles: Sequence[Battle], *, draws: int = 1000, seed: int = 0) -> dict[str, Cell]:
+    """Bradley-Terry strengths on the scale of Elo (400 points are ten to one), 1000 the average; a tie is half a win for each. Intervals
+    resample items."""
+    import numpy as np
+
+    names = models_in(battles)
+    if len(names) < 2:
+        return {}
+    at = {name: place for place, name in enumerate(names)}
+    items = list(dict.fromkeys(one.item for one in battles))
+    place = {item: number for number, item in enumerate(items)}
+    value: Mapping[Winner, float] = {"A": 1.0, "B": 0.0}
+    rows = np.array([at[one.first] for one in battles])
+    columns = np.array([at[one.second] for one in battles])
+    won = np.array([value.get(one.winner, 0.5) for one in battles])
+    of = np.array([place[one.item] for one in battles])
+
+    def strengths(times: Any, start: Any) -> Any:
+        wins = np.zeros((len(names), len(names)))
+        np.add.at(wins, (rows, columns), won * times)
+        np.add.at(wins, (columns, rows), (1 - won) * times)
+        return _fitted(wins, start)
+
+    whole = strengths(np.ones(len(battles)), np.zeros(len(names)))
+    drawn = np.array([strengths(times[of], whole) for times in weights(len(items), DRAWS, seed)[:draws].astype(float)])
+    made: dict[str, Cell] = {}
+    for name, number in at.items():
+        low, high = np.quantile(drawn[:, number], [0.025, 0.975])
+        count = sum(name in (one.first, one.second) for one in battles)
+        made[name] = Cell(round(_elo(float(whole[number])), 1), count, count, round(_elo(float(low)), 1), round(_elo(float(high)), 1))
+    return dict(sorted(made.items(), key=lambda one: -(one[1].value or 0.0)))
+
+
+def _elo(strength: float) -> float:
+    return CENTRE + ELO * strength / math.log(10)
+
+
+def _fitted(wins: Any, start: Any) -> Any:
+    """Strengths of the greatest likelihood, in natural logarithms, by Newton's method; each model also met one of strength 0."""
+    import numpy as np
+
+    solve: Any = np.linalg.solve
+    fought: Any = wins + wins.T
+    strength: Any = start
+    scored = wins.sum(axis=1) + PRIOR
+    for _ in range(STEPS):
+        odds: Any = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))
+        alone: Any = 1 / (1 + np.exp(-strength))
+        slope = scored - (fought * odds).sum(axis=1) - 2 * PRIOR * alone
+        bend = fought * odds * (1 - odds)
+        curve: Any = np.diag(bend.sum(axis=1) + 2 * PRIOR * alone * (1 - alone)) - bend
+        step: Any = np.clip(solve(curve, slope), -2, 2)
+        strength = strength + step
+        if float(np.abs(step).max()) < CLOSE:
+            break
+    return strength
