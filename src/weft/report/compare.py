@@ -101,6 +101,10 @@ def _gaps(values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
     return sorted((gap for gap in gaps if gap.first != gap.second), key=lambda gap: -abs(gap.first - gap.second))
 
 
+def _option(value: object) -> object:
+    return "none" if value == "" else value
+
+
 def _notes(first: Run, second: Run) -> list[str]:
     """What differs besides the model, and so may be what makes the difference."""
     a, b = first.record.manifest, second.record.manifest
@@ -109,5 +113,6 @@ def _notes(first: Run, second: Run) -> list[str]:
     differing += ["datasets"] if a["dataset"]["digest"] != b["dataset"]["digest"] else []
     differing += ["opponents"] if a.get("against") != b.get("against") else []
     ours, theirs = options_of(a), options_of(b)
-    differing += [f"{name} ({ours[name]}, {theirs[name]})" for name in ours if name in theirs and ours[name] != theirs[name]]
+    apart = [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    differing += [f"{name} ({_option(ours[name])}, {_option(theirs[name])})" for name in apart]
     return [f"the runs have different {name}" for name in differing]
