@@ -2,12 +2,12 @@
 
     python benchmarks/ocr.py [--pictures 20]
 
-Maps, flowcharts, forms and panels are drawn with random words, in English and, where the machine has a Chinese font (`fonts-wqy-zenhei`, or
-Noto's), in Chinese: as drawn, at half the size, and as JPEG. `found`: the share of the words in a picture that are read letter by letter.
-`made up`: the share of words that are not in it and are said to be. Then the same pictures are outputs of a whole run of PlanViz, whose key
-points are words, half of them there. They are judged by judges with bad eyes, which see every picture at a fourth or a sixth of its size
-and read what they can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided rightly, and how far Cor is
-off.
+Maps, flowcharts, forms, panels and large pages with few words are drawn with random words, in English and, where the machine has a Chinese
+font (`fonts-wqy-zenhei`, or Noto's), in Chinese: as drawn, at half the size, and as JPEG. `found`: the share of the words in a picture that
+are read letter by letter. `made up`: the share of words that are not in it and are said to be. Then the same pictures are outputs of a
+whole run of PlanViz, whose key points are words, half of them there. They are judged by judges with bad eyes, which see every picture at a
+fourth or a sixth of its size and read what they can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided
+rightly, and how far Cor is off.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageFont
+from PIL import Image, ImageDraw, ImageFont
 
 import weft
 from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
@@ -57,8 +57,19 @@ def pictures(words: list[str], font: Any, count: int, chance: random.Random) -> 
         yield "flowchart", flowchart(some, font), some
         some = chance.sample(words, 5)
         yield "panel", panel(some[0], {name: chance.random() < 0.5 for name in some[1:]}, font), some
+        some = chance.sample(words, 3)
+        yield "page", sparse(some, font, chance), some
         some = chance.sample(words, 5)
         yield "form", form(some[0], some[1:4], some[4], font), some
+
+
+def sparse(words: list[str], font: Any, chance: random.Random) -> Image.Image:
+    """A large page with few words."""
+    page = Image.new("RGB", chance.choice([(900, 300), (1280, 800), (1920, 1080), (2048, 2048)]), "white")
+    for at, word in enumerate(words):
+        place = (chance.randrange(page.width // 2), page.height * (at + 1) // 5)
+        ImageDraw.Draw(page).text(place, word, font=font(chance.choice((20, 28, 36))), fill="#222222")
+    return page
 
 
 def shapes() -> dict[str, Callable[[Image.Image], Image.Image]]:

@@ -58,7 +58,7 @@ def test_agreement_of_gpt_4o_with_people():
 
 @real
 def test_the_score_summary_that_is_shipped():
-    made = {row.name.lower(): row.cells for row in score_summary(read_scores(OPENING / "gpt-score_results.json"), "x").rows}
+    made = {row.name.lower(): row.cells for row in score_summary(read_scores(OPENING / "gpt-score_results.json").entries, "x").rows}
     with (OPENING / "model_score_summaries.csv").open() as file:
         shipped = list(csv.DictReader(file))
     assert len(made) == len(shipped) == 11
@@ -126,7 +126,8 @@ def by_gradient(some: list[Battle]) -> dict[str, float]:
             slope[one.first] += won - due
             slope[one.second] -= won - due
         strength = {name: value + 0.05 * slope[name] for name, value in strength.items()}
-    return {name: 1000 + 400 * value / math.log(10) for name, value in strength.items()}
+    middle = sum(strength.values()) / len(strength)
+    return {name: 1000 + 400 * (value - middle) / math.log(10) for name, value in strength.items()}
 
 
 def test_ratings_against_a_second_implementation():
@@ -146,6 +147,33 @@ def test_ratings_against_a_second_implementation():
 def test_one_who_always_wins_has_a_rating_all_the_same():
     found = ratings([Battle(f"i{at}", "best", "worst", "A") for at in range(20)])
     assert 1000 < (found["best"].value or 0) < 2000 and found["best"].value == pytest.approx(2000 - (found["worst"].value or 0))
+
+
+def test_a_clean_sweep_and_a_single_battle_have_no_interval():
+    for some in ([Battle(f"i{at}", "best", "worst", "A") for at in range(20)], [Battle("i", "x", "y", "B")]):
+        assert all(cell.low is None and cell.value is not None for cell in ratings(some).values())
+
+
+def test_models_that_never_met_are_not_ranked_together():
+    some = [Battle(f"i{at}", *pair, "A" if at % 3 else "B") for at in range(12) for pair in (("a", "b"), ("c", "d"))]
+    found = ratings(some)
+    assert (found["a"].value or 0) + (found["b"].value or 0) == pytest.approx(2000, abs=0.3) and found["a"].value == found["c"].value
+    assert "2 groups that never met" in win_rates(some, "x")[0].note
+
+
+def test_a_battle_in_two_files_counts_once(tmp_path: Path):
+    file = written(tmp_path / "v.json", [record(str(at)) for at in range(5)])
+    done = weft("arena", "table", file, file, "--format", "csv")
+    assert (
+        done.returncode == 0 and "5 battles are in more than one file; the last counts" in done.stderr and ",x,0,battles,5.0" in done.stdout
+    )
+
+
+@pytest.mark.parametrize("score", [1e308, 10**400, 1000, -1, None, True, "7"])
+def test_scores_that_are_none_are_left_out_and_told(score: Any, tmp_path: Path):
+    entries = [{"data_id": "1", "model": {"name": "x"}, "score": {"Correctness": {"Score": one}}} for one in (7, score)]
+    found = read_scores(written(tmp_path / "s.json", entries))
+    assert found.entries == {"x": [{"Correctness": 7.0}]} and "record 1: needs a model and" in found.problems[0]
 
 
 def test_a_judge_that_always_says_a_is_biased_and_decides_nothing():

@@ -160,10 +160,12 @@ def test_a_wording_that_stays_wrong_is_left_out_and_that_is_said(data: Path, tmp
     assert "is asked first (reword)" in done.stderr
 
 
-def test_who_answers_nonsense_leaves_the_task_as_it_is_written(data: Path, tmp_path: Path, serve: Serve):
+def test_who_answers_nonsense_ends_the_study_before_anyone_is_asked(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=lambda seen: judged()(seen) if seen.body["model"] != "other" else {"role": "assistant", "content": "Sure!"})
-    run = study(data, tmp_path / "home", server, styles=2, sample=1)
-    assert [turn.groups["style"] for turn in run.turns] == ["as written"]
+    with pytest.raises(
+        UserError, match=r"gave no wording that could be used of any of 1 tasks; the first trouble: .*nothing usable came back"
+    ):
+        study(data, tmp_path / "home", server, styles=2, sample=1)
 
 
 def test_a_reworder_that_is_gone_ends_the_command_and_nothing_is_lost(data: Path, tmp_path: Path, serve: Serve):
@@ -261,6 +263,7 @@ def test_wordings_from_a_file(data: Path, tmp_path: Path, serve: Serve):
             ("ui_gen", "terse"),
             ("ui_gen", "wording 2"),
         ]
+        assert run.name.endswith(f"[reword {name}]")  # where it lies is nobody's business
     shown = {"".join(seen.texts) for seen in server.seen if not seen.is_judge}
     assert "travel_plan_edit. Go." in shown and "Please be so kind as to plan ui_gen." in shown
 
@@ -273,6 +276,7 @@ def test_wordings_from_a_file(data: Path, tmp_path: Path, serve: Serve):
         ("[", "broken JSON"),
         ("{}\n{", "line 2: broken JSON"),
         ('[{"task": "ui_gen/0", "prompt": "x", "style": "as written"}]', "is what the dataset's own words are called"),
+        ('[{"task": "ui_gen/0", "prompt": "Plan ui_gen."}]', "has no wording of any task"),
         ("[]", "has no wording of any task of this dataset"),
         ('[{"task": "other", "prompt": "x"}]', "has no wording of any task of this dataset"),
     ],

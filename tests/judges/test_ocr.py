@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageDraw
 
 import weft
 from planviz import evaluate, judged, metric_of, written
 from server import Provider
-from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
+from weft.benchmarks.planviz.drawings import flowchart, form, panel, park, plain_font
 from weft.benchmarks.planviz.template import PATHS, PLACES, SWITCHES
 from weft.errors import UserError
 from weft.judges import ocr
@@ -29,6 +30,10 @@ reads = pytest.mark.skipif(importlib.util.find_spec("rapidocr") is None, reason=
         ('The title "City Library" is shown', ["City Library"]),
         ('There is a button labelled "Pay"', ["Pay"]),
         ('"Start" and "Stop" are both visible', ["Start", "Stop"]),
+        ('The title is "Paris" and the button is "Go"', []),
+        ('The words "Sign in" and "Sign in" are shown', []),
+        ('The text "A" appears', []),
+        ('The word "\u041f\u0440\u0438\u0432\u0435\u0442" is shown', []),  # the reader was never taught it
         ("The text \u201cHello\u201d can be read", ["Hello"]),
         ("图中显示文字\u201c开始\u201d", ["开始"]),
         ("页面上有\u300c登录\u300d按钮", ["登录"]),
@@ -72,6 +77,12 @@ def test_which_points_are_plain_words(point: str, found: list[str]):
         ("50%", ["50"], False),
         ("C++", ["C"], False),
         ("10-12", ["10-12"], True),
+        ("50%", ["50 %"], True),
+        ("12/05", ["12 / 05"], True),
+        ("3,000", ["3000"], True),
+        ("100", ["1", "00"], False),
+        ("3号线", ["13号线"], False),
+        ("3号线", ["地铁3号线"], True),
         ("开始", ["按开始键"], True),
         ("开始", ["开 始"], True),
         ("开始", ["结束"], False),
@@ -118,6 +129,22 @@ def test_words_are_found_where_they_stand(what: str, blobs: Blobs):
     for line in lines:
         left, top, right, bottom = line.box
         assert 0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height and 0 < line.sure <= 1
+
+
+@reads
+@pytest.mark.parametrize(("size", "print_size"), [((900, 300), 36), ((1024, 1024), 16), ((1920, 1080), 24), ((2048, 2048), 36)])
+def test_few_words_on_a_large_page_are_found(size: tuple[int, int], print_size: int, blobs: Blobs):
+    page = Image.new("RGB", size, "white")
+    ImageDraw.Draw(page).text((size[0] // 8, size[1] // 8), "City Library", font=plain_font(print_size), fill="black")
+    assert is_read("City Library", [line.text for line in lines_in(blobs.put_picture(page), blobs)])
+
+
+@reads
+def test_thin_and_transparent_pictures_can_be_read(blobs: Blobs):
+    assert lines_in(blobs.put_picture(Image.new("RGB", (1500, 12), "white")), blobs) == []
+    clear = Image.new("RGBA", (400, 120), (0, 0, 0, 0))
+    ImageDraw.Draw(clear).text((40, 40), "City Library", font=plain_font(30), fill=(0, 0, 0, 255))
+    assert is_read("City Library", [line.text for line in lines_in(blobs.put_picture(clear), blobs)])
 
 
 @reads

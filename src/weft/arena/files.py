@@ -49,19 +49,45 @@ def read_verdicts(path: Path) -> Verdicts:
     return Verdicts(tuple(made.values()), tuple(problems))
 
 
-def read_scores(path: Path) -> dict[str, list[Mapping[str, float]]]:
-    """Scores of single answers by model: criterion -> score. Entries without a number for each of their criteria are left out, as in the
-    released summary."""
+class Scores(Struct, frozen=True):
+    """By model: criterion -> score, of each answer."""
+
+    entries: Mapping[str, Sequence[Mapping[str, float]]]
+    problems: tuple[str, ...] = ()
+
+
+def read_scores(path: Path) -> Scores:
+    """Scores of single answers. Entries without a number from 0 to 10 for each of their criteria are left out, as in the released summary,
+    and told."""
     made: dict[str, list[Mapping[str, float]]] = {}
-    for record in _records(path):
+    problems: list[str] = []
+    for at, record in enumerate(_records(path)):
         facts = fields(record)
         name = _name(facts.get("model"))
-        scores = {key: fields(one).get("Score") for key, one in fields(facts.get("score")).items()}
-        if name and scores and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in scores.values()):
-            made.setdefault(name, []).append({key: float(one) for key, one in scores.items() if one is not None})
+        scores: dict[str, Any] = {key: fields(one).get("Score") for key, one in fields(facts.get("score")).items()}
+        good = {key: float(one) for key, one in scores.items() if _is_score(one)}
+        if name and scores and len(good) == len(scores):
+            made.setdefault(name, []).append(good)
+        else:
+            problems.append(f"{path.name}: record {at}: needs a model and, for each criterion, a score from 0 to 10")
     if not made:
         raise UserError(f"{path} has no scores that can be read: a list of `model` and `score`, criterion by criterion, is looked for")
-    return made
+    return Scores(made, tuple(problems))
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 10
+
+
+def together(files: Mapping[str, Verdicts]) -> Verdicts:
+    """The verdicts of several files. Of a battle that is in two of them the last counts, and that is told."""
+    made: dict[tuple[str, str, str], Battle] = {}
+    twice = 0
+    for one in (battle for verdicts in files.values() for battle in verdicts.battles):
+        twice += (one.item, one.first, one.second) in made
+        made[one.item, one.first, one.second] = one
+    told = [f"{twice} battles are in more than one file; the last counts"] if twice else []
+    return Verdicts(tuple(made.values()), (*(problem for some in files.values() for problem in some.problems), *told))
 
 
 def _records(path: Path) -> Sequence[Any]:

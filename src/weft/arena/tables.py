@@ -3,12 +3,12 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, rates, ratings
+from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings
 from weft.types import Cell, Row, Table
 
 NOTE = (
     "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
-    "the average, a tie half a win for each."
+    "the average, a tie half a win for each; without an interval where a model won or lost everything."
 )
 CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness", "Human Preference Alignment", "Image-Text Coherency",
             "Multi-step Consistency")  # fmt: skip
@@ -33,8 +33,10 @@ def win_rates(battles: Sequence[Battle], title: str) -> list[Table]:
         "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
         "fought once; two orders that contradict each other count as a tie."
     )
+    groups = groups_in(merged)
+    apart = f" The models are {len(groups)} groups that never met: ratings compare within a group alone." if len(groups) > 1 else ""
     return [
-        Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE, 2),
+        Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE + apart, 2, "rivals" if len(groups) < 2 else "mixed"),
         Table(f"{title}: the judge", tuple(about), (Row("verdicts", about, kind="part"),), told, 2, "parts"),
     ]
 

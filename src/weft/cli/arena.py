@@ -31,13 +31,12 @@ def table(
 
       weft arena table ab.json ba.json --format md
     """
-    from weft.arena.files import read_verdicts
+    from weft.arena.files import read_verdicts, together
     from weft.arena.tables import win_rates
 
-    found = [read_verdicts(path) for path in verdicts]
-    _note(problem for one in found for problem in one.problems)
-    battles = [battle for one in found for battle in one.battles]
-    _show(win_rates(battles, f"Win rates, {', '.join(path.stem for path in verdicts)}"), format)
+    found = together({str(at): read_verdicts(path) for at, path in enumerate(verdicts)})
+    _note(found.problems)
+    _show(win_rates(found.battles, f"Win rates, {', '.join(path.stem for path in verdicts)}"), format)
 
 
 @app.command()
@@ -86,7 +85,9 @@ def scores(
     from weft.arena.files import read_scores
     from weft.arena.tables import score_summary
 
-    _show([score_summary(read_scores(file), f"Scores, {file.stem}")], format)
+    found = read_scores(file)
+    _note(found.problems)
+    _show([score_summary(found.entries, f"Scores, {file.stem}")], format)
 
 
 def _note(problems: Iterable[str]) -> None:

@@ -94,7 +94,7 @@ def wordings(
         journal.close()
     said = [turn for turn in turns if turn.groups.get("of", turn.sample) != turn.sample]
     if not said:
-        raise UserError(f"{run} has no wordings: it is no run with --styles")
+        raise UserError(f"{run} has no wordings: it was made without --styles, or none could be used")
     if out.exists():
         raise UserError(f"{out} is there already; name another file")
     lines = [

@@ -22,9 +22,14 @@ from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, UNDECIDED, CallError, Sent
 from weft.models.registry import Spec
 from weft.store.blobs import Blobs, write_file
+from weft.store.pictures import flat
 from weft.types import Image, Message, Text, Want
 
 MISSING = "reading words in pictures needs the extra `ocr`: pip install 'weft-eval[ocr]'"
+SIDES = (1280, 640)  # to which pages are brought before words are looked for
+SETTINGS = {"Global.log_level": "critical", "Det.limit_type": "max", "Det.box_thresh": 0.3}
+LEAST = 64  # pixels of a side
+SURE, SURER = 0.6, 0.9  # what a line must have to count, and one letter alone: an arrow looks like one
 ONE = threading.Lock()  # the reader is one, and takes all processors for itself
 QUOTES = (
     *('"([^"]+)"', "\u201c([^\u201d]+)\u201d", "\u201e([^\u201c\u201d]+)[\u201c\u201d]", "\u00ab([^\u00bb]+)\u00bb"),
@@ -38,7 +43,9 @@ PRESENCE = (  # what a point may say around its quotations
     "diagram flowchart interface"
 )
 PLAIN = frozenset(PRESENCE.split())
-SAYS = frozenset(("reads", "says", "labelled", "labeled"))  # of which one thing is said
+BOTH = "the both and words word texts text labels is are must should be shown visible readable legible present displayed there"
+SEVERAL = frozenset(BOTH.split())  # what may stand around more than one
+SCRIPTS = ("LATIN", "CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "IDEOGRAPHIC")
 CHINESE = re.compile("[图画面页上中里的内有含包显示出现写着文字词标题按钮题签字样可见能看到读清晰为是和与及、，。：；]*")
 TOKEN = re.compile(
     r"(?:(?<![\w.,])[-+\u2212])?[$\u20ac\u00a3\u00a5]?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+[+#]*"
@@ -79,13 +86,21 @@ def unquoted(text: str) -> str:
 
 
 def quotations(point: str) -> list[str]:
-    """What a key point quotes, if it says nothing else than that it is there; else nothing."""
+    """What a key point quotes, if it says nothing else than that it is there, and the program could read it; else nothing."""
     found = quoted(point)
     words = re.findall(r"[^\W\d_]+|\d+", unquoted(point).casefold())
-    plain = all(word in PLAIN or CHINESE.fullmatch(word) for word in words)
-    if not plain or not all(map(_tokens, found)) or (len(found) > 1 and SAYS & set(words)):
+    allowed = PLAIN if len(found) == 1 else PLAIN & SEVERAL
+    plain = all(word in allowed or CHINESE.fullmatch(word) for word in words)
+    told = [_tokens(one) for one in found]
+    alone = any(len(some) == 1 and len(some[0]) == 1 and some[0].isascii() for some in told)  # a letter is found in any text
+    if not plain or not all(told) or alone or len({tuple(some) for some in told}) < len(told) or not all(map(_is_known, found)):
         return []
     return found
+
+
+def _is_known(text: str) -> bool:
+    """Whether it is in scripts that the program was taught: Latin, Chinese and Japanese."""
+    return all(not letter.isalpha() or unicodedata.name(letter, "").startswith(SCRIPTS) for letter in text)
 
 
 def is_read(phrase: str, lines: Sequence[str]) -> bool:
@@ -94,8 +109,14 @@ def is_read(phrase: str, lines: Sequence[str]) -> bool:
     due = _tokens(phrase)
     close = "".join(due)
     if any(ord(letter) > 0x2E7F for letter in close):
-        return close in "".join(_tokens(" ".join(lines)))
+        whole = "\0".join("".join(_tokens(line)) for line in lines)
+        before, after = (r"(?<!\d)" if close[0].isdigit() else ""), (r"(?!\d)" if close[-1].isdigit() else "")
+        if re.search(before + re.escape(close) + after, whole) is not None:
+            return True
+        return close in whole.replace("\0", "") and not any(map(str.isdigit, close))
     words = _tokens("\n".join(lines))
+    if any(map(str.isdigit, close)):
+        return any(words[start : start + len(due)] == due for start in range(len(words)))
     for start in range(len(words)):
         length = 0
         for end in range(start, len(words)):
@@ -133,6 +154,8 @@ class Ocr(Local):
             lines = [line.text for line in await asyncio.to_thread(lines_in, pictures[-1], self._blobs)]
         except UserError as error:
             raise CallError(str(error), FATAL) from None
+        if not lines:
+            raise CallError("ocr read nothing at all in the picture, and cannot tell whether that is the picture's fault", NO)
         found = [self._point(number, some, lines) for number, some in enumerate(asked, start=1)]
         left = [number for number, some in enumerate(asked, start=1) if not some]
         said = msgspec.json.encode({**_least(question.schema if question else {}), "points": found, UNDECIDED: left}).decode()
@@ -164,6 +187,8 @@ def _least(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _tokens(text: str) -> list[str]:
     """Words in lower case, without what is between them; letters that look alike are one. Numbers keep their signs."""
     plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = re.sub(r"(?<=\d)\s+(?=%)", "", re.sub(r"(?<=\d)\s*([/:])\s*(?=\d)", r"\1", plain))
+    plain = re.sub(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])", lambda match: match.group().replace(",", ""), plain)
     return [one if one[-1] == "%" or any(map(str.isdigit, one)) else one.translate(ALIKE) for one in TOKEN.findall(plain)]
 
 
@@ -176,21 +201,50 @@ def reader() -> tuple[Any, str]:
         importlib.import_module("onnxruntime")
     except ImportError:
         raise UserError(MISSING) from None
-    return functools.cache(lambda: found.RapidOCR(params={"Global.log_level": "critical"})), f"rapidocr-{version}"
+    return functools.cache(
+        lambda: [found.RapidOCR(params={**SETTINGS, "Det.limit_side_len": side}) for side in SIDES]
+    ), f"rapidocr-{version}-2"
 
 
-def _read(program: Any, picture: Any) -> list[Line]:
+def _read(programs: Any, picture: Any) -> list[Line]:
+    """At two sizes, of which one finds what the other misses: few words on a large page, much small print."""
     import numpy as np
 
-    pixels = np.asarray(picture.convert("RGB"))[:, :, ::-1]
-    with ONE:
-        found: Any = program()(pixels)
-    if found.txts is None or found.boxes is None:
-        return []
+    page = flat(picture)
+    if min(page.size) < LEAST:
+        page = _padded(page)
+    pixels = np.asarray(page)[:, :, ::-1]
+    seen: list[Line] = []
+    for program in programs():
+        with ONE:
+            found: Any = program(pixels)
+        if found.txts is None or found.boxes is None:
+            continue
+        for text, sure, corners in zip(found.txts, found.scores, found.boxes, strict=True):
+            across, down = [float(x) for x, _ in corners], [float(y) for _, y in corners]
+            box = (round(min(across)), round(min(down)), round(max(across)), round(max(down)))
+            line = Line(text.strip(), round(float(sure), 3), box)
+            if line.text and line.sure >= (SURE if len(line.text) > 1 else SURER):
+                seen.append(line)
     lines: list[Line] = []
-    for text, sure, corners in zip(found.txts, found.scores, found.boxes, strict=True):
-        across, down = [float(x) for x, _ in corners], [float(y) for _, y in corners]
-        box = (round(min(across)), round(min(down)), round(max(across)), round(max(down)))
-        if text.strip():
-            lines.append(Line(text.strip(), round(float(sure), 3), box))
-    return lines
+    for line in sorted(seen, key=lambda one: one.box[0] - one.box[2]):  # the widest first: another reading may have but a part of it
+        if not any(_overlap(line, other) > 0.4 for other in lines):
+            lines.append(line)
+    return sorted(lines, key=lambda line: (line.box[1] // 8, line.box[0]))
+
+
+def _overlap(first: Line, second: Line) -> float:
+    """Which share of the smaller one lies in the other."""
+    wide = min(first.box[2], second.box[2]) - max(first.box[0], second.box[0])
+    high = min(first.box[3], second.box[3]) - max(first.box[1], second.box[1])
+    areas = [max(1, (box[2] - box[0]) * (box[3] - box[1])) for box in (first.box, second.box)]
+    return max(0, wide) * max(0, high) / min(areas)
+
+
+def _padded(page: Any) -> Any:
+    """A picture that is too thin for the reader, on a white ground of the least size."""
+    from PIL import Image as Pil
+
+    made = Pil.new("RGB", (max(LEAST, page.width), max(LEAST, page.height)), "white")
+    made.paste(page, (0, 0))
+    return made

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from weft.errors import UserError
 from weft.stats.intervals import DRAWS, mean, weights
 from weft.types import Cell
 
@@ -29,6 +30,7 @@ PRIOR = (
     0.5  # of a battle that each model is taken to have won, and of one that it lost, against one of average strength: ratings stay finite
 )
 STEPS, CLOSE = 100, 1e-9
+MOST = 500  # models that are rated together
 
 
 class Battle(Struct, frozen=True):
@@ -148,14 +150,31 @@ def agreement(judge: Sequence[Battle], human: Sequence[Battle], keep: Callable[[
     )
 
 
+def groups_in(battles: Iterable[Battle]) -> list[set[str]]:
+    """Models that met, directly or through others; between two such groups nothing is known."""
+    made: list[set[str]] = []
+    for first, second in dict.fromkeys((one.first, one.second) for one in battles):
+        touched = [some for some in made if first in some or second in some]
+        made = [some for some in made if some not in touched] + [{first, second}.union(*touched)]
+    return made
+
+
 def ratings(battles: Sequence[Battle], *, draws: int = 1000, seed: int = 0) -> dict[str, Cell]:
-    """Bradley-Terry strengths on the scale of Elo (400 points are ten to one), 1000 the average; a tie is half a win for each. Intervals
-    resample items."""
+    """Bradley-Terry strengths on the scale of Elo (400 points are ten to one), 1000 the average of those who met, directly or through
+    others; a tie is half a win for each. Intervals resample items; there is none where that changes nothing: a few battles, or a clean
+    sweep."""
+    made: dict[str, Cell] = {}
+    for group in groups_in(battles):
+        if len(group) > MOST:
+            raise UserError(f"{len(group)} models met; ratings are for at most {MOST}")
+        made |= _rated([one for one in battles if one.first in group], max(50, min(draws, 20_000 // len(group))), seed)
+    return dict(sorted(made.items(), key=lambda one: -(one[1].value or 0.0)))
+
+
+def _rated(battles: Sequence[Battle], draws: int, seed: int) -> dict[str, Cell]:
     import numpy as np
 
     names = models_in(battles)
-    if len(names) < 2:
-        return {}
     at = {name: place for place, name in enumerate(names)}
     items = list(dict.fromkeys(one.item for one in battles))
     place = {item: number for number, item in enumerate(items)}
@@ -169,16 +188,24 @@ def ratings(battles: Sequence[Battle], *, draws: int = 1000, seed: int = 0) -> d
         wins = np.zeros((len(names), len(names)))
         np.add.at(wins, (rows, columns), won * times)
         np.add.at(wins, (columns, rows), (1 - won) * times)
-        return _fitted(wins, start)
+        found: Any = _fitted(wins, start)
+        return found - found.mean()
 
     whole = strengths(np.ones(len(battles)), np.zeros(len(names)))
     drawn = np.array([strengths(times[of], whole) for times in weights(len(items), DRAWS, seed)[:draws].astype(float)])
+    counts = np.bincount(np.concatenate([rows, columns]), minlength=len(names))
     made: dict[str, Cell] = {}
     for name, number in at.items():
-        low, high = np.quantile(drawn[:, number], [0.025, 0.975])
-        count = sum(name in (one.first, one.second) for one in battles)
-        made[name] = Cell(round(_elo(float(whole[number])), 1), count, count, round(_elo(float(low)), 1), round(_elo(float(high)), 1))
-    return dict(sorted(made.items(), key=lambda one: -(one[1].value or 0.0)))
+        low, high = (_elo(float(one)) for one in np.quantile(drawn[:, number], [0.025, 0.975]))
+        bounds = (round(low, 1), round(high, 1)) if high - low > 0.1 and _is_mixed(won, rows, columns, number) else (None, None)
+        made[name] = Cell(round(_elo(float(whole[number])), 1), int(counts[number]), int(counts[number]), *bounds)
+    return made
+
+
+def _is_mixed(won: Any, rows: Any, columns: Any, number: int) -> bool:
+    """Whether a model neither won nor lost everything: resampling says nothing of what it never saw."""
+    mine = [*won[rows == number], *(1 - won[columns == number])]
+    return 0 < sum(mine) < len(mine)
 
 
 def _elo(strength: float) -> float:

@@ -141,6 +141,21 @@ def upright(picture: "Pil.Image") -> "Pil.Image":
     return turned(picture, orientation(picture))
 
 
+def flat(picture: "Pil.Image", ground: str = "white") -> "Pil.Image":
+    """Upright, eight bits a colour, nothing transparent: as a person sees it on that ground."""
+    from PIL import Image as Pil
+
+    picture = upright(picture)
+    if picture.mode.startswith("I"):  # 16 bits, which would be cut off at 255
+        picture = picture.convert("I").point(lambda value: value / 257).convert("L")
+    if not picture.has_transparency_data:
+        return picture.convert("RGB")
+    clear = picture.convert("RGBA")
+    made = Pil.new("RGBA", clear.size, ground)
+    made.alpha_composite(clear)
+    return made.convert("RGB")
+
+
 def smaller(picture: "Pil.Image", side: int) -> "Pil.Image":
     """The picture with its longer side at most so long. A huge one is first made smaller band by band, without a second copy of it."""
     from PIL import Image as Pil

@@ -25,7 +25,7 @@ from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
 from weft.benchmarks.planviz.wordings import MOST, chosen, from_file, is_file, with_wordings
 from weft.benchmarks.records import digest_of
-from weft.errors import UserError
+from weft.errors import PictureError, StoreError, UserError
 from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
 from weft.models.http import fields
@@ -109,6 +109,9 @@ class PlanViz(Benchmark):
             said, problems = await asyncio.to_thread(from_file, Path(options.reword), dataset, options.styles)
             there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
             tasks = chosen(there, options.sample, options.seed)
+        if not any(said.get(task.id) for task in tasks):
+            why = f"; the first trouble: {problems[0]}" if problems else ""
+            raise UserError(f"{options.reword} gave no wording that could be used of any of {len(tasks)} tasks{why}")
         return with_wordings(dataset, tasks, said, problems)
 
     def about(self, dataset: Dataset) -> list[str]:
@@ -121,6 +124,10 @@ class PlanViz(Benchmark):
 
     def group(self, axis: str, name: str) -> str:
         return data.canonical(axis, name)
+
+    def told(self, options: PlanVizOptions) -> list[str]:
+        """A file is called by its name: where it lies is nobody's business."""
+        return super().told(replace(options, reword=Path(options.reword).name) if is_file(options.reword) else options)
 
     def told_of_outputs(self, options: PlanVizOptions) -> list[str]:
         return self.told(options)
@@ -163,7 +170,12 @@ class PlanViz(Benchmark):
     def _words(self, answered: Answered, blobs: Blobs) -> Sequence[str] | None:
         if answered.options.witness == "none" or answered.rubrics.official:
             return None
-        return [line.text for line in lines_in(answered.made, blobs)]
+        try:
+            return [line.text for line in lines_in(answered.made, blobs)]
+        except (PictureError, StoreError):
+            raise
+        except Exception:  # it is only a hint: whatever the reader makes of a picture, the judge has eyes
+            return None
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is two lines of words."""

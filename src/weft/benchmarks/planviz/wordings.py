@@ -117,15 +117,18 @@ def from_file(path: Path, dataset: Dataset, most: int) -> tuple[dict[str, list[W
         some = made.setdefault(sample.id, [])
         if style == AS_WRITTEN:
             raise UserError(f"{path}: entry {at}: `{AS_WRITTEN}` is what the dataset's own words are called; give another style")
-        if (most and len(some) >= most) or prompt in (sample.turns[0].words, *(other.prompt for other in some)):
+        if prompt in (sample.turns[0].words, *(other.prompt for other in some)):
+            problems.append(Problem("warning", path.name, f"entry {at}", "prompt", "is the task's own words, or another wording once more"))
+            continue
+        if most and len(some) >= most:
             continue
         wrong = faults(sample.turns[0].words, prompt, [other.prompt for other in some])
         if wrong:
             problems.append(Problem("warning", path.name, f"entry {at}", "prompt", f"may not ask for the same: {'; '.join(wrong)}"))
         some.append(Wording(str(style or f"wording {len(some) + 1}"), prompt))
-    if not made:
+    if not any(made.values()):
         raise UserError(f"{path} has no wording of any task of this dataset")
-    return made, problems
+    return {task: some for task, some in made.items() if some}, problems
 
 
 def _names(text: str) -> list[str]:
