@@ -203,7 +203,7 @@ def reader() -> tuple[Any, str]:
         raise UserError(MISSING) from None
     return functools.cache(
         lambda: [found.RapidOCR(params={**SETTINGS, "Det.limit_side_len": side}) for side in SIDES]
-    ), f"rapidocr-{version}-2"
+    ), f"rapidocr-{version}-3"
 
 
 def _read(programs: Any, picture: Any) -> list[Line]:
@@ -227,10 +227,15 @@ def _read(programs: Any, picture: Any) -> list[Line]:
             if line.text and line.sure >= (SURE if len(line.text) > 1 else SURER):
                 seen.append(line)
     lines: list[Line] = []
-    for line in sorted(seen, key=lambda one: one.box[0] - one.box[2]):  # the widest first: another reading may have but a part of it
-        if not any(_overlap(line, other) > 0.4 for other in lines):
-            lines.append(line)
+    for line in sorted(seen, key=lambda one: -one.sure):  # the surest counts, unless it has but a part of what another has
+        rivals = [other for other in lines if _overlap(line, other) > 0.4]
+        if all(_width(line) > 1.4 * _width(other) for other in rivals):
+            lines = [*(other for other in lines if other not in rivals), line]
     return sorted(lines, key=lambda line: (line.box[1] // 8, line.box[0]))
+
+
+def _width(line: Line) -> int:
+    return line.box[2] - line.box[0]
 
 
 def _overlap(first: Line, second: Line) -> float:
