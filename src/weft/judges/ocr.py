@@ -26,8 +26,13 @@ from weft.store.pictures import flat
 from weft.types import Image, Message, Text, Want
 
 MISSING = "reading words in pictures needs the extra `ocr`: pip install 'weft-eval[ocr]'"
-SIDES = (1280, 640)  # to which pages are brought before words are looked for
-SETTINGS = {"Global.log_level": "critical", "Det.limit_type": "max", "Det.box_thresh": 0.3}
+QUIET = {"Global.log_level": "critical"}
+SMALL = 960  # a side in pixels up to which a page is looked at enlarged
+LARGE_PAGES, SMALL_PAGES, ALL_PAGES = (  # how words are looked for: what one way misses, another finds
+    {"Det.limit_type": "max", "Det.limit_side_len": 1280, "Det.box_thresh": 0.3},
+    {},
+    {"Det.limit_type": "max", "Det.limit_side_len": 640, "Det.box_thresh": 0.3},
+)
 LEAST = 64  # pixels of a side
 SURE, SURER = 0.6, 0.9  # what a line must have to count, and one letter alone: an arrow looks like one
 ONE = threading.Lock()  # the reader is one, and takes all processors for itself
@@ -201,13 +206,16 @@ def reader() -> tuple[Any, str]:
         importlib.import_module("onnxruntime")
     except ImportError:
         raise UserError(MISSING) from None
-    return functools.cache(
-        lambda: [found.RapidOCR(params={**SETTINGS, "Det.limit_side_len": side}) for side in SIDES]
-    ), f"rapidocr-{version}-3"
+
+    @functools.cache
+    def programs(is_large: bool) -> list[Any]:
+        return [found.RapidOCR(params={**QUIET, **way}) for way in (LARGE_PAGES if is_large else SMALL_PAGES, ALL_PAGES)]
+
+    return programs, f"rapidocr-{version}-4"
 
 
 def _read(programs: Any, picture: Any) -> list[Line]:
-    """At two sizes, of which one finds what the other misses: few words on a large page, much small print."""
+    """In two ways, of which one finds what the other misses: few words on a large page, much small print."""
     import numpy as np
 
     page = flat(picture)
@@ -215,7 +223,7 @@ def _read(programs: Any, picture: Any) -> list[Line]:
         page = _padded(page)
     pixels = np.asarray(page)[:, :, ::-1]
     seen: list[Line] = []
-    for program in programs():
+    for program in programs(max(page.size) > SMALL):
         with ONE:
             found: Any = program(pixels)
         if found.txts is None or found.boxes is None:
