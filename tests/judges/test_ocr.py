@@ -208,3 +208,17 @@ def test_the_witness_is_heard_and_fenced_off(tmp_path: Path, serve: Callable[...
     (told,) = [one.reason for one in run.verdicts if one.metric == "correctness"]
     assert f"words that OCR read: {evil} | Second step" in told
     assert all(evil not in "".join(seen.texts) for seen in server.seen if metric_of(seen) != "correctness")
+
+
+def test_a_reader_that_raises_costs_no_verdict(tmp_path: Path, serve: Callable[..., Provider], monkeypatch: pytest.MonkeyPatch):
+    """It is only a hint, and the judge is told that there is none."""
+
+    def raises(*_: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("weft.benchmarks.planviz.protocol.lines_in", raises)
+    monkeypatch.setattr("weft.benchmarks.planviz.protocol.reader", lambda: None)
+    server = serve(answer=judged())
+    run = evaluate(written(tmp_path / "data"), tmp_path / "home", server, witness="ocr", where={"task": "gen", "subtask": "ui"})
+    (cor,) = [one for one in run.verdicts if one.metric == "correctness"]
+    assert cor.value == 1.0 and "(the program could not read this picture: RuntimeError)" in cor.reason

@@ -174,8 +174,8 @@ class PlanViz(Benchmark):
             return [line.text for line in lines_in(answered.made, blobs)]
         except (PictureError, StoreError):
             raise
-        except Exception:  # it is only a hint: whatever the reader makes of a picture, the judge has eyes
-            return None
+        except Exception as error:  # it is only a hint: whatever the reader makes of a picture, the judge has eyes
+            return [f"(the program could not read this picture: {type(error).__name__})"]
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is two lines of words."""
