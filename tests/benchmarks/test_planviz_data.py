@@ -186,7 +186,7 @@ def test_a_name_of_its_own_and_a_task_twice(tmp_path: Path):
 
 def test_a_reference_that_shows_nothing(tmp_path: Path):
     told = one(tmp_path / "data", ref_image_path="map/editing/imgs/0.png", image_path="map/editing/imgs/0.png")
-    assert not told.samples or "is the very picture" in str(told.problems[0])
+    assert len(told.samples) == 1 and "is the very picture of image_path" in str(told.problems[0])
 
 
 def test_as_many_tasks_as_the_paper_has_are_taken_for_its_own(tmp_path: Path):
