@@ -6,6 +6,7 @@ are plain words, `The words "Sign in" are shown`: those that quote, and say of w
 where every quotation can be read, letter by letter, whatever its case and spaces. All other points it leaves undecided, and says so.
 """
 
+import contextlib
 import functools
 import importlib
 import re
@@ -76,8 +77,9 @@ def lines_in(image: Image, blobs: Blobs) -> list[Line]:
         pass
     with blobs.opened(image) as picture:
         lines = _read(program, picture)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_file(kept, msgspec.json.encode(lines))
+    with contextlib.suppress(OSError):  # what cannot be kept is read again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_file(kept, msgspec.json.encode(lines))
     return lines
 
 

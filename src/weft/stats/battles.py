@@ -77,6 +77,11 @@ def _share(battles: Sequence[Battle], value: Callable[[Battle], float]) -> Cell:
     clusters: dict[str, list[float]] = {}
     for one in battles:
         clusters.setdefault(one.item, []).append(100 * value(one))
+    return _mean(clusters)
+
+
+def _mean(clusters: Mapping[str, Sequence[float]]) -> Cell:
+    """With its interval by item."""
     if not clusters:
         return Cell(None)
     found = mean(clusters)
@@ -106,10 +111,7 @@ def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
         lean = sum(LEAN[one.winner] for one in some) / len(some)
         made.append(Battle(item, low, high, _leaning(lean)))
         same.setdefault(item, []).append(100.0 * (len({FORCED[one.winner] for one in some}) == 1))
-    if not same:
-        return made, Cell(None)
-    found = mean(same)
-    return made, Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+    return made, _mean(same)
 
 
 LEAN: Mapping[Winner, float] = {"A": 1.0, "Tie(A)": 0.25, "Tie": 0.0, "Tie(B)": -0.25, "B": -1.0}
@@ -137,10 +139,7 @@ def agreement(judge: Sequence[Battle], human: Sequence[Battle], keep: Callable[[
         clusters: dict[str, list[float]] = {}
         for one, right in pairs:
             clusters.setdefault(one.item, []).append(100.0 * alike(one.winner, right))
-        if not clusters:
-            return Cell(None)
-        found = mean(clusters)
-        return Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+        return _mean(clusters)
 
     decided: list[tuple[Battle, Winner]] = [(a, b) for a, b in both if a.winner in ("A", "B") and b in ("A", "B")]
     return Agreement(

@@ -29,6 +29,7 @@ from weft.errors import PictureError, StoreError, UserError
 from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
 from weft.models.http import fields
+from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Turn, Verdict
 
@@ -111,7 +112,7 @@ class PlanViz(Benchmark):
             tasks = chosen(there, options.sample, options.seed)
         if not any(said.get(task.id) for task in tasks):
             why = f"; the first trouble: {problems[0]}" if problems else ""
-            raise UserError(f"{options.reword} gave no wording that could be used of any of {len(tasks)} tasks{why}")
+            raise UserError(f"{without_secrets(options.reword)} gave no wording that could be used of any of {len(tasks)} tasks{why}")
         return with_wordings(dataset, tasks, said, problems)
 
     def about(self, dataset: Dataset) -> list[str]:
