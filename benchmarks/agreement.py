@@ -4,9 +4,10 @@
     python benchmarks/agreement.py imug CHECKOUT [--data DIR]
     python benchmarks/agreement.py rover CHECKOUT [--data DIR]
     python benchmarks/agreement.py planviz CHECKOUT [--data DIR]
+    python benchmarks/agreement.py opening CHECKOUT
 
-CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`, `lijunxian111/PlanViz`).
-Nothing of it is kept: its scripts are run where they are, with what they lack written to a scratch folder, in a virtual environment of
+CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`, `lijunxian111/PlanViz`,
+`LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they lack written to a scratch folder, in a virtual environment of
 their own (made once, in .agreement/). Both sides talk to one server, whose model and judge are decided by what they are sent alone, so that
 one right table exists whatever the order. Without --data the repository's own sample is used where the clone has it, else a small set of
 our own.
@@ -29,7 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 from agreeing.told import Told  # noqa: E402
 
-SYSTEMS = ("weave", "imug", "rover", "planviz")
+SYSTEMS = ("weave", "imug", "rover", "planviz", "opening")
 CACHE = HERE.parent / ".agreement"
 
 

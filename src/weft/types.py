@@ -239,10 +239,11 @@ class Question(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """What a judge's reply comes to for one metric: a share of full marks, why, and the score as the judge gave it."""
+    """What a judge's reply comes to for one metric: a share of full marks, why, and the score as the judge gave it. A judge that is a
+    program and knows its limits may leave a metric open: its `value` is None."""
 
     metric: str
-    value: float
+    value: float | None
     reason: str = ""
     score: float | None = None
     detail: Any = None

@@ -399,6 +399,7 @@ BUILT_IN = {
     "rover-ig": "weft.benchmarks.rover.ig:RoverIG",
     "rover-tg": "weft.benchmarks.rover.tg:RoverTG",
     "planviz": "weft.benchmarks.planviz:PlanViz",
+    "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
 }
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",

@@ -175,8 +175,9 @@ def check(
             without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
             if without:
                 say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")
+            made_up = {turn.sample for turn in run.turns if turn.reply.reason == STAND_IN}
             for verdict in run.verdicts:
-                if verdict.value == 0 and verdict.by == "rule":
+                if verdict.value == 0 and verdict.by == "rule" and verdict.sample not in made_up:
                     say(f"warning: the true reply to {verdict.sample} scores 0 on {verdict.metric}: {verdict.reason}")
             if not whole:
                 say("\n".join(f"  {line}" for line in run.summary().lines[3:]))

@@ -83,11 +83,13 @@ class VlmJudge:
         found = self._reader.find(question, reply.text)
         if found is None:
             found = read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question))
-        if not getattr(self._model, "partial", False):  # nobody else may leave anything open
+        partial = getattr(self._model, "partial", False)
+        if not partial:  # nobody else may leave anything open
             found.pop(UNDECIDED, None)
         marks = self._reader.read(question, found)
-        if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not all(0 <= mark.value <= 1 for mark in marks):
-            read = ", ".join(f"{mark.metric} {mark.value:g}" for mark in marks)
+        sound = all(0 <= mark.value <= 1 if mark.value is not None else partial for mark in marks)
+        if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not sound:
+            read = ", ".join(f"{mark.metric} {mark.value}" for mark in marks)
             raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
         return marks
 

@@ -77,9 +77,14 @@ def _without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def _fitted(part: Part, max_side: int | None, blobs: Blobs) -> Part:
     if not isinstance(part, Image):
         return part
+    return replace(part, label=None) if max_side is None else shrunk(replace(part, label=None), max_side, blobs)
+
+
+def shrunk(part: Image, max_side: int, blobs: Blobs) -> Image:
+    """The picture with no side longer than that."""
     longest = max(part.width, part.height)
-    if max_side is None or longest <= max_side:
-        return replace(part, label=None)
+    if longest <= max_side:
+        return part
     size = (max(1, part.width * max_side // longest), max(1, part.height * max_side // longest))
     with blobs.opened(part) as opened:
         picture = upright(opened)

@@ -1,0 +1,94 @@
+"""Whole documents before a judge: sections of words and pictures in their order, every picture between numbered tags.
+
+The count runs through all sections. What a dataset or a model wrote is fenced off, and tags in it are made harmless. Where there are more
+pictures than a judge may be shown, several that follow one another stand on one sheet, each with its number in its corner: the sheet is
+shown where the first of them stands, and the places of the others say so. Nothing is left out.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from weft.benchmarks.prompts import fence, joined
+from weft.models.fit import shrunk, strip_of
+from weft.store.blobs import Blobs
+from weft.types import Image, Part, Text
+
+TAG = re.compile(r"<(/?)(IMG_)", re.IGNORECASE)
+MOST = 20  # pictures that a judge is shown, sheets being one each
+SIDE = 1024  # of a picture on a sheet
+TOLD = (
+    "There are many of them: several stand on one sheet, each with its number in its corner; the sheet is shown at the first of them, and "
+    "the tags of the others say where it is. A sheet is no collage of the model's. "
+)
+
+
+class Section(Struct, frozen=True):
+    """`title` stands before it; `what` is what the fence calls it."""
+
+    title: str
+    what: str
+    parts: tuple[Part, ...]
+
+    @property
+    def images(self) -> list[Image]:
+        return [part for part in self.parts if isinstance(part, Image)]
+
+
+class Sheet(Struct, frozen=True):
+    image: Image
+    numbers: tuple[int, ...]
+
+
+def pictures_in(sections: Sequence[Section]) -> int:
+    return sum(len(section.images) for section in sections)
+
+
+def laid_out(sections: Sequence[Section], sheets: Sequence[Sheet] = ()) -> list[Part]:
+    """All of them in their order, numbered from 0."""
+    made: list[Part] = []
+    number = 0
+    for section in sections:
+        inside: list[Part] = []
+        for part in section.parts:
+            if isinstance(part, Image):
+                inside += [Text(f"\n<IMG_{number}>"), *_shown(part, number, sheets), Text(f"</IMG_{number}>\n")]
+                number += 1
+            elif isinstance(part, Text):
+                inside.append(Text(harmless(part.text)))
+        made += [Text(f"{section.title}\n"), *fence(inside or [Text("(nothing)")], section.what)]
+    return list(joined(made))
+
+
+def harmless(text: str) -> str:
+    """A text that cannot be taken for a place of a picture."""
+    return TAG.sub("\u2039\\1\\2", text)
+
+
+def _shown(image: Image, number: int, sheets: Sequence[Sheet]) -> list[Part]:
+    sheet = next((one for one in sheets if number in one.numbers), None)
+    if sheet is None:
+        return [image]
+    if number == sheet.numbers[0]:
+        return [Text(f" sheet of IMG_{sheet.numbers[0]} to IMG_{sheet.numbers[-1]}: "), sheet.image]
+    return [Text(f" on the sheet that is shown at IMG_{sheet.numbers[0]} ")]
+
+
+def sheets_of(sections: Sequence[Section], most: int, blobs: Blobs) -> list[Sheet]:
+    """Sheets of pictures that follow one another in a section, as small as they can be for all to come to at most `most`."""
+    counts = [len(section.images) for section in sections]
+    if sum(counts) <= most:
+        return []
+    each = next(size for size in range(2, sum(counts) + 1) if sum(-(-count // size) for count in counts) <= max(most, len(sections)))
+    made: list[Sheet] = []
+    first = 0
+    for section in sections:
+        for at in range(0, len(section.images), each):
+            some = section.images[at : at + each]
+            numbers = tuple(range(first + at, first + at + len(some)))
+            if len(some) > 1:
+                small = [shrunk(image, SIDE, blobs) for image in some]
+                made.append(Sheet(blobs.put_picture(strip_of(small, numbers, blobs)), numbers))
+        first += len(section.images)
+    return made

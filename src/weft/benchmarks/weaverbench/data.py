@@ -1,0 +1,211 @@
+"""WeaverBench's prompts as Samples. The paper's own files are not public; the shape is the neutral one that follows from what it says:
+
+    weaverbench.jsonl (one object a line), or weaverbench.json (a list), with pictures beside it
+    {"id": "travel_guide_007", "category": "Travel Guide", "required_images": 3,
+     "input": [{"text": "Write ... using exactly 3 images."}, {"image": "images/travel_guide_007_0.jpg"}]}
+
+`required_images` is null, or not there, where a document may have as many pictures as it likes (one at least); 0 for a question, which
+needs none; 1 for a single picture. Besides: `length` (short, medium or long; by its words where nothing is said) and `output`, a reference
+document in the same form as `input`.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.benchmarks.records import Records
+from weft.errors import UserError
+from weft.models.http import fields
+from weft.outside import bytes_file, json_from
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Part, Sample, Text, Turn
+
+CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of words alone, and with pictures, in the paper (Table 1)
+    "Encyclopedic Knowledge": (16, 19),
+    "News Media": (16, 19),
+    "Travel Guide": (17, 19),
+    "Daily Life": (16, 19),
+    "Food Cooking": (16, 19),
+    "Education Tutorial": (17, 19),
+    "Art Creation": (16, 19),
+    "Fashion Beauty": (17, 19),
+    "Media Entertainment": (16, 18),
+    "Product Marketing": (16, 19),
+    "Academic Research": (17, 18),
+    "Document Guides": (17, 19),
+    "Social Community": (15, 14),
+    "Reasoning": (16, 16),
+    "Multi-language": (28, 0),
+}
+COUNTED = 122  # prompts of the paper that say how many pictures
+FILES = ("weaverbench.jsonl", "weaverbench.json", "prompts.jsonl", "prompts.json")
+LENGTHS = ("short", "medium", "long")
+SHORT, MEDIUM = 40, 110  # words up to which a prompt is called so; the paper's examples have about 20, 85 and 140
+WORDS, PICTURES = "text", "image+text"
+EXACT, FREE = "exact", "free"
+KNOWN = ("id", "category", "input", "required_images", "length", "output")
+MOST_PICTURES, MOST_PARTS = 100, 400
+OWN = "own prompts"
+
+
+class Goal(Struct, frozen=True):
+    """What is due. `required` pictures exactly; None: one at least."""
+
+    required: int | None
+    category: str
+
+    @property
+    def several(self) -> bool:
+        """Whether separate pictures were asked for."""
+        return self.required is not None and self.required > 1
+
+    @property
+    def kind(self) -> str:
+        return {None: "document, free", 0: "question", 1: "picture"}.get(self.required, "document, exact")
+
+    def is_met(self, pictures: int) -> bool:
+        return pictures > 0 if self.required is None else pictures == self.required
+
+    @property
+    def due(self) -> str:
+        return "one at least" if self.required is None else f"exactly {self.required}"
+
+
+def canonical(axis: str, name: str) -> str:
+    said = name.strip()
+    if axis == "category":
+        plain = {_plain(one): one for one in CATEGORIES}
+        return plain.get(_plain(said), said)
+    other = {"text-only": WORDS, "words": WORDS, "text only": WORDS, "image": PICTURES, "images": PICTURES, "image-text": PICTURES}
+    return other.get(said.lower(), said.lower()) if axis == "input" else said.lower()
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
+def load(data: Path, blobs: Blobs) -> Dataset:
+    file = file_of(data)
+    found = Prompts(file, file.parent, blobs).dataset(OWN, rows(file))
+    return replace(found, name="weaverbench") if found.name == OWN and is_official(found.samples) else found
+
+
+def file_of(data: Path) -> Path:
+    if data.is_file():
+        return data
+    if not data.is_dir():
+        raise UserError(f"there is no folder {data}; `weft data new weaverbench {data}` makes one to fill in")
+    there = [data / name for name in FILES if (data / name).is_file()]
+    if not there:
+        raise UserError(f"{data} has none of {', '.join(FILES)}; `weft data new weaverbench DIR` makes a folder to fill in")
+    if len(there) > 1:
+        raise UserError(f"{data} has both {there[0].name} and {there[1].name}: name the one that is meant")
+    return there[0]
+
+
+def rows(file: Path) -> Iterator[Any]:
+    """Records of a list, or one a line."""
+    data = bytes_file(file)
+    if not data.lstrip().startswith(b"["):
+        yield from (line for line in data.splitlines() if line.strip())
+        return
+    found: Any = json_from(data, file)
+    yield from cast(list[Any], found)
+
+
+def is_official(samples: Sequence[Sample]) -> bool:
+    """Whether there are as many prompts of each kind as in the paper. Its own are not public, so nothing else tells them apart."""
+    counts = Counter((sample.groups["category"], sample.groups["input"]) for sample in samples)
+    due = {(name, kind): count for name, both in CATEGORIES.items() for kind, count in zip((WORDS, PICTURES), both, strict=True) if count}
+    return counts == due and sum(sample.groups["count"] == EXACT for sample in samples) == COUNTED
+
+
+class Prompts(Records):
+    def called(self, at: int, record: Any) -> str:
+        own = fields(record).get("id")
+        return f"record {at}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
+
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        ask = parts_of(self, name, record, "input")
+        words = " ".join(part.text for part in ask if isinstance(part, Text))
+        if not words.strip():
+            self.fail(name, "input", "has no text: say what is asked for")
+        category = self._category(name, record)
+        goal = Goal(self._required(name, record), category)
+        truth = parts_of(self, name, record, "output") if record.get("output") is not None else ()
+        shown = sum(isinstance(part, Image) for part in truth)
+        if truth and not goal.is_met(shown):
+            self.say("warning", name, "output", f"has {shown} pictures where {goal.due} is due")
+        self._unknown(name, record)
+        own = self._id(name, record, ask)
+        groups = {
+            "category": category,
+            "input": PICTURES if any(isinstance(part, Image) for part in ask) else WORDS,
+            "length": self._length(name, record, words),
+            "count": FREE if goal.required is None else EXACT,
+        }
+        return Sample(own, (Turn(0, ask, "interleaved", truth, None, f"{own}.json", goal),), (), groups)
+
+    def _unknown(self, name: str, record: Mapping[str, Any]) -> None:
+        for field in record:
+            near = get_close_matches(field.lower(), [one for one in KNOWN if one not in record], 1, 0.7) if field not in KNOWN else []
+            if near:
+                self.say("warning", name, field, f"is no field that is known here; is {near[0]} meant?")
+
+    def _category(self, name: str, record: Mapping[str, Any]) -> str:
+        said = self.text(name, record, "category").strip()
+        found = canonical("category", said)
+        if found not in CATEGORIES:
+            near = get_close_matches(said, CATEGORIES, 1, 0.6)
+            hint = f"; is {near[0]} meant?" if near else ""
+            self.say("warning", name, "category", f"{said[:60]!r} is none of WeaverBench's fifteen{hint}")
+        return found
+
+    def _required(self, name: str, record: Mapping[str, Any]) -> int | None:
+        found = record.get("required_images")
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST_PICTURES:
+            self.fail(name, "required_images", f"must be a whole number from 0 to {MOST_PICTURES}, or null for as many as it likes")
+        return found
+
+    def _length(self, name: str, record: Mapping[str, Any], words: str) -> str:
+        said = self.text_or_none(name, record, "length").strip().lower()
+        if said and said not in LENGTHS:
+            self.fail(name, "length", f"{said[:40]!r} is none of {', '.join(LENGTHS)}")
+        count = len(words.split())
+        return said or ("short" if count <= SHORT else "medium" if count <= MEDIUM else "long")
+
+    def _id(self, name: str, record: Mapping[str, Any], ask: Sequence[Part]) -> str:
+        own = self.text_or_none(name, record, "id").strip()
+        if own and (len(own) > 120 or set(own) & set("/\\~\0") or own.startswith(".")):
+            self.fail(name, "id", "must be text without slashes and `~`, of at most 120 characters, and not begin with a dot")
+        return own or hashlib.sha256(msgspec.json.encode(ask)).hexdigest()[:12]
+
+
+def parts_of(records: Records, name: str, record: Mapping[str, Any], field: str) -> tuple[Part, ...]:
+    """Words and pictures of a list of `{"text": ...}` and `{"image": ...}`; of an entry with both, the words come first."""
+    found: Any = [record.get(field)] if isinstance(record.get(field), str) else record.get(field)
+    if not isinstance(found, list) or not found:
+        records.fail(name, field, 'must be a list of {"text": ...} and {"image": ...}, or a text')
+    some = cast(list[Any], found)
+    if len(some) > MOST_PARTS:
+        records.fail(name, field, f"has {len(some)} entries, more than {MOST_PARTS}")
+    made: list[Part] = []
+    for at, entry in enumerate(some):
+        place = f"{field}[{at}]"
+        one: Mapping[str, Any] = {"text": entry} if isinstance(entry, str) else fields(entry)
+        if not one.get("text") and not one.get("image"):
+            records.fail(name, place, "has neither text nor image")
+        text = records.text_or_none(name, {place: one.get("text")}, place)
+        made += [Text(text)] if text else []
+        path = records.text_or_none(name, {place: one.get("image")}, place)
+        made += [records.picture(name, place, path)] if path else []
+    return tuple(made)

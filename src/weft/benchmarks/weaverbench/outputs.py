@@ -1,0 +1,61 @@
+"""Documents made elsewhere: <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, pictures beside it. Records as
+OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well. A missing file is the model's; one
+that cannot be read, or names a picture that is not there, leaves its prompt unscored."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from weft.benchmarks.outputs import Folder
+from weft.errors import UserError
+from weft.models.endpoint import NO, CallError
+from weft.models.http import fields
+from weft.outside import json_file
+from weft.store.blobs import Blobs
+from weft.types import Kind, Part, Text
+
+MOST_PARTS = 1000
+
+
+class Outputs(Folder):
+    inner = ("",)
+
+    def __init__(self, root: Path, blobs: Blobs) -> None:
+        super().__init__(root, blobs)
+        if not any(self._root.glob("*.json")) and not any(self._root.glob("*.jsonl")):
+            raise UserError(f"{root} has no document: <id>.json with an `output` of texts and pictures is looked for, one for each prompt")
+
+    def find(self, name: str) -> Path | None:
+        return super().find(name) or super().find(f"{name}l")  # some of the released outputs are called .jsonl
+
+    def read(self, path: Path, kind: Kind) -> tuple[Part, ...]:
+        try:
+            entries = output_of(json_file(path))
+        except UserError as error:
+            raise CallError(str(error), NO) from None
+        if entries is None or len(entries) > MOST_PARTS:
+            raise CallError(f"{path} has no `output` that is a list of at most {MOST_PARTS} texts and pictures", NO)
+        made: list[Part] = []
+        for entry in entries:
+            one = {"text": entry} if isinstance(entry, str) else fields(entry)
+            text, image = one.get("text"), one.get("image")
+            made += [Text(text)] if isinstance(text, str) and text else []
+            made += super().read(self._picture(path, image), "image") if isinstance(image, str) and image else ()
+        return tuple(made)
+
+    def _picture(self, path: Path, name: str) -> Path:
+        """Beside the document, whatever folders its name has before it."""
+        for place in (path.parent / name, path.parent / Path(name.replace("\\", "/")).name):
+            if place.is_file():
+                return self.inside(place)
+        raise CallError(f"{path} names a picture that is not there: {name[:200]}", NO)
+
+
+def output_of(record: Any) -> list[Any] | None:
+    """The output of a record of ours, or of one that keeps a conversation."""
+    facts = fields(record)
+    turns: Any = facts.get("conversations")
+    if "output" not in facts and isinstance(turns, list):
+        none: dict[str, Any] = {}
+        facts = next((fields(turn) for turn in cast(list[Any], turns) if "output" in fields(turn)), none)
+    found = facts.get("output")
+    return cast(list[Any], found) if isinstance(found, list) else None

@@ -1,0 +1,112 @@
+"""WeaverBench's protocol: one request, one document back, words and pictures in any order; no history, no system prompt.
+
+A judge gives eight scores from 0 to 10 in one call. Pictures are counted; where separate ones were asked for, the judge is asked besides
+whether any of them is a collage. What follows from the count is in `rules.py`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.documents import MOST, pictures_in, sheets_of
+from weft.benchmarks.weaverbench import data, rubric, tables
+from weft.benchmarks.weaverbench.data import Goal
+from weft.benchmarks.weaverbench.outputs import Outputs
+from weft.benchmarks.weaverbench.rules import ruled
+from weft.benchmarks.weaverbench.template import write_template
+from weft.models.endpoint import Endpoint
+from weft.models.http import fields
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
+
+Shown = Annotated[
+    int,
+    Meta(description="Most pictures that the judge is shown in a call; of more, several stand on one sheet.", ge=2, le=500),
+]
+
+
+class WeaverOptions(Struct, frozen=True):
+    judge_pictures: Shown = MOST
+
+
+class WeaverBench(Benchmark):
+    name = "weaverbench"
+    version = "1"
+    title = "WeaverBench"
+    metrics = (*rubric.SCORES, rubric.COUNT, rubric.SEPARATE)
+    Options = WeaverOptions
+    axes = ("category", "input", "length", "count")
+    axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE)}
+    published_judge = tables.JUDGE
+    takes_all_read = True
+
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def template(self, folder: Path) -> None:
+        write_template(folder)
+
+    def about(self, dataset: Dataset) -> list[str]:
+        goals: list[Goal] = [sample.turns[0].gold for sample in dataset.samples]
+        pictures = sum(sample.groups["input"] == data.PICTURES for sample in dataset.samples)
+        counted = sum(goal.required is not None for goal in goals)
+        categories = len({goal.category for goal in goals})
+        return [f"{len(goals)} prompts of {categories} categories, {pictures} with pictures; {counted} say how many pictures they want"]
+
+    def group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
+        return Outputs(folder, blobs)
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaverOptions) -> tuple[Message, ...]:
+        return (Message("user", turn.ask),)
+
+    def due(self, turn: Turn) -> tuple[str, ...]:
+        goal: Goal = turn.gold
+        scored = [metric for metric in rubric.SCORES if rubric.is_due(metric, goal)]
+        return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.several else ()))
+
+    def detail(self, turn: Turn, reply: Reply) -> Any:
+        goal: Goal = turn.gold
+        return {"pictures": len(reply.images), "required": goal.required}
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        goal: Goal = answered.turn.gold
+        made = len(answered.reply.images)
+        why = f"{made} picture{'s' * (made != 1)}, {goal.due} due"
+        items: list[Item] = [
+            answered.verdict(rubric.COUNT, float(goal.is_met(made)), why, detail=self.detail(answered.turn, answered.reply))
+        ]
+        metrics = tuple(metric for metric in self.due(answered.turn) if metric in rubric.SCORES)
+        most = answered.options.judge_pictures
+        if pictures_in(rubric.sections_of(answered)) > most:
+            items.append(answered.check(metrics, lambda blobs: [_on_sheets(answered, metrics, most, blobs)]))
+        else:
+            items.append(rubric.about(answered, metrics))
+        if goal.several:
+            none = answered.verdict(rubric.SEPARATE, 0.0, "there is no picture")
+            items += rubric.about_collages(answered, most) if made else [none]
+        return items
+
+    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+        return [rubric.separate(question, found)] if question.metrics == (rubric.SEPARATE,) else rubric.scores(question, found)
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        return ruled(verdicts)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        """Overall: the mean of the five dimensions."""
+        return tables.overall(verdicts, whole=False)
+
+    def shown(self, gold: Any) -> list[str]:
+        facts: Mapping[str, Any] = fields(gold)
+        required = facts.get("required")
+        return [f"pictures: {Goal(required if isinstance(required, int) else None, '').due}"]
+
+
+def _on_sheets(answered: Answered, metrics: Sequence[str], most: int, blobs: Blobs) -> Question:
+    return rubric.about(answered, metrics, sheets_of(rubric.sections_of(answered), most, blobs))

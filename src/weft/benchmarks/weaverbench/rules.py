@@ -1,0 +1,69 @@
+"""What follows from how many pictures a document has, whatever a judge says of it; the judge's own score stays beside it, for the official
+row, which has no such rules.
+
+    no picture, though there should be      input-to-image, entity consistency and style are 0
+    one picture, or collages alone, where several separate ones were asked for
+                                            entity consistency and style are 0: there is nothing to be consistent with
+    one picture, where one is enough        entity consistency and style are of nothing: in no mean
+    a collage among separate pictures       the count is missed, however many files there are
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from weft.benchmarks.base import detail_of, settled
+from weft.benchmarks.weaverbench.rubric import COUNT, ENTITY, SEPARATE, STYLE, TO_IMAGE
+from weft.types import Verdict
+
+
+def ruled(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Settled; what a judge left open is of nobody's making, and in no mean."""
+    of: dict[str, dict[str, Verdict]] = {}
+    for one in settled(verdicts):
+        of.setdefault(one.sample, {})[one.metric] = one
+    return [one for some in of.values() for one in _ruled(some)]
+
+
+def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
+    count = some.get(COUNT)
+    none: Mapping[str, Any] = {}
+    facts = detail_of(count) if count is not None else none
+    known = count is not None and count.value is not None and count.by != "failure"
+    made, required = int(facts.get("pictures", 0)), facts.get("required")
+    collages = collages_of(some[SEPARATE]) if SEPARATE in some else 0
+    for metric, one in some.items():
+        if detail_of(one).get("open") and one.value is None:
+            continue
+        if not known or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
+            yield one
+        elif metric == COUNT:
+            several = f"{collages} of {made} {'is a collage' if collages == 1 else 'are collages'} where separate pictures were asked for"
+            yield _zero(one, several) if collages and one.value else one
+        elif made == 0:
+            yield _zero(one, "there is no picture")
+        elif metric == TO_IMAGE:
+            yield one
+        elif required is not None and required > 1 and made - collages < 2:
+            what = "one picture" if made == 1 and not collages else f"{made - collages} separate pictures"
+            yield _zero(one, f"{what} where {required} were asked for: nothing to be consistent with")
+        elif made > 1:
+            yield one
+
+
+def collages_of(verdict: Verdict) -> int:
+    """How many of the pictures are collages: what parts of a long document come to together, and what most of several judgements say."""
+    said: dict[str, list[int]] = {}
+    for one in verdict.behind or (verdict,):
+        if one.value is not None:
+            part = one.variant.partition(",")[0] if one.variant.startswith("part ") else ""
+            said.setdefault(part, []).append(int(detail_of(one).get("collages", 0)))
+    return sum(statistics.median_low(counts) for counts in said.values())
+
+
+def _zero(one: Verdict, why: str) -> Verdict:
+    """What the judge would have given stays, for the official row."""
+    told = f"by rule: {why}" + (f"; the judge: {one.reason}" if one.by == "judge" and one.reason else "")
+    return replace(one, value=0.0, score=0.0, reason=told, by="rule", spread=None, detail={**detail_of(one), "official": one.value})
