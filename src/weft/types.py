@@ -78,13 +78,15 @@ class Place(Struct, frozen=True):
 
 class Want(Struct, frozen=True):
     """What must come back. `schema` asks for JSON; `draw` tells repeated draws of one request apart; a judge that is a program finds in
-    `question` what the messages say in words."""
+    `question` what the messages say in words. `size` is that of a picture, width and height, where somebody chose one: the messages say it
+    as well, for those who have no other way to be told."""
 
     kind: Kind = "text"
     schema: dict[str, Any] | None = None
     draw: int = 0
     place: Place = Place()
     question: "Question | None" = None
+    size: tuple[int, int] | None = None
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,10 @@ def data() -> None:
 
 @app.command("make")
 def make_data(
-    name: Annotated[str, typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug, tabletop-rover or tabletop-planviz.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug, tabletop-rover, tabletop-planviz or tabletop-weaver."),
+    ],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
@@ -35,6 +38,8 @@ def make_data(
       weft data make tabletop-rover --samples 300 --seed 0 --out rover
 
       weft data make tabletop-planviz --samples 120 --seed 0 --out plans
+
+      weft data make tabletop-weaver --samples 120 --seed 0 --out documents
     """
     from weft.tabletop.make import make
 
@@ -43,7 +48,7 @@ def make_data(
 
 @app.command()
 def new(
-    benchmark: Annotated[str, typer.Argument(help="Whose data it is to hold: planviz.")],
+    benchmark: Annotated[str, typer.Argument(help="Whose data it is to hold: planviz or weaverbench.")],
     folder: Annotated[o.Path, typer.Argument(help="The folder to make.")],
 ) -> None:
     """Make a folder to fill with tasks of your own: an example of each kind, and a page that says how.

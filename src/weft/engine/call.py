@@ -409,7 +409,8 @@ def _own(part: Part, mark: str) -> Part | None:
 
 def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want: Want) -> tuple[bytes, str]:
     """The request as it is journalled, and the call's key."""
-    asked = {"messages": messages, "want": want.kind, "schema": want.schema, "draw": want.draw}
+    asked: dict[str, Any] = {"messages": messages, "want": want.kind, "schema": want.schema, "draw": want.draw}
+    asked |= {"size": want.size} if want.size else {}
     request = msgspec.json.encode(asked, order="deterministic")
     digest = hashlib.sha256(msgspec.json.encode(identity, order="deterministic"))
     digest.update(b"\n" + request)

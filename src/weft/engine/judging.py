@@ -15,7 +15,7 @@ from weft.benchmarks.base import Answered, Check, Item
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.plan import Plan
 from weft.errors import BudgetReached, PictureError, StoreError, blamed
-from weft.judges.vlm import VlmJudge
+from weft.judges.vlm import OPEN, VlmJudge
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Place, Question, Reply, Verdict
@@ -63,7 +63,7 @@ class Judging:
     def _keep(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
             self.progress.verdicts_done += 1
-            if verdict.value is None:
+            if verdict.value is None and verdict.detail != OPEN:
                 self.progress.unscored[verdict.reason] += 1
             self._journal.put_verdict(self._run, verdict)
 

@@ -17,6 +17,7 @@ from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Mark, Message, Model, Part, Question, Reply, Takes, Text, Verdict, Want
 
+OPEN = {"open": True}  # the detail of what a judge that knows its limits left undecided
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
 
@@ -71,7 +72,7 @@ class VlmJudge:
             return [
                 Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, detail, variant, one.score)
                 for one in marks
-                for detail in (_with_released(one.detail, one.metric, released),)
+                for detail in (_with_released(one.detail if one.value is not None else OPEN, one.metric, released),)
             ]
         self._model.void(keys, problem)
         return [

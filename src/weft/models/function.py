@@ -5,8 +5,9 @@ PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run 
 has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a name, under its file and its name
 there; without a version, under a digest of the source of its module, so that an edit asks anew. What it raises is reported and leaves
 the turn unscored: never a score; so does a call that does not come back within `timeout` seconds (an hour). Thoughts that belong to a
-reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a third parameter `question` is given the
-question itself, with its `metrics`, `schema` and `material`.
+reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a parameter `question` is given the question
+itself, with its `metrics`, `schema` and `material`. One with a parameter `size` is given width and height of the picture, where somebody
+(a planner) chose them, or None.
 
     class Echo:
         name, version = "echo", "1"
@@ -17,6 +18,7 @@ question itself, with its `metrics`, `schema` and `material`.
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import inspect
 import os
@@ -72,12 +74,12 @@ class FunctionEndpoint(Endpoint):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
         function = self._made or await in_thread(self._function)
-        told = (want.question,) if _wants_question(function) else ()
+        told = {name: getattr(want, name) for name in ("question", "size") if _wants(function, name)}
         limit = asyncio.timeout(self._timeout)
         await self._free()
         try:
             async with limit:
-                made = await self._called(function, shown, want.kind, *told)
+                made = await self._called(function, told, shown, want.kind)
         except TimeoutError as error:
             why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
             raise CallError(f"{self.name} {why}", NO) from None
@@ -89,10 +91,11 @@ class FunctionEndpoint(Endpoint):
         outcome, reason = outcome_of(parts, want.kind)
         return Sent(parts, outcome, reason, served=self.name)
 
-    async def _called(self, function: OwnFunction, *arguments: Any) -> Any:
+    async def _called(self, function: OwnFunction, told: Mapping[str, Any], *arguments: Any) -> Any:
+        call = functools.partial(function, **told) if told else function
         if _is_async(function):
-            return await cast(Awaitable[Any], function(*arguments))
-        made = await in_thread(self._noted, function, *arguments)
+            return await cast(Awaitable[Any], call(*arguments))
+        made = await in_thread(self._noted, call, *arguments)
         return await made if inspect.isawaitable(made) else made
 
     def _noted(self, function: OwnFunction, *arguments: Any) -> Any:
@@ -238,10 +241,10 @@ def _home(thing: Any) -> tuple[str, str]:
     return file, str(target.__qualname__).rpartition("<locals>.")[2]
 
 
-def _wants_question(function: OwnFunction) -> bool:
-    """Whether a judge asks for the question itself: its metrics, schema and material by name."""
+def _wants(function: OwnFunction, name: str) -> bool:
+    """Whether it asks for more: a judge for the `question` itself, its metrics, schema and material by name; a painter for the `size`."""
     try:
-        return "question" in inspect.signature(function).parameters
+        return name in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import PictureError, UserError
+from weft.models.compose.imagine import ratio
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
@@ -39,6 +40,7 @@ class OpenAIChat(Endpoint):
         key: str = "",
         takes: Takes | None = None,
         own_images: str = "user",
+        sizes: str = "words",
         modalities: str = "image,text",
         timeout: float = 600,
         fetch_images: bool = False,
@@ -48,7 +50,7 @@ class OpenAIChat(Endpoint):
         if self._key:
             hide(self._key)
         self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
-        self._own_images, self._fetch = own_images, fetch_images
+        self._own_images, self._fetch, self._sizes = own_images, fetch_images, sizes
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
         self._parameters = dict(parameters or {})
         self._unsupported: set[str] = set()
@@ -64,6 +66,7 @@ class OpenAIChat(Endpoint):
             "own_images": own_images,
             "modalities": self._modalities,
             "parameters": self._parameters,
+            **({"sizes": sizes} if sizes != "words" else {}),
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -104,6 +107,10 @@ class OpenAIChat(Endpoint):
             }
         if want.draw and isinstance(payload.get("seed"), int):
             payload["seed"] += want.draw
+        if want.size is not None and self._sizes == "size":
+            payload["size"] = f"{want.size[0]}x{want.size[1]}"
+        elif want.size is not None and self._sizes == "aspect_ratio":
+            payload["image_config"] = {**fields(payload.get("image_config")), "aspect_ratio": ratio(want.size)}
         return payload
 
     def _is_capped(self) -> bool:
@@ -261,6 +268,7 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
     **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
     images=_one_of("interleaved", "list", "strip", "none"),
     own_images=_one_of("user", "assistant", "images"),
+    sizes=_one_of("words", "size", "aspect_ratio"),
     timeout=seconds,
     fetch_images=_flag,
     extra=_object,

@@ -10,7 +10,7 @@ from weft.store.blobs import Blobs
 
 KNOWN = {
     "exact": (),
-    "oracle": ("error", "seed"),
+    "oracle": ("error", "seed", "plan"),
     "tiny": ("temperature", "seed", "weights"),
     "tiny-single": ("temperature", "seed", "weights"),
 }
@@ -23,7 +23,13 @@ def _rate(value: Any) -> float:
     return rate
 
 
-@options(error=_rate, seed=int, temperature=finite, weights=Path)
+def _plan(value: Any) -> str:
+    if value not in ("dense", "steps"):
+        raise ValueError("give dense or steps")
+    return str(value)
+
+
+@options(error=_rate, seed=int, temperature=finite, weights=Path, plan=_plan)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     if spec.model not in KNOWN:
         raise UserError(f"{spec.text}: there is tabletop/exact (a judge), tabletop/oracle, tabletop/tiny and tabletop/tiny-single")

@@ -11,7 +11,7 @@ import msgspec
 from weft.models.baselines import Local
 from weft.models.endpoint import Sent
 from weft.store.blobs import Blobs
-from weft.tabletop import rewording
+from weft.tabletop import planning, rewording
 from weft.tabletop.strategy_words import TableWords
 from weft.tabletop.world import answers
 from weft.tabletop.world.choices import parse_choice
@@ -25,9 +25,11 @@ from weft.types import Image, Message, Part, Text, Want, outcome_of
 class Oracle(Local):
     words = TableWords()
 
-    def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0) -> None:
-        super().__init__("tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed)
-        self._blobs, self._error, self._seed = blobs, error, seed
+    def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0, plan: str = "dense") -> None:
+        """`plan`: whether, as a planner, it orders each picture as a whole (`dense`), or as a change of the one before (`steps`)."""
+        more = {"plan": plan} if plan != "dense" else {}
+        super().__init__("tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed, **more)
+        self._blobs, self._error, self._seed, self._plan = blobs, error, seed, plan
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         reworded = rewording.answer(want.question) if want.question is not None else None
@@ -41,6 +43,9 @@ class Oracle(Local):
         scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
         chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
         wrong = chance.random() < self._error
+        if choice is None and planning.is_asked_for(messages):
+            said = planning.planned(asked, scenes, chained=self._plan == "steps", short=wrong)
+            return Sent((Text(said),), "answered", served=self.name)
         if choice is not None:
             right = choice.letters(scenes["image"])
             parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)

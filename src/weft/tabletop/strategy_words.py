@@ -4,6 +4,7 @@
     draw      Draw a white table with ...          (the plan, as a request)
     review    Was this done from <picture> to <picture>? Add ...
     redraw    <picture> Correct image: at b2 there should be a red star.          (the objection, as a request)
+    weave     Draw a white table with ...          Add a red star at b2 in the table. <picture>          (a planner's order, as a request)
     pick      Which of <picture> and <picture> shows <picture> after this? Add ...
 
 Only a request that names one picture, and whose result follows from it, can be planned and reviewed; the others are drawn as they are.
@@ -25,6 +26,12 @@ class TableWords:
     def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Kind) -> tuple[Message, ...]:
         """A plan that is no description of a table is no plan."""
         return (Message("user", (Text(f"Draw {plan.rstrip('.')}."),)),) if scene_described(plan) is not None else messages
+
+    def draw(self, order: str, pictures: Sequence[Image]) -> tuple[Message, ...]:
+        """A planner's order: a table in words, or what is to be done to the last of the pictures at hand."""
+        asked = parse(order)
+        about = tuple(pictures[-1:]) if asked is not None and asked.images else ()
+        return (Message("user", (Text(order), *about)),)
 
     def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
         found, drawn = request(messages), _last(made)

@@ -109,7 +109,7 @@ def scores(question: Question, found: Mapping[str, Any]) -> list[Mark]:
         spelt = NAMES[metric]
         entry = fields(said.get(spelt) or said.get(other_name(spelt)))
         if metric in left:
-            made.append(Mark(metric, None, "it cannot be decided here", detail={"open": True}))
+            made.append(Mark(metric, None, "it cannot be decided here"))
             continue
         if "Score" not in entry:
             raise Unusable(f'$.scores has no "{spelt}"')

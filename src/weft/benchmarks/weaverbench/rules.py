@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import detail_of, settled
 from weft.benchmarks.weaverbench.rubric import COUNT, ENTITY, SEPARATE, STYLE, TO_IMAGE
+from weft.judges.vlm import OPEN
 from weft.types import Verdict
 
 
@@ -35,7 +36,7 @@ def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
     made, required = int(facts.get("pictures", 0)), facts.get("required")
     collages = collages_of(some[SEPARATE]) if SEPARATE in some else 0
     for metric, one in some.items():
-        if detail_of(one).get("open") and one.value is None:
+        if one.value is None and one.detail == OPEN:
             continue
         if not known or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
             yield one

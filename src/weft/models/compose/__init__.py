@@ -4,6 +4,7 @@ cot             the model first says in words what it is about to make, then mak
 self-verify:N   the model looks at what it made and makes it again after its own objection, at most N times; the last one counts
 best-of:N       the model makes it N times at once and picks one
 cascade:reasoner=MODEL,painter=MODEL
+weaver:planner=MODEL,visualizer=MODEL
 """
 
 import importlib.metadata
@@ -24,7 +25,7 @@ from weft.store.blobs import Blobs
 from weft.types import Model
 
 NAMES = "cot, self-verify:N, best-of:N"
-COMPOSITIONS = {"cascade": "weft.models.compose.cascade:Cascade"}
+COMPOSITIONS = {"cascade": "weft.models.compose.cascade:Cascade", "weaver": "weft.models.compose.weaver:Weaver"}
 GROUP = "weft.compositions"
 
 

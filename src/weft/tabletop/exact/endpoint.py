@@ -11,11 +11,11 @@ import msgspec
 
 from weft.errors import UserError
 from weft.models.baselines import Local
-from weft.models.endpoint import NO, CallError, Sent
+from weft.models.endpoint import NO, UNDECIDED, CallError, Sent
 from weft.models.http import fields
 from weft.outside import json_file
 from weft.store.blobs import Blobs
-from weft.tabletop.exact import imug, planviz, rover, weave
+from weft.tabletop.exact import imug, planviz, rover, weave, weaver
 from weft.tabletop.make.sidecar import sidecar_of
 from weft.tabletop.world.choices import Choice
 from weft.tabletop.world.language import Asked
@@ -27,6 +27,8 @@ Found = dict[str, Any]
 
 
 class Exact(Local):
+    partial = True
+
     def __init__(self, data: Path, blobs: Blobs) -> None:
         path = sidecar_of(data)
         if not path.is_file():
@@ -46,6 +48,7 @@ class Exact(Local):
             **{("rover-ig", metric): self._rover_task for metric in rover.TASK_METRICS},
             **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
             **{("planviz", metric): self._planviz for metric in planviz.METRICS},
+            ("weaverbench", "separate"): self._separate,
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -53,7 +56,9 @@ class Exact(Local):
         if question is None:
             raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO)
         found: Found = {}
-        for metric in question.metrics:
+        if question.place.benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
+            found = self._document(self._turn(question), question)
+        for metric in question.metrics if not found else ():
             answer = self._answers.get((question.place.benchmark, metric))
             if answer is None:
                 raise CallError(f"tabletop/exact does not know {metric} of {question.place.benchmark or 'this benchmark'}", NO)
@@ -150,6 +155,26 @@ class Exact(Local):
         points = [{"point": at, "evidence": why, "satisfied": one} for at, (one, why) in enumerate(met, start=1)]
         again = source is not None and made.scene == source.scene
         return {"picture_is": "the source again" if again else "an answer", "unnecessary_steps": extra, "points": points}
+
+    def _document(self, turn: Truth, question: Question) -> Found:
+        """All scores of a document, under the names that its question has for them."""
+        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
+        made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, "output")]
+        scored = weaver.scored(turn, given, made)
+        names = list(question.schema["properties"]["scores"]["properties"])
+        told = {name: scored[metric] for name, metric in zip(names, question.metrics, strict=True)}
+        left = [metric for metric in question.metrics if scored[metric][0] is None]
+        scores = {name: {"Score": round(10 * (share or 0.0), 4), "Justification": why} for name, (share, why) in told.items()}
+        return {"scores": scores, **({UNDECIDED: left} if left else {})}
+
+    def _separate(self, turn: Truth, question: Question) -> Found:
+        """A table is square, and most of it can be read."""
+        made: list[dict[str, Any]] = []
+        for at, part in enumerate(part for part in material(question, "output") if isinstance(part, Image)):
+            reading = self._scene(part)
+            one = part.width == part.height and len(reading.unknown) < len(reading.scene.cells) / 2
+            made.append({"picture": at, "seen": f"{part.width} x {part.height}, {len(reading.unknown)} cells unread", "one_picture": one})
+        return {"pictures": made}
 
 
 def material(question: Question, name: str) -> tuple[Part, ...]:

@@ -10,6 +10,7 @@ from weft.tabletop.make.imug import imug_dialogues, write_imug
 from weft.tabletop.make.planviz import write_planviz
 from weft.tabletop.make.rover import write_rover
 from weft.tabletop.make.weave import memory_dialogues, weave_dialogues, write_weave
+from weft.tabletop.make.weaver import write_weaver
 
 
 def make(name: str, out: Path, *, samples: int, seed: int) -> Path:
@@ -28,4 +29,5 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "tabletop-imug": lambda out, samples, seed: write_imug(out, imug_dialogues(samples, seed)),
     "tabletop-rover": write_rover,
     "tabletop-planviz": write_planviz,
+    "tabletop-weaver": write_weaver,
 }

@@ -1,0 +1,135 @@
+"""How a planner orders pictures: words, and blocks between them, each of which is one picture.
+
+    First the lemons are cut.
+    <imagine size="1024x768" uses="1">Half a lemon, cut face up, on the same worn oak board as before, ...</imagine>
+
+`size` is in pixels; `aspect` (`16:9`) may stand instead. `uses` names earlier pictures of the document that this one must agree with, by
+their number from 1; `none` for none; without it all of them are meant. Pictures that do not use one another are drawn at the same time.
+
+Planners are models, so what they write is taken as it was meant where that is plain, and every such case is told: a block that is not
+closed ends where the next one begins, or with the text; a closing tag without a block is dropped; a block without words is no picture;
+numbers of pictures that are not there yet are left out; sizes beyond measure are none.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+TAG = re.compile(r"<\s*(/?)\s*imagine\b([^<>]*)>", re.IGNORECASE)
+CUT = re.compile(r"<\s*/?\s*i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)  # a tag that the end of the text cut off
+ATTRIBUTE = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+LEAST, MOST = 64, 4096  # pixels of a side
+AREA, STEP = 1024 * 1024, 16
+MOST_PICTURES = 64  # of one document
+
+
+class Imagine(Struct, frozen=True):
+    """A picture to be drawn. `uses` are the numbers of earlier ones, from 1; None: all of them."""
+
+    prompt: str
+    size: tuple[int, int] | None = None
+    uses: tuple[int, ...] | None = None
+
+
+class Plan(Struct, frozen=True):
+    """A document to be: words and pictures in their order, and what had to be made of what was written."""
+
+    parts: tuple[str | Imagine, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pictures(self) -> list[Imagine]:
+        return [part for part in self.parts if isinstance(part, Imagine)]
+
+
+def parse(text: str) -> Plan:
+    parts: list[str | Imagine] = []
+    notes: list[str] = []
+    opened: re.Match[str] | None = None
+    end = 0
+
+    def take(until: int, why: str = "") -> None:
+        """What stands between the last tag and here: words, or the block that is open."""
+        said = text[end:until]
+        if opened is None:
+            parts.append(said)
+            return
+        number = sum(isinstance(part, Imagine) for part in parts) + 1
+        if not said.strip():
+            notes.append(f"block {number} has no words, and is no picture")
+            return
+        if why:
+            notes.append(f"picture {number} {why}")
+        parts.append(_imagine(said.strip(), opened[2], number, notes))
+
+    for tag in TAG.finditer(text):
+        closes = bool(tag[1])
+        if closes and opened is None:
+            notes.append("a closing tag without a block was dropped")
+        take(tag.start(), "was not closed before the next" if opened is not None and not closes else "")
+        opened = None if closes else tag
+        end = tag.end()
+    cut = CUT.search(text, end)
+    if cut is not None and cut.start() >= end:
+        notes.append("the text ends within a tag")
+        take(cut.start(), "was not closed")
+    else:
+        take(len(text), "was not closed")
+    kept = _without_too_many(parts, notes)
+    return Plan(tuple(part for part in kept if isinstance(part, Imagine) or part.strip()), tuple(notes))
+
+
+def _without_too_many(parts: Sequence[str | Imagine], notes: list[str]) -> list[str | Imagine]:
+    count = sum(isinstance(part, Imagine) for part in parts)
+    if count <= MOST_PICTURES:
+        return list(parts)
+    notes.append(f"{count} pictures are planned; those after the first {MOST_PICTURES} are left out")
+    kept: list[str | Imagine] = []
+    seen = 0
+    for part in parts:
+        seen += isinstance(part, Imagine)
+        if not isinstance(part, Imagine) or seen <= MOST_PICTURES:
+            kept.append(part)
+    return kept
+
+
+def _imagine(prompt: str, attributes: str, number: int, notes: list[str]) -> Imagine:
+    said = {match[1].lower(): (match[2] or match[3] or match[4] or "").strip() for match in ATTRIBUTE.finditer(attributes)}
+    size = _size(said.get("size", "") or said.get("aspect", "") or said.get("aspect_ratio", ""))
+    if size is None and {"size", "aspect", "aspect_ratio"} & set(said):
+        notes.append(f"picture {number}: its size could not be used")
+    return Imagine(prompt, size, _uses(said.get("uses"), number, notes))
+
+
+def _size(said: str) -> tuple[int, int] | None:
+    """Pixels, or a ratio of sides at about a megapixel, in steps of 16."""
+    pixels = re.fullmatch(r"(\d{1,5})\s*[x×*]\s*(\d{1,5})", said.lower())
+    if pixels:
+        wide, high = int(pixels[1]), int(pixels[2])
+        return (wide, high) if min(wide, high) >= LEAST and max(wide, high) <= MOST else None
+    ratio = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*[:/]\s*(\d{1,3}(?:\.\d+)?)", said)
+    if not ratio or not 0.1 <= float(ratio[1]) / max(float(ratio[2]), 1e-9) <= 10:
+        return None
+    share = (AREA * float(ratio[1]) / float(ratio[2])) ** 0.5
+    wide, high = (max(STEP, round(side / STEP) * STEP) for side in (share, AREA / share))
+    return wide, high
+
+
+def _uses(said: str | None, number: int, notes: list[str]) -> tuple[int, ...] | None:
+    if said is None or said.lower() in ("all", ""):
+        return None
+    if said.lower() in ("none", "0", "no", "-"):
+        return ()
+    found = sorted({int(one) for one in re.findall(r"\d{1,4}", said)})
+    known = tuple(one for one in found if 0 < one < number)
+    if len(known) < len(found) or not found:
+        notes.append(f"picture {number}: {said[:40]!r} names pictures that are not there yet")
+    return known
+
+
+def ratio(size: tuple[int, int]) -> str:
+    """The nearest of the ratios that services know."""
+    known = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
+    wanted = size[0] / size[1]
+    return min(known, key=lambda one: abs(int(one.split(":")[0]) / int(one.split(":")[1]) - wanted))

@@ -1,0 +1,185 @@
+"""A planner and a visualizer: one model writes the document, with orders for its pictures between the words (`imagine.py` has their form);
+another draws each, from the order and all that comes before it in the document, words and pictures, as far as it can take them.
+
+A picture waits for those that it uses, and for no other, so that what does not depend on each other is drawn at the same time. The reply is
+one message, words and pictures in their order. What a visualizer will not draw is missing from it, and told; what it cannot draw through no
+fault of its own leaves the whole reply unscored.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.models.compose.base import Composition, joined
+from weft.models.compose.imagine import Imagine, Plan, parse
+from weft.models.thinking import parted
+from weft.types import Image, Message, Part, Reply, Text, Thought, Want, outcome_of
+
+HOW = """You answer with a document in which words and pictures take turns. You write the words. Each picture is drawn by a painter; right \
+where it belongs you give the order for it:
+
+<imagine size="1024x768" uses="none">what the picture shows</imagine>
+
+- One block is one picture. Several pictures are several blocks, each at its place in the text: never a grid or a collage, unless the \
+reader asks for one.
+- The order is all that the painter is told: name every person and thing with its looks, the place, what happens, the point of view, \
+light, colours, technique, and word for word any writing that is to be seen. Sixty to a hundred and fifty words. Whoever appears again is \
+described again in the same words.
+- size: width and height in pixels, as the picture needs it: wide for landscapes, high for portraits and posters.
+- uses: the numbers of earlier pictures of this document that this one must agree with (1 is the first), because the same person, thing \
+or place comes back, or because it shows the next step; none where it stands for itself. What does not use each other is drawn at once.
+- If the reader says how many pictures, write exactly so many blocks. If a picture alone is asked for, write one block and no words. If \
+a question needs no picture, answer it in words, without any block.
+- Never speak of blocks, orders or the painter in your words, and do not describe a picture twice."""
+ORDER = "Draw the next picture of this document, as a single picture and nothing else:\n{prompt}"
+SIZE = "\nIt is {wide} x {high} pixels."
+SO_FAR = "The document so far:"
+REQUEST = "A document was asked for:"
+ONE = "\nThe reader wants one picture, and no words: write one block alone."
+
+
+class Progress(Struct, frozen=True):
+    """Where a document stands, for those who wait for it."""
+
+    drawn: int
+    planned: int
+    seconds: float  # since it was asked for
+    waited: float = 0.0  # what drawing took, picture by picture, added up
+
+
+WATCH: ContextVar[Callable[[Progress], None] | None] = ContextVar("WATCH", default=None)
+
+
+class Weaver(Composition):
+    roles = ("planner", "visualizer")
+    version = "1"
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        if want.kind == "text":
+            return await self.ask("planner", messages, want)
+        began = time.monotonic()
+        planned = await self.ask("planner", _asked(messages, want), replace(want, kind="text"))
+        if planned.outcome != "answered":
+            return planned
+        thinking, said = parted(planned.text)
+        plan = parse(said)
+        thoughts = tuple(Thought(one) for one in (planned.thoughts, thinking) if one)
+        watch = _Watch(len(plan.pictures), began)
+        drawn = await self._drawn(messages, plan, want, watch)
+        failed = next((reply for reply in drawn if reply.outcome == "failed"), None)
+        if failed is not None:
+            return replace(joined(failed, [planned, *(one for one in drawn if one is not failed)]), parts=())
+        parts, notes = _woven(plan, drawn)
+        outcome, reason = outcome_of((*thoughts, *parts), want.kind)
+        told = [planned.reason, reason, *plan.notes, *notes]
+        final = Reply(outcome, (*thoughts, *parts), "; ".join(one for one in told if one))
+        return joined(final, [planned, *drawn])
+
+    async def _drawn(self, messages: tuple[Message, ...], plan: Plan, want: Want, watch: "_Watch") -> list[Reply]:
+        """Each picture as soon as those that it uses are there. All come back, whatever one does: each may have been paid for."""
+        pictures = plan.pictures
+        tasks: list[asyncio.Task[Reply]] = []
+
+        async def one(number: int, order: Imagine) -> Reply:
+            uses = range(1, number) if order.uses is None else order.uses
+            before = {used: await asyncio.shield(tasks[used - 1]) for used in uses}
+            failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
+            if failed is not None:
+                return Reply("failed", reason=f"picture {number} waits for one that failed: {failed.reason}")
+            at = time.monotonic()
+            made = await self.ask("visualizer", self._order(messages, plan, order, before), replace(want, kind="image", size=order.size))
+            watch.tell(time.monotonic() - at)
+            return made
+
+        for number, order in enumerate(pictures, start=1):
+            tasks.append(asyncio.ensure_future(one(number, order)))
+        try:
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            raise
+        raised = next((reply for reply in found if isinstance(reply, BaseException)), None)
+        if raised is not None:
+            raise raised
+        return [reply for reply in found if not isinstance(reply, BaseException)]
+
+    def _order(self, messages: tuple[Message, ...], plan: Plan, order: Imagine, before: Mapping[int, Reply]) -> tuple[Message, ...]:
+        """What the visualizer is told: the request, the document up to here with the pictures that this one uses, and the order."""
+        made = {number: reply.picture for number, reply in before.items()}
+        own = getattr(self.words.get("visualizer"), "draw", None)
+        if own is not None:  # a language of its own
+            given = [part for message in messages for part in message.parts if isinstance(part, Image)]
+            return own(order.prompt, [*given, *(image for image in made.values() if image is not None)])
+        so_far = _so_far(plan, order, made)
+        asked = [part for message in messages if message.role != "system" for part in message.parts if not isinstance(part, Thought)]
+        size = SIZE.format(wide=order.size[0], high=order.size[1]) if order.size else ""
+        told = Text(ORDER.format(prompt=order.prompt) + size)
+        parts: list[Part] = [Text(REQUEST), *(_plain(part) for part in asked)]
+        parts += [Text(SO_FAR), *so_far] if so_far else []
+        return (Message("user", (*parts, told)),)
+
+
+class _Watch:
+    """Tells whoever wants to know how far the pictures are."""
+
+    def __init__(self, planned: int, began: float) -> None:
+        self._told, self._planned, self._began, self._drawn, self._waited = WATCH.get(), planned, began, 0, 0.0
+        self._say()
+
+    def tell(self, took: float) -> None:
+        self._drawn, self._waited = self._drawn + 1, self._waited + took
+        self._say()
+
+    def _say(self) -> None:
+        if self._told is not None:
+            self._told(Progress(self._drawn, self._planned, time.monotonic() - self._began, self._waited))
+
+
+def _asked(messages: tuple[Message, ...], want: Want) -> tuple[Message, ...]:
+    """The request, with how to answer before it, and whatever a benchmark's own system prompt says after that."""
+    how = HOW + (ONE if want.kind == "image" else "")
+    own = [part.text for message in messages if message.role == "system" for part in message.parts if isinstance(part, Text)]
+    rest = tuple(message for message in messages if message.role != "system")
+    return (Message("system", (Text("\n\n".join([how, *own])),)), *rest)
+
+
+def _plain(part: Part) -> Part:
+    return replace(part, label=None) if isinstance(part, Image) else part
+
+
+def _so_far(plan: Plan, order: Imagine, made: Mapping[int, Image | None]) -> list[Part]:
+    parts: list[Part] = []
+    number = 0
+    for part in plan.parts:
+        if part is order:
+            break
+        if isinstance(part, str):
+            parts.append(Text(part.strip()))
+            continue
+        number += 1
+        shown = made.get(number)
+        parts.append(Text(f"[picture {number}]") if shown is None else _plain(shown))
+    return parts
+
+
+def _woven(plan: Plan, drawn: Sequence[Reply]) -> tuple[list[Part], list[str]]:
+    """Words and pictures in their order, and which pictures are missing."""
+    parts: list[Part] = []
+    notes: list[str] = []
+    replies: Any = iter(enumerate(drawn, start=1))
+    for part in plan.parts:
+        if isinstance(part, str):
+            parts.append(Text(part))
+            continue
+        number, reply = next(replies)
+        if reply.picture is not None:
+            parts.append(_plain(reply.picture))
+        else:
+            notes.append(f"picture {number} is missing ({reply.outcome}: {reply.reason})")
+    return parts, notes
