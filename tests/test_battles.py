@@ -216,7 +216,7 @@ def test_agreement_apart_for_models_that_were_not_seen():
     judge = [Battle(one.item, one.first, one.second, "A" if one.second == "other" else "B") for one in human]
     rows = {row.label: {name: cell.value for name, cell in row.cells.items()} for row in agreements({"j": judge}, human, ["new"], "x").rows}
     assert (rows["j"]["FDT"], rows["j, seen"]["FDT"], rows["j, unseen"]["FDT"]) == (50.0, 100.0, 0.0)
-    assert rows["j, harmonic mean"]["FDT"] is None  # of nothing
+    assert rows["j, harmonic mean"]["FDT"] == 0.0  # one half never agrees
     assert agreement([one.flipped() for one in judge], human).fdt.value == 50.0  # whichever way round
 
 

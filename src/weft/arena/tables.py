@@ -76,9 +76,14 @@ def score_summary(scores: Mapping[str, Sequence[Mapping[str, float]]], title: st
 def _harmonic(seen: Mapping[str, Cell], unseen: Mapping[str, Cell]) -> dict[str, Cell]:
     made: dict[str, Cell] = {}
     for name in ("FDT", "with tie", "without tie"):
-        a, b = seen[name].value, unseen[name].value
-        made[name] = Cell(round(2 * a * b / (a + b), 2)) if a and b else Cell(None)
+        a, b = _exact(seen[name]), _exact(unseen[name])
+        made[name] = Cell(None) if a is None or b is None else Cell(round(2 * a * b / (a + b), 2) if a + b else 0.0)
     return made
+
+
+def _exact(cell: Cell) -> float | None:
+    """A percentage before it was rounded: so many of all, a whole number."""
+    return None if cell.value is None else 100 * round(cell.value * cell.scored / 100) / cell.scored
 
 
 def _count(number: int) -> Cell:

@@ -76,16 +76,17 @@ def rates(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
 def _share(battles: Sequence[Battle], value: Callable[[Battle], float]) -> Cell:
     clusters: dict[str, list[float]] = {}
     for one in battles:
-        clusters.setdefault(one.item, []).append(100 * value(one))
+        clusters.setdefault(one.item, []).append(value(one))
     return _mean(clusters)
 
 
 def _mean(clusters: Mapping[str, Sequence[float]]) -> Cell:
-    """With its interval by item."""
+    """Shares, in percent, with the interval by item."""
     if not clusters:
         return Cell(None)
     found = mean(clusters)
-    return Cell(round(found.value, 2), found.n, found.n, round(found.low, 2), round(found.high, 2))
+    value, low, high = (round(one * 100, 2) for one in (found.value, found.low, found.high))
+    return Cell(value, found.n, found.n, low, high)
 
 
 def first_place(battles: Sequence[Battle]) -> Cell:
@@ -110,7 +111,7 @@ def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
             continue
         lean = sum(LEAN[one.winner] for one in some) / len(some)
         made.append(Battle(item, low, high, _leaning(lean)))
-        same.setdefault(item, []).append(100.0 * (len({FORCED[one.winner] for one in some}) == 1))
+        same.setdefault(item, []).append(float(len({FORCED[one.winner] for one in some}) == 1))
     return made, _mean(same)
 
 
@@ -138,7 +139,7 @@ def agreement(judge: Sequence[Battle], human: Sequence[Battle], keep: Callable[[
     def share(pairs: Sequence[tuple[Battle, Winner]], alike: Callable[[Winner, Winner], bool]) -> Cell:
         clusters: dict[str, list[float]] = {}
         for one, right in pairs:
-            clusters.setdefault(one.item, []).append(100.0 * alike(one.winner, right))
+            clusters.setdefault(one.item, []).append(float(alike(one.winner, right)))
         return _mean(clusters)
 
     decided: list[tuple[Battle, Winner]] = [(a, b) for a, b in both if a.winner in ("A", "B") and b in ("A", "B")]
