@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "engine": ENGINE,
     "runs": BENCHMARKS,
     "session": RUNS,
-    "arena": MODELS | {"stats"},
+    "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"runs"},
     "api": RUNS | {"session", "report"},
     "view": BENCHMARKS | {"runs", "report"},

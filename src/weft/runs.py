@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Benchmark, Finished, names, resolve
+from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
@@ -19,7 +19,7 @@ from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
-from weft.types import Table, Verdict
+from weft.types import Message, Part, Table, Verdict
 
 LATER = re.compile(AGAIN.format(count=r"\d+"))
 ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
@@ -89,6 +89,27 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
         yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, (*benchmark.metrics, *benchmark.battle_metrics))
 
 
+class About(Struct, frozen=True):
+    """What the dataset has of a turn."""
+
+    ask: tuple[Part, ...] = ()
+    truth: tuple[Part, ...] = ()
+    gold: Any = None
+
+
+def about(turn: TurnRecord) -> About:
+    """Turns from before datasets were kept show what the model saw last."""
+    found = msgspec.json.decode(turn.about, type=About)
+    if found.ask:
+        return found
+    seen = messages(turn.seen)
+    return About(seen[-1].parts if seen else ())
+
+
+def messages(seen: str) -> tuple[Message, ...]:
+    return msgspec.json.decode(seen, type=tuple[Message, ...])
+
+
 def named(runs: Sequence[Run]) -> dict[str, Run]:
     """Runs of one benchmark under names that tell them apart."""
     if len({run.benchmark.name for run in runs}) != 1:
@@ -138,7 +159,7 @@ def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
     found = next((one for one in made if one.name == name), None)
     if found is not None:
         return found
-    if record.benchmark in names():
+    if is_known(record.benchmark):
         return resolve(record.benchmark)
     if made:
         raise UserError(f"{record.id} is a run of {name}, not of {', '.join(one.name for one in made)}")

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import Struct, structs
 
@@ -88,7 +88,7 @@ class Session:
 
     def __init__(
         self,
-        job: Job | StoredJob,
+        job: "Asked",
         plan: Plan,
         stage: Stage,
         source_of: SourceOf,
@@ -130,7 +130,7 @@ class Session:
         async with contextlib.AsyncExitStack() as closing:
             endpoints = {**(model.endpoints if model is not None else {}), "judge": judge}
             for endpoint in (*endpoints.values(), *helpers.values()):
-                closing.push_async_callback(_closed, endpoint)
+                closing.push_async_callback(closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
             stage = Stage(_means(job), endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
@@ -173,7 +173,7 @@ class Session:
         others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
             for endpoint in (judge, *helpers.values()):
-                closing.push_async_callback(_closed, endpoint)
+                closing.push_async_callback(closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
             stage = Stage(_means(job), {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
@@ -315,7 +315,20 @@ def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> 
     return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 
-def check_numbers(job: Job | StoredJob) -> None:
+class Asked(Protocol):
+    """A job, as far as all have it."""
+
+    @property
+    def home(self) -> str | Path: ...
+    @property
+    def budget(self) -> float | None: ...
+    @property
+    def concurrency(self) -> int | None: ...
+    @property
+    def judge_repeats(self) -> int: ...
+
+
+def check_numbers(job: Asked) -> None:
     judges = job.judge_concurrency if isinstance(job, Job) else None
     if job.budget is not None and not 0 <= job.budget < math.inf:
         raise UserError(f"budget must be a number of USD from 0 up, not {job.budget}")
@@ -339,7 +352,7 @@ def checked(job: Job) -> Job:
     return structs.replace(job, where=tuple(where.items()))
 
 
-async def _closed(endpoint: Endpoint) -> None:
+async def closed(endpoint: Endpoint) -> None:
     """What a model raises when it is closed changes nothing any more."""
     try:
         await endpoint.close()

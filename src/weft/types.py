@@ -277,6 +277,7 @@ class Cell(Struct, frozen=True):
     due: int = 0
     low: float | None = None  # with `high` the 95% interval
     high: float | None = None
+    count: bool = False  # a number of things, and no measure: it has no decimals, and none is best
 
 
 class Row(Struct, frozen=True, omit_defaults=True):

@@ -3,6 +3,10 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
+from weft.benchmarks.base import Finished
+from weft.benchmarks.rows import cell_of
 from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings
 from weft.types import Cell, Row, Table
 
@@ -14,20 +18,30 @@ CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness"
             "Multi-step Consistency")  # fmt: skip
 
 
-def win_rates(battles: Sequence[Battle], title: str) -> list[Table]:
-    """Models, the strongest first; then what a reader must know of the judge."""
+def win_rates(
+    battles: Sequence[Battle], title: str, released: Sequence[Battle] | None = None, judged: Sequence[Battle] | None = None
+) -> list[Table]:
+    """Models, the strongest first; then what a reader must know of the judge. `released` are the battles as the released scripts would have
+    them, for official rows where those differ; `judged` those that a judge decided, where others needed none."""
     merged, same = both_orders(battles)
+    if judged is not None:
+        same = both_orders(judged)[1]
     strength = ratings(merged)
     rows: list[Row] = []
     for name, rating in strength.items():
         found = rates(merged, name)
-        rows.append(Row(name, {**{one: found[one] for one in RATES}, "rating": rating, "battles": _count(rating.scored)}))
+        strict = {**{one: found[one] for one in RATES}, "rating": rating, "battles": _count(rating.scored)}
+        theirs = _official(released, name) if released is not None else strict
+        differs = any(theirs[one].value != strict[one].value for one in (*RATES, "battles"))
+        rows.append(Row(name, strict, way="strict" if differs else ""))
+        rows += [Row(name, theirs, way="official")] if differs else []
     ties = sum(one.winner not in ("A", "B") for one in merged)
     about = {
-        "first place wins": first_place(battles),
+        "first place wins": first_place(battles if judged is None else judged),
         "both orders agree": same,
         "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged)) if merged else Cell(None),
         "battles": _count(len(merged)),
+        **({"by rule": _count(len(merged) - len(both_orders(judged)[0]))} if judged is not None else {}),
     }
     told = (
         "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
@@ -39,6 +53,27 @@ def win_rates(battles: Sequence[Battle], title: str) -> list[Table]:
         Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE + apart, 2, "rivals" if len(groups) < 2 else "mixed"),
         Table(f"{title}: the judge", tuple(about), (Row("verdicts", about, kind="part"),), told, 2, "parts"),
     ]
+
+
+def _official(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
+    found = rates(battles, model, bare=0.0)
+    count = sum(model in (one.first, one.second) for one in battles)
+    return {**found, "rating": Cell(None), "battles": _count(count)}
+
+
+def scored_answers(run: Finished, title: str) -> Table:
+    """Models by their scores, each criterion with its interval by item; Overall is the mean of the seven."""
+    models = list(dict.fromkeys(groups["model"] for groups in run.groups.values()))
+    rows: list[Row] = []
+    for model in models:
+        mine = [replace(one, sample=run.groups[one.sample]["item"]) for one in run.verdicts if run.groups[one.sample]["model"] == model]
+        of = {name: [one for one in mine if one.metric == name] for name in CRITERIA}
+        cells = {name: cell_of(some, digits=4, scale=10) for name, some in of.items()}
+        overall = cell_of([(1 / len(CRITERIA), some) for some in of.values()], digits=4, scale=10)
+        items = _count(len({one.sample for one in mine}))
+        rows.append(Row(model, {**cells, "Overall": overall, "items": items}, run=run.run, judge=run.judge))
+    rows.sort(key=lambda row: -(row.cells["Overall"].value or 0.0))
+    return Table(title, (*CRITERIA, "Overall", "items"), tuple(rows), "0 to 10, 95% intervals by item.", 2)
 
 
 def agreements(judges: Mapping[str, Sequence[Battle]], human: Sequence[Battle], unseen: Sequence[str], title: str) -> Table:
@@ -87,4 +122,4 @@ def _exact(cell: Cell) -> float | None:
 
 
 def _count(number: int) -> Cell:
-    return Cell(float(number), number, number)
+    return Cell(float(number), number, number, count=True)

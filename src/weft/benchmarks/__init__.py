@@ -1,7 +1,7 @@
 """Benchmarks. `base.py` is the interface; beside it stands what all of them share: reading records, prompts, rows of tables, outputs made
 elsewhere. Then one folder each."""
 
-from weft.benchmarks.base import Answered, Benchmark, Check, Finished, names, resolve, where
+from weft.benchmarks.base import Answered, Benchmark, Check, Finished, is_known, names, resolve, where
 from weft.benchmarks.prompts import Rubrics
 
-__all__ = ["Answered", "Benchmark", "Check", "Finished", "Rubrics", "names", "resolve", "where"]
+__all__ = ["Answered", "Benchmark", "Check", "Finished", "Rubrics", "is_known", "names", "resolve", "where"]

@@ -178,6 +178,7 @@ class Benchmark:
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
     spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
+    of_one: ClassVar[bool] = True  # whether verdicts say how well one model did; those of battles do not, and are not drawn or compared
     ways: ClassVar[tuple[str, ...]] = ()  # what its turns are called, where they are no dialogue but ways of asking the same
 
     # to be written
@@ -321,6 +322,10 @@ class Benchmark:
         """What of a turn's gold data (as JSON has it) a person is shown, line by line; nothing: all of it, folded."""
         return []
 
+    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
+        """What stands side by side on a turn's page instead of the one reply, each under its title, from the turn's gold as JSON has it."""
+        return []
+
 
 def plain_marks(question: Question, found: Mapping[str, Any]) -> list[Mark]:
     """Marks from a reply that holds score and reason under the question's keys."""
@@ -401,6 +406,7 @@ BUILT_IN = {
     "planviz": "weft.benchmarks.planviz:PlanViz",
     "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
 }
+INNER = {"arena": "weft.arena.protocol:Arena", "arena-scores": "weft.arena.criteria:Criteria"}  # of stored runs, which nobody names
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
     "judge_repeats", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt", "dry_run", "help",
@@ -414,14 +420,19 @@ def names() -> dict[str, str]:
     return found
 
 
+def is_known(name: str) -> bool:
+    """Whether a benchmark can be had by its name alone."""
+    return name in names() or name in INNER
+
+
 def resolve(benchmark: Any) -> Benchmark:
     """A benchmark by name, from file.py:Name, or as the object or class itself."""
     if isinstance(benchmark, str):
         known = names()
         if ".py:" in benchmark:
             benchmark = load_object(benchmark)
-        elif benchmark in known:
-            benchmark = load_target(known[benchmark])
+        elif is_known(benchmark):
+            benchmark = load_target({**known, **INNER}[benchmark])
         else:
             raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(known))}; or file.py:NAME for your own")
     made = benchmark() if isinstance(benchmark, type) else benchmark

@@ -7,8 +7,9 @@ shown where the first of them stands, and the places of the others say so. Nothi
 
 import re
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from weft.benchmarks.prompts import fence, joined
 from weft.models.fit import shrunk, strip_of
@@ -18,6 +19,7 @@ from weft.types import Image, Part, Text
 TAG = re.compile(r"<(/?)(IMG_)", re.IGNORECASE)
 MOST = 20  # pictures that a judge is shown, sheets being one each
 SIDE = 1024  # of a picture on a sheet
+Most = Annotated[int, Meta(description="Most pictures that the judge is shown at once; of more, several stand on one sheet.", ge=3, le=500)]
 TOLD = (
     "There are many of them: several stand on one sheet, each with its number in its corner; the sheet is shown at the first of them, and "
     "the tags of the others say where it is. A sheet is no collage of the model's. "

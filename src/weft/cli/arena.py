@@ -1,7 +1,7 @@
 """weft arena"""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,33 +17,176 @@ def arena() -> None:
     """Battles between models: win rates, ratings, agreement with people."""
 
 
+@app.command("run")
+def fight(
+    runs: Annotated[list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")],
+    judge: o.Judge = None,
+    both_orders: Annotated[
+        bool, typer.Option("--both-orders/--one-order", help="Each battle in both orders; two verdicts that contradict are a tie.")
+    ] = True,
+    battles: Annotated[int, typer.Option(min=0, help="Battles about each item; 0: every pair.")] = 2,
+    seed: Annotated[int, typer.Option(help="Which battles are drawn.")] = 0,
+    judge_pictures: Annotated[int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")] = None,
+    prompts: o.Prompts = "weft",
+    judge_opt: o.JudgeOpt = None,
+    judge_repeats: o.JudgeRepeats = 1,
+    concurrency: o.Concurrency = None,
+    budget: o.Budget = None,
+    dry_run: o.DryRun = False,
+    benchmark: o.OwnBenchmark = None,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Let stored runs of any benchmark fight: a judge sees two answers to the same request and says which is better. No model is asked.
+
+    The same command again goes on where the last one ended. `weft report last` has every battle on a page: both answers side by side, the
+    verdicts, the reasons.
+
+    Examples:
+
+      weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d weaverbench-gamma-5e6f --judge openai-chat/gpt-4o-2024-08-06
+
+      weft arena run weave-a weave-b --judge judge --battles 0 --one-order
+
+      weft arena run weave-a weave-b --judge judge --prompts official:OpenING
+
+      weft arena table
+    """
+    given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_pictures": judge_pictures}
+    _judge(runs, judge, given, False, prompts, judge_opt, judge_repeats, concurrency, budget, dry_run, benchmark, home)
+
+
+@app.command()
+def score(
+    runs: Annotated[list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")],
+    judge: o.Judge = None,
+    judge_pictures: Annotated[int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")] = None,
+    prompts: o.Prompts = "weft",
+    judge_opt: o.JudgeOpt = None,
+    judge_repeats: o.JudgeRepeats = 1,
+    concurrency: o.Concurrency = None,
+    budget: o.Budget = None,
+    dry_run: o.DryRun = False,
+    benchmark: o.OwnBenchmark = None,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Score stored answers one by one in seven respects, from 0 to 10, as OpenING does: correctness, coherency, consistency, quality,
+    preference, completeness, richness.
+
+    Examples:
+
+      weft arena score weaverbench-alpha-1a2b weaverbench-beta-3c4d --judge openai-chat/gpt-4o-2024-08-06
+
+      weft arena scores last
+    """
+    given = {"judge_pictures": judge_pictures}
+    _judge(runs, judge, given, True, prompts, judge_opt, judge_repeats, concurrency, budget, dry_run, benchmark, home)
+
+
+def _judge(
+    runs: list[str],
+    judge: str | None,
+    given: dict[str, Any],
+    single: bool,
+    prompts: str,
+    judge_opt: list[str] | None,
+    judge_repeats: int,
+    concurrency: int | None,
+    budget: float | None,
+    dry_run: bool,
+    benchmark: list[str] | None,
+    home: o.Path,
+) -> None:
+    from weft.arena.fight import ArenaJob, open_arena
+    from weft.cli.work import finish
+    from weft.errors import UserError
+
+    if judge is None:
+        raise UserError("give --judge; `weft arena run --help` has examples, `weft models` the names")
+    job = ArenaJob(
+        runs=tuple(runs),
+        judge=judge,
+        single=single,
+        options=given,
+        benchmark=benchmark or None,
+        home=home,
+        prompts=prompts,
+        concurrency=concurrency,
+        judge_repeats=judge_repeats,
+        budget=budget,
+        judge_options=o.pairs(judge_opt, "--judge-opt"),
+    )
+    finish(open_arena(job), dry_run=dry_run)
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Argument(help="A run of battles: its id, the beginning of it, or 'last'.")] = "last",
+    out: Annotated[o.Path, typer.Option("--out", "-o", help="The file to write.")] = o.Path("verdicts.json"),
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Verdicts of a run of battles as a file, in OpenING's form: every order of every battle a record of its own.
+
+    Examples:
+
+      weft arena export last --out verdicts.json
+    """
+    import json
+
+    from weft.arena.stored import battles_in
+    from weft.cli.terminal import say
+    from weft.errors import UserError
+    from weft.stats.battles import models_in
+
+    found = battles_in(run, home)
+    if out.exists():
+        raise UserError(f"{out} is there already; name another file")
+    ids = {name: str(at) for at, name in enumerate(models_in(found))}
+    sides = [(one, {"id": ids[one.first], "name": one.first}, {"id": ids[one.second], "name": one.second}) for one in found]
+    records = [{"data_id": one.item, "model_A": a, "model_B": b, "winner": one.winner} for one, a, b in sides]
+    out.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    say(f"{out}: {len(records)} verdicts")
+
+
 @app.command()
 def table(
-    verdicts: Annotated[list[o.Path], typer.Argument(help="Files of verdicts, as OpenING has them; several are taken together.")],
+    verdicts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs of battles, or files of verdicts as OpenING has them, taken together. Default: the last run."),
+    ] = None,
     format: Format = "screen",
+    home: o.Home = o.Path(".weft"),
 ) -> None:
     """Win rates of every model (FDT, without ties, with ties as 0 and as .5) and ratings, all with intervals; and whether the judge favours
     a place. Battles that were fought in both orders count once: two verdicts that contradict each other are a tie.
 
     Examples:
 
+      weft arena table
+
       weft arena table judge_modelAB_results.json
 
       weft arena table ab.json ba.json --format md
     """
-    from weft.arena.files import read_verdicts, together
+    from weft.arena.files import together
+    from weft.arena.stored import last_battles, tables_of_battles, verdicts_of
     from weft.arena.tables import win_rates
 
-    found = together({str(at): read_verdicts(path) for at, path in enumerate(verdicts)})
+    names = verdicts or [last_battles(home)]
+    found = together({str(at): verdicts_of(name, home) for at, name in enumerate(names)})
     _note(found.problems)
-    _show(win_rates(found.battles, f"Win rates, {', '.join(path.stem for path in verdicts)}"), format)
+    title = f"Win rates, {', '.join(o.Path(name).stem for name in names)}"
+    own = tables_of_battles(names[0], home, title) if len(names) == 1 else None
+    _show(own or win_rates(found.battles, title), format)
 
 
 @app.command()
 def agree(
-    verdicts: Annotated[list[o.Path], typer.Argument(help="Files of verdicts of judges, then that of people, which is the last.")],
+    verdicts: Annotated[
+        list[str], typer.Argument(help="Verdicts of judges, then those of people, which are the last: files, or runs of battles.")
+    ],
     unseen: Annotated[str, typer.Option(help="Models that a judge was not trained on, with commas: their battles are shown apart.")] = "",
     format: Format = "screen",
+    home: o.Home = o.Path(".weft"),
 ) -> None:
     """How far judges agree with people, in all three ways: ties given to whom they lean, ties as a verdict of their own, without ties.
 
@@ -53,28 +196,29 @@ def agree(
 
       weft arena agree gpt.json int.json human.json --unseen "Gemini1.5+Flux,anole"
     """
-    from weft.arena.files import read_verdicts
+    from weft.arena.stored import verdicts_of
     from weft.arena.tables import agreements
     from weft.errors import UserError
     from weft.stats.battles import models_in
 
     if len(verdicts) < 2:
         raise UserError("give at least two files: verdicts of a judge, and those of people")
-    found = [read_verdicts(path) for path in verdicts]
+    found = [verdicts_of(name, home) for name in verdicts]
     _note(problem for one in found for problem in one.problems)
     names = [name.strip() for name in unseen.split(",") if name.strip()]
     there = models_in(battle for one in found for battle in one.battles)
     strange = [name for name in names if name not in there]
     if strange:
         raise UserError(f"--unseen: no battle has a model {strange[0]!r}; there is {', '.join(there)}")
-    judges = {path.stem: one.battles for path, one in zip(verdicts[:-1], found[:-1], strict=True)}
-    _show([agreements(judges, found[-1].battles, names, f"Agreement with {verdicts[-1].stem}")], format)
+    judges = {o.Path(name).stem: one.battles for name, one in zip(verdicts[:-1], found[:-1], strict=True)}
+    _show([agreements(judges, found[-1].battles, names, f"Agreement with {o.Path(verdicts[-1]).stem}")], format)
 
 
 @app.command()
 def scores(
-    file: Annotated[o.Path, typer.Argument(help="A file of scores of single answers, as OpenING has it.")],
+    file: Annotated[str, typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`.")],
     format: Format = "screen",
+    home: o.Home = o.Path(".weft"),
 ) -> None:
     """Scores of single answers by model: seven criteria and their mean.
 
@@ -83,11 +227,16 @@ def scores(
       weft arena scores gpt-score_results.json
     """
     from weft.arena.files import read_scores
+    from weft.arena.stored import scored_tables
     from weft.arena.tables import score_summary
 
-    found = read_scores(file)
+    path = o.Path(file)
+    if not path.is_file():
+        _show(scored_tables(file, home), format)
+        return
+    found = read_scores(path)
     _note(found.problems)
-    _show([score_summary(found.entries, f"Scores, {file.stem}")], format)
+    _show([score_summary(found.entries, f"Scores, {path.stem}")], format)
 
 
 def _note(problems: Iterable[str]) -> None:

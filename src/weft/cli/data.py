@@ -87,8 +87,7 @@ def wordings(
     import json
 
     from weft.errors import UserError
-    from weft.report.dialogues import about
-    from weft.runs import load_run
+    from weft.runs import about, load_run
     from weft.store.journal import Journal
     from weft.types import Text
 

@@ -133,7 +133,7 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
         console.print("What is done is kept: run the same command again to go on.")
-    own = "" if run.record.benchmark in benchmarks.names() else f" --benchmark {run.record.benchmark}"
+    own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 
 

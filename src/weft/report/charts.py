@@ -27,7 +27,7 @@ class Plot(Struct, frozen=True):
 
 def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
-    if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
+    if not any(verdict.value is not None and run.benchmark.of_one for run in runs.values() for verdict in run.verdicts):
         return []
     steps = not next(iter(runs.values())).benchmark.ways
     made = [*(_by_turn(runs) if steps else ()), *_by_axis(runs), *_by_finer_axis(runs), *_spread(runs), _against_calls(runs)]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
+from weft.runs import about, messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
 
@@ -28,14 +29,6 @@ class Side(Struct, frozen=True):
     fitted: str = ""  # how what was to be seen was reshaped for the model
 
 
-class About(Struct, frozen=True):
-    """What the dataset has of a turn."""
-
-    ask: tuple[Part, ...] = ()
-    truth: tuple[Part, ...] = ()
-    gold: Any = None
-
-
 def fitted(takes: Mapping[str, Any]) -> str:
     """A model's fit in words; nothing for one that takes everything as it is."""
     shapes = {"list": "pictures first, then the text", "strip": "all pictures in one strip", "none": "without pictures"}
@@ -45,19 +38,6 @@ def fitted(takes: Mapping[str, Any]) -> str:
     )
     told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
     return ", ".join(told)
-
-
-def about(turn: TurnRecord) -> About:
-    """Turns from before datasets were kept show what the model saw last."""
-    found = msgspec.json.decode(turn.about, type=About)
-    if found.ask:
-        return found
-    seen = messages(turn.seen)
-    return About(seen[-1].parts if seen else ())
-
-
-def messages(seen: str) -> tuple[Message, ...]:
-    return msgspec.json.decode(seen, type=tuple[Message, ...])
 
 
 class Writer:
@@ -76,7 +56,10 @@ class Writer:
     def _turn(self, number: int, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
         any_turn = next(side.turns[number] for side in sides if number in side.turns)
         facts = about(any_turn)
-        columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
+        rivals = self._benchmark.beside(facts.gold) if facts.gold else []
+        columns = [tag("div", tag("h3", name(title)), self.parts(parts), class_="column") for title, parts in rivals]
+        if not rivals:
+            columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
         if facts.truth:
             columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.truth), class_="column truth"))
         return tag(
@@ -86,8 +69,9 @@ class Writer:
                 name(self._benchmark.ways[number]) if number < len(self._benchmark.ways) else f"Turn {number + 1}",
                 tag("span", f" · {any_turn.want}", class_="soft"),
             ),
-            tag("div", self.parts(facts.ask), self._due(facts.gold), class_="asked"),
+            tag("div", self.parts(facts.ask), self._due(facts.gold) if not rivals else None, class_="asked"),
             tag("div", columns, class_="columns"),
+            [self._judged(side, number, calls, several=len(sides) > 1) for side in sides] if rivals else None,
             class_="turn",
             id=f"turn-{number + 1}",
         )
@@ -111,6 +95,12 @@ class Writer:
         return tag(
             "div", title, self._reply(turn.reply), verdicts, self._seen(turn, side.fitted), self._behind(turn.reply, calls), class_="column"
         )
+
+    def _judged(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
+        """The verdicts on what stands side by side."""
+        found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
+        verdicts = [self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)]
+        return tag("div", tag("h3", name(side.run)) if several else None, verdicts, class_="judged")
 
     def _reply(self, reply: Reply) -> Html:
         reason = tag("p", f"{reply.outcome}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None

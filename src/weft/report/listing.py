@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from weft.benchmarks.base import Benchmark, Groups
-from weft.report.dialogues import Side, about, fitted
+from weft.report.dialogues import Side, fitted
 from weft.report.html import Html, island, join, page, tag
 from weft.report.scale import share
-from weft.runs import Run
+from weft.runs import Run, about
 from weft.types import Text, Verdict
 
 

@@ -14,7 +14,7 @@ def marks(table: Table) -> dict[tuple[str, str], str]:
             row.label: round(cell.value, table.digits)
             for row in table.rows
             if row.way != "official"
-            if (cell := row.cells.get(column)) is not None and cell.value is not None
+            if (cell := row.cells.get(column)) is not None and cell.value is not None and not cell.count
         }
         ranked = sorted(set(values.values()), reverse=True)
         if len(values) < 2:

@@ -22,7 +22,7 @@ LATEX = {
 def shown(cell: Cell | None, digits: int = 3) -> str:
     if cell is None or (cell.value is None and not cell.due):
         return "-"
-    value = "unscored" if cell.value is None else f"{cell.value:.{digits}f}"
+    value = "unscored" if cell.value is None else f"{cell.value:.{0 if cell.count else digits}f}"
     return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
 
 
@@ -103,7 +103,8 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
             for column in table.columns:
                 cell = row.cells.get(column)
                 if cell is not None and (cell.value is not None or cell.due):
-                    values = ["" if one is None else f"{one:.{table.digits}f}" for one in (cell.value, cell.low, cell.high)]
+                    digits = 0 if cell.count else table.digits
+                    values = ["" if one is None else f"{one:.{digits}f}" for one in (cell.value, cell.low, cell.high)]
                     place = [_safe(table.title), _safe(row.label), int(row.kind == "published"), column]
                     writer.writerow([*place, *values, cell.scored, cell.due])
     return out.getvalue()

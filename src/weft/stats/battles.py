@@ -60,13 +60,13 @@ def seen_from(battles: Iterable[Battle], model: str) -> list[Battle]:
     return [one if one.first == model else one.flipped() for one in battles if model in (one.first, one.second)]
 
 
-def rates(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
-    """In percent, with 95% intervals."""
+def rates(battles: Sequence[Battle], model: str, bare: float = 0.5) -> dict[str, Cell]:
+    """In percent, with 95% intervals. `bare` is what FDT counts for a tie that leans to neither; the released scripts count nothing."""
     mine = seen_from(battles, model)
     decided = [one for one in mine if one.winner in ("A", "B")]
     halves: Mapping[Winner, float] = {"A": 1.0, "B": 0.0}
     return {
-        "FDT": _share(mine, lambda one: FORCED[one.winner]),
+        "FDT": _share(mine, lambda one: bare if one.winner == "Tie" else FORCED[one.winner]),
         "without tie": _share(decided, lambda one: float(one.winner == "A")),
         "with tie 0": _share(mine, lambda one: float(one.winner == "A")),
         "with tie .5": _share(mine, lambda one: halves.get(one.winner, 0.5)),
@@ -110,7 +110,7 @@ def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
             made += some
             continue
         lean = sum(LEAN[one.winner] for one in some) / len(some)
-        made.append(Battle(item, low, high, _leaning(lean)))
+        made.append(Battle(item, low, high, leaning(lean)))
         same.setdefault(item, []).append(float(len({FORCED[one.winner] for one in some}) == 1))
     return made, _mean(same)
 
@@ -118,7 +118,7 @@ def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
 LEAN: Mapping[Winner, float] = {"A": 1.0, "Tie(A)": 0.25, "Tie": 0.0, "Tie(B)": -0.25, "B": -1.0}
 
 
-def _leaning(lean: float) -> Winner:
+def leaning(lean: float) -> Winner:
     if abs(lean) < 0.01:
         return "Tie"
     if lean > 0:

@@ -6,12 +6,12 @@ whether any of them is a collage. What follows from the count is in `rules.py`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
-from weft.benchmarks.documents import MOST, pictures_in, sheets_of
+from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import Goal
 from weft.benchmarks.weaverbench.outputs import Outputs
@@ -22,14 +22,9 @@ from weft.models.http import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
 
-Shown = Annotated[
-    int,
-    Meta(description="Most pictures that the judge is shown in a call; of more, several stand on one sheet.", ge=2, le=500),
-]
-
 
 class WeaverOptions(Struct, frozen=True):
-    judge_pictures: Shown = MOST
+    judge_pictures: Most = MOST
 
 
 class WeaverBench(Benchmark):

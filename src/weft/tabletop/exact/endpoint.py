@@ -49,6 +49,7 @@ class Exact(Local):
             **{("rover-tg", metric): self._rover_puzzle for metric in rover.PUZZLE_METRICS},
             **{("planviz", metric): self._planviz for metric in planviz.METRICS},
             ("weaverbench", "separate"): self._separate,
+            ("arena", "battle"): self._battle,
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -68,7 +69,8 @@ class Exact(Local):
 
     def _turn(self, question: Question) -> Truth:
         try:
-            name = question.place.sample.partition("~")[0]  # what is said in other words is the same task
+            own = str(getattr(question.gold, "item", "")) if question.place.benchmark == "arena" else ""
+            name = own or question.place.sample.partition("~")[0]  # what is said in other words is the same task
             return self._truth[name]["turns"][question.place.turn]
         except (KeyError, IndexError):
             raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn}", NO) from None
@@ -166,6 +168,21 @@ class Exact(Local):
         left = [metric for metric in question.metrics if scored[metric][0] is None]
         scores = {name: {"Score": round(10 * (share or 0.0), 4), "Justification": why} for name, (share, why) in told.items()}
         return {"scores": scores, **({UNDECIDED: left} if left else {})}
+
+    def _battle(self, turn: Truth, question: Question) -> Found:
+        """Which of two documents has more of what is due, all that can be decided taken together."""
+        if getattr(question.gold, "benchmark", "") != "weaverbench":
+            raise CallError("tabletop/exact decides battles about documents of weaverbench alone", NO)
+        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
+        sums: list[float] = []
+        for side in ("first", "second"):
+            made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, side)]
+            shares = [share for share, _ in weaver.scored(turn, given, made).values() if share is not None]
+            sums.append(sum(shares) / len(shares))
+        gap = sums[0] - sums[1]
+        near = abs(gap) < 0.05
+        winner = ("Tie(A)" if gap >= 0 else "Tie(B)") if near else "A" if gap > 0 else "B"
+        return {"reasoning": f"A has {100 * sums[0]:.0f}% of what is due, B {100 * sums[1]:.0f}%", "winner": winner}
 
     def _separate(self, turn: Truth, question: Question) -> Found:
         """A table is square, and most of it can be read."""

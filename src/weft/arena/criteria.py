@@ -1,0 +1,70 @@
+"""Stored answers of any benchmark, each by itself, scored in OpenING's seven respects from 0 to 10 by one call."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft.arena import rubric
+from weft.arena.contest import Duel
+from weft.arena.tables import CRITERIA, scored_answers
+from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
+from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.prompts import Rubrics
+from weft.errors import UserError
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Dialogue, Message, Part, Question, Sample, Table, Turn, Verdict
+
+
+class CriteriaOptions(Struct, frozen=True):
+    judge_pictures: Most = MOST
+
+
+class Criteria(Benchmark):
+    name = "arena-scores"
+    version = "1"
+    title = "Arena, single answers"
+    metrics = CRITERIA
+    Options = CriteriaOptions
+    axes = ("model", "group")
+
+    def load(self, data: Path, blobs: Blobs) -> Dataset:
+        raise UserError("stored answers are scored: weft arena score RUN RUN --judge JUDGE")
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: CriteriaOptions) -> tuple[Message, ...]:
+        return (Message("user", turn.ask),)
+
+    def rubrics(self, prompts: str) -> Rubrics:
+        own = prompts.startswith("official:")
+        return rubric.official(Path(prompts.removeprefix("official:")), "criteria") if own else super().rubrics(prompts)
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        duel: Duel = answered.turn.gold
+        if not duel.first.answered:
+            return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
+        most = answered.options.judge_pictures
+        if answered.rubrics.official:
+            return [answered.check(CRITERIA, lambda blobs: [rubric.released_answer(answered, blobs)])]
+        if pictures_in(rubric.answer_sections(answered)) > most:
+            return [answered.check(CRITERIA, lambda blobs: [_on_sheets(answered, most, blobs)])]
+        return [rubric.about_answer(answered)]
+
+    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+        return groups.get("item", sample)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        return [(1 / len(CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in CRITERIA]
+
+    def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
+        for run in runs:
+            yield scored_answers(run, f"Scores, judged by {run.judge}")
+
+    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
+        duel = msgspec.convert(gold, Duel)
+        return [(duel.first.name, duel.first.parts)]
+
+
+def _on_sheets(answered: Answered, most: int, blobs: Blobs) -> Question:
+    return rubric.about_answer(answered, sheets_of(rubric.answer_sections(answered), most, blobs))

@@ -1,0 +1,83 @@
+"""A command's worth of judging stored runs: battles between them, or their answers one by one. It is a session like any other: journalled,
+budgeted, resumed by the same command."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from weft.arena.contest import Duel, answers_of, battles_of, contestants
+from weft.arena.criteria import Criteria
+from weft.arena.protocol import Arena
+from weft.engine.call import Patience
+from weft.engine.plan import Plan, told_endpoint
+from weft.engine.stage import Means, Stage
+from weft.errors import UserError
+from weft.models import registry
+from weft.models.registry import read_config
+from weft.runs import load_run
+from weft.session import HOME, Session, absolute, check_numbers, closed
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.types import Dialogue, Reply, Sample, Turn
+
+
+class ArenaJob(Struct, frozen=True, kw_only=True):
+    """Runs by their ids. `single`: their answers are scored one by one. `options` are those of `Arena`, or of `Criteria`."""
+
+    runs: tuple[str, ...]
+    judge: Any
+    single: bool = False
+    options: Mapping[str, Any] = {}
+    benchmark: Any = None  # the runs' code, if it is not found where it was
+    home: str | Path = HOME
+    prompts: str = "weft"
+    concurrency: int | None = None
+    judge_repeats: int = 1
+    budget: float | None = None
+    judge_options: Mapping[str, Any] = {}
+    patience: Patience = Patience()
+
+
+class Stored:
+    """What the contestants made, as it is in the samples: nobody is asked."""
+
+    free = False
+
+    async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
+        duel: Duel = turn.gold
+        lost = next((made for made in (duel.first, duel.second) if made.lost), None)
+        return "[]", Reply("answered", duel.first.parts) if lost is None else Reply("failed", reason=f"{lost.name}: {lost.lost}")
+
+
+@contextlib.asynccontextmanager
+async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
+    check_numbers(job)
+    if len(job.runs) < (1 if job.single else 2):
+        raise UserError("give at least two runs: `weft runs` lists them" if not job.single else "give a run: `weft runs` lists them")
+    home = Path(absolute(job.home))
+    blobs, settings = Blobs(home / "blobs"), read_config()
+    stored = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        runs = contestants([load_run(stored, name, job.benchmark) for name in job.runs])
+    finally:
+        stored.close()
+    benchmark = Criteria() if job.single else Arena()
+    options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
+    data = next(iter(runs.values())).record.data
+    judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
+    dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)[0]
+    parts = {run.id: name for name, run in runs.items()}
+    model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not job.single else "answers", "parts": parts}
+    async with contextlib.AsyncExitStack() as closing:
+        closing.push_async_callback(closed, judge)
+        journal = Journal(home / "journal.sqlite")
+        closing.callback(journal.close)
+        means = Means(job.budget, job.concurrency, None, job.patience)
+        stage = Stage(means, {"judge": judge}, settings.get("prices", {}), journal, blobs, "none")
+        plan = Plan(
+            benchmark, dataset, options, rubrics, model, told_endpoint(judge), "none", job.judge_repeats, {"limit": None, "where": {}}
+        )
+        yield Session(job, plan, stage, lambda _: Stored(), None, (benchmark.name, data))

@@ -1,0 +1,189 @@
+"""Battles between stored runs of any benchmark, as a benchmark of their own: a sample is a battle, and a judge says who wins it.
+
+Each is fought in both orders, unless one is enough: two verdicts that contradict each other are a tie. Who has no answer at all loses to
+who has one, without a judge. A battle of which something is missing through our fault, or one order of which could not be judged, is
+unscored.
+"""
+
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from weft.arena import released, rubric
+from weft.arena.contest import Duel, Made
+from weft.arena.rubric import AB, BA, BATTLE
+from weft.arena.tables import agreements, win_rates
+from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
+from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.prompts import Rubrics
+from weft.errors import UserError
+from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Dialogue, Mark, Message, Part, Question, Sample, Table, Turn, Verdict
+
+Both = Annotated[bool, Meta(description="Each battle in both orders; two verdicts that contradict each other are a tie.")]
+Each = Annotated[int, Meta(description="Battles about each item; 0: every pair.", ge=0)]
+Seed = Annotated[int, Meta(description="Which battles are drawn.")]
+SAID = re.compile(r"\W*(?:(A|B)|tie\s*\(\s*([AB])\s*\))\W*", re.IGNORECASE)
+
+
+class ArenaOptions(Struct, frozen=True):
+    both_orders: Both = True
+    battles: Each = 2
+    seed: Seed = 0
+    judge_pictures: Most = MOST
+
+
+class Arena(Benchmark):
+    name = "arena"
+    version = "1"
+    title = "Arena"
+    metrics = (BATTLE,)
+    Options = ArenaOptions
+    axes = ("first", "second")
+    of_one = False
+
+    def load(self, data: Path, blobs: Blobs) -> Dataset:
+        raise UserError("battles are fought between stored runs: weft arena run RUN RUN --judge JUDGE")
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ArenaOptions) -> tuple[Message, ...]:
+        return (Message("user", turn.ask),)
+
+    def rubrics(self, prompts: str) -> Rubrics:
+        if not prompts.startswith("official:"):
+            return super().rubrics(prompts)
+        return replace(rubric.official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        duel: Duel = answered.turn.gold
+        orders = (AB, BA) if answered.options.both_orders else (AB,)
+        by_rule = _without_judge(duel)
+        if by_rule is not None:
+            return [replace(_verdict(answered, by_rule[0], by_rule[1]), variant=order) for order in orders]
+        if answered.rubrics.official:
+            return [answered.check(BATTLE, lambda blobs: [rubric.released_battle(answered, order, blobs) for order in orders])]
+        most = answered.options.judge_pictures
+        if pictures_in(rubric.battle_sections(answered, AB)) > most:
+            return [answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])]
+        return [rubric.about_battle(answered, order) for order in orders]
+
+    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+        """A reply to a released prompt is a word or two."""
+        said = SAID.fullmatch(text) if question.plain else None
+        return None if said is None else {"winner": said[1].upper() if said[1] else f"Tie({said[2].upper()})"}
+
+    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+        winner: Winner = found["winner"]
+        seen: Winner = winner if question.variant == AB else FLIPPED[winner]
+        return [Mark(BATTLE, (LEAN[seen] + 1) / 2, str(found.get("reasoning", "")), detail={"winner": seen, "said": winner})]
+
+    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
+        stored = released.released_verdict(text) if question.plain else None
+        return {BATTLE: stored} if stored is not None else {}
+
+    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        of: dict[str, list[Verdict]] = {}
+        for one in verdicts:
+            of.setdefault(one.sample, []).append(one)
+        return [_settled(some) for some in of.values()]
+
+    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+        return groups.get("item", sample)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        return [(1.0, verdicts)]
+
+    def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
+        for run in runs:
+            yield from win_rates(fought(run), f"Win rates, judged by {run.judge}", as_released(run), fought(run, judged=True))
+        if len(runs) > 1:
+            first = fought(runs[0])
+            others = {run.judge if run.judge != runs[0].judge else run.name: fought(run) for run in runs[1:]}
+            yield agreements(others, first, (), f"Agreement with {runs[0].judge}")
+
+    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
+        duel = msgspec.convert(gold, Duel)
+        return [(f"A: {duel.first.name}", _shown(duel.first)), (f"B: {duel.second.name}", _shown(duel.second))]
+
+
+def _shown(made: Made) -> tuple[Part, ...]:
+    return made.parts
+
+
+def _without_judge(duel: Duel) -> tuple[Winner, str] | None:
+    if duel.first.answered and duel.second.answered:
+        return None
+    if duel.first.answered:
+        return "A", f"{duel.second.name} has no answer"
+    return ("B", f"{duel.first.name} has no answer") if duel.second.answered else ("Tie", "neither has an answer")
+
+
+def _verdict(answered: Answered, winner: Winner, why: str) -> Verdict:
+    return answered.verdict(BATTLE, (LEAN[winner] + 1) / 2, why, detail={"winner": winner, "rule": True})
+
+
+def _on_sheets(answered: Answered, order: str, most: int, blobs: Blobs) -> Question:
+    return rubric.about_battle(answered, order, sheets_of(rubric.battle_sections(answered, order), most, blobs))
+
+
+def _settled(some: Sequence[Verdict]) -> Verdict:
+    """One verdict from those of both orders, and of repeats."""
+    first = some[0]
+    if len(some) == 1 and not first.variant:
+        return first
+    orders: dict[str, list[float]] = {}
+    for one in some:
+        orders.setdefault(one.variant.partition(",")[0], [])
+        if one.value is not None:
+            orders[one.variant.partition(",")[0]].append(2 * one.value - 1)
+    keys = tuple(dict.fromkeys(key for one in some for key in one.keys))
+    if not all(orders.values()):
+        missing = next(one for one in some if one.value is None)
+        told = "" if len(orders) == 1 else "one of its two orders could not be judged: "
+        return replace(missing, variant="", reason=told + missing.reason, keys=keys, behind=tuple(some))
+    lean = statistics.fmean(statistics.fmean(leans) for leans in orders.values())
+    winner = leaning(lean)
+    said = [f"{order.removeprefix('order ')}: {leaning(statistics.fmean(leans))}" for order, leans in orders.items()]
+    contrary = len(orders) > 1 and len({value > 0 for leans in orders.values() for value in leans if value}) > 1
+    told = f"{winner} ({', '.join(said)})" + ("; the two orders contradict each other" if contrary else "")
+    by = "rule" if all(one.by == "rule" for one in some) else first.by
+    detail = {"winner": winner, **({"rule": True} if by == "rule" else {})}
+    return replace(first, variant="", value=(lean + 1) / 2, reason=told, keys=keys, by=by, detail=detail, behind=tuple(some), spread=None)
+
+
+def fought(run: Finished, *, judged: bool = False) -> list[Battle]:
+    """The battles of a run, each order one of its own, as its judge saw it; those that are unscored are none. `judged`: without those that
+    were decided by rule."""
+    made: list[Battle] = []
+    for verdict in run.verdicts:
+        if verdict.value is None or (judged and detail_of(verdict).get("rule")):
+            continue
+        groups = run.groups[verdict.sample]
+        for one in verdict.behind or (verdict,):
+            winner: Winner | None = detail_of(one).get("winner")
+            if winner is not None and one.value is not None:
+                battle = Battle(groups["item"], groups["first"], groups["second"], winner)
+                made.append(battle.flipped() if one.variant.startswith(BA) else battle)
+    return made
+
+
+def as_released(run: Finished) -> list[Battle]:
+    """What the released scripts would have: each battle once, in the order in which it was drawn, by their own reading of the reply, and
+    none where somebody has no answer."""
+    made: list[Battle] = []
+    for verdict in run.verdicts:
+        groups = run.groups[verdict.sample]
+        one = next((one for one in verdict.behind or (verdict,) if not one.variant.startswith(BA)), None)
+        if one is None or detail_of(one).get("rule"):
+            continue
+        stored = detail_of(one).get("official")
+        winner: Winner | None = released.as_winner(stored) if isinstance(stored, str) else detail_of(one).get("winner")
+        if winner is not None:
+            made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
+    return made

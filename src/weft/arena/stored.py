@@ -1,0 +1,73 @@
+"""Battles by name: a run of them in the journal, or a file of verdicts."""
+
+from pathlib import Path
+
+from weft.arena.criteria import Criteria
+from weft.arena.files import Verdicts, read_verdicts
+from weft.arena.protocol import Arena, as_released, fought
+from weft.arena.tables import win_rates
+from weft.benchmarks.base import Benchmark
+from weft.errors import UserError
+from weft.runs import Run, known, load_run
+from weft.stats.battles import Battle
+from weft.store.journal import Journal
+from weft.types import Table
+
+
+def last_battles(home: Path, kind: type[Benchmark] = Arena) -> str:
+    """The run of battles that was fought last; or of scores."""
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        found = [record.id for record in known(journal) if record.benchmark == kind.name]
+    finally:
+        journal.close()
+    if not found:
+        how = "weft arena run RUN RUN --judge JUDGE" if kind is Arena else "weft arena score RUN --judge JUDGE"
+        raise UserError(f"there is no such run in {home} yet: {how} makes one")
+    return found[-1]
+
+
+def verdicts_of(name: str, home: Path) -> Verdicts:
+    """Of a file, or of a run of battles; what could not be judged is told."""
+    if Path(name).is_file():
+        return read_verdicts(Path(name))
+    run = _battles(name, home)
+    unscored = sum(verdict.value is None for verdict in run.verdicts)
+    told = (f"{run.id}: {unscored} of {len(run.verdicts)} battles are unscored, and in no rate",) if unscored else ()
+    return Verdicts(tuple(fought(run.finished())), told)
+
+
+def battles_in(name: str, home: Path) -> list[Battle]:
+    return fought(_battles(name, home).finished())
+
+
+def tables_of_battles(name: str, home: Path, title: str) -> list[Table] | None:
+    """Those of a run; None for a file."""
+    if Path(name).is_file():
+        return None
+    run = _battles(name, home).finished()
+    return win_rates(fought(run), title, as_released(run), fought(run, judged=True))
+
+
+def scored_tables(name: str, home: Path) -> list[Table]:
+    run = _run(name, home, Criteria)
+    if not isinstance(run.benchmark, Criteria):
+        raise UserError(f"{run.id} has no scores of single answers, and no file is called {name}: weft arena score RUN --judge JUDGE")
+    return list(run.benchmark.tables([run.finished()]))
+
+
+def _battles(name: str, home: Path) -> Run:
+    run = _run(name, home, Arena)
+    if not isinstance(run.benchmark, Arena):
+        raise UserError(f"{run.id} is no run of battles, and no file is called {name}: `weft arena run` fights some")
+    return run
+
+
+def _run(name: str, home: Path, kind: type[Benchmark]) -> Run:
+    if name.endswith((".json", ".jsonl")):
+        raise UserError(f"there is no file {name}")
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        return load_run(journal, last_battles(home, kind) if name == "last" else name)
+    finally:
+        journal.close()
