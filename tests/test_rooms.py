@@ -29,10 +29,11 @@ ROOMS: dict[str, set[str]] = {
     "session": RUNS,
     "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"runs"},
+    "writing": RUNS | {"session"},
     "api": RUNS | {"session", "report"},
     "view": BENCHMARKS | {"runs", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing"},
 }
 
 

@@ -149,9 +149,10 @@ def _settled(some: Sequence[Verdict]) -> Verdict:
         return replace(missing, variant="", reason=told + missing.reason, keys=keys, behind=tuple(some))
     lean = statistics.fmean(statistics.fmean(leans) for leans in orders.values())
     winner = leaning(lean)
-    said = [f"{order.removeprefix('order ')}: {leaning(statistics.fmean(leans))}" for order, leans in orders.items()]
+    said = [f"{order}: {leaning(statistics.fmean(leans))}" for order, leans in orders.items()]
     contrary = len(orders) > 1 and len({value > 0 for leans in orders.values() for value in leans if value}) > 1
-    told = f"{winner} ({', '.join(said)})" + ("; the two orders contradict each other" if contrary else "")
+    whole = {"A": "A wins", "B": "B wins", "Tie(A)": "a tie that leans to A", "Tie(B)": "a tie that leans to B", "Tie": "a tie"}[winner]
+    told = f"{whole} ({', '.join(said)})" + ("; the two orders contradict each other" if contrary else "")
     by = "rule" if all(one.by == "rule" for one in some) else first.by
     detail = {"winner": winner, **({"rule": True} if by == "rule" else {})}
     return replace(first, variant="", value=(lean + 1) / 2, reason=told, keys=keys, by=by, detail=detail, behind=tuple(some), spread=None)

@@ -406,7 +406,11 @@ BUILT_IN = {
     "planviz": "weft.benchmarks.planviz:PlanViz",
     "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
 }
-INNER = {"arena": "weft.arena.protocol:Arena", "arena-scores": "weft.arena.criteria:Criteria"}  # of stored runs, which nobody names
+INNER = {  # what stands behind commands of their own, and has no dataset that anyone could name
+    "arena": "weft.arena.protocol:Arena",
+    "arena-scores": "weft.arena.criteria:Criteria",
+    "write": "weft.writing:Writing",
+}
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
     "judge_repeats", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt", "dry_run", "help",

@@ -18,6 +18,7 @@ from weft.cli.score import score
 from weft.cli.terminal import say
 from weft.cli.train import app as train_app
 from weft.cli.view import view
+from weft.cli.write import write
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,6 +48,7 @@ def weft(version: Annotated[bool, typer.Option("--version", callback=_version, i
 app.command(cls=WithOwnOptions)(run)
 app.command(cls=WithOwnOptions)(score)
 app.command()(judge)
+app.command()(write)
 app.command()(report)
 app.command()(compare)
 app.command()(view)

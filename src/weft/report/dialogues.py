@@ -99,8 +99,14 @@ class Writer:
     def _judged(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         """The verdicts on what stands side by side."""
         found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
-        verdicts = [self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)]
-        return tag("div", tag("h3", name(side.run)) if several else None, verdicts, class_="judged")
+        made: list[Html] = []
+        for verdict, before in zip(found, (None, *found), strict=False):
+            if not verdict.behind:
+                made.append(self._verdict(verdict, calls, before))
+                continue
+            made.append(tag("p", tag("b", name(verdict.reason)), class_="small"))
+            made += [self._verdict(one, calls) for one in verdict.behind]
+        return tag("div", tag("h3", name(side.run)) if several else None, made, class_="judged")
 
     def _reply(self, reply: Reply) -> Html:
         reason = tag("p", f"{reply.outcome}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None

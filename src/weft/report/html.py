@@ -69,13 +69,13 @@ def asset(file: str) -> str:
     return importlib.resources.files("weft.report").joinpath("assets", file).read_text(encoding="utf-8")
 
 
-def policy(*scripts: str, forms: bool = False) -> str:
-    """The content security policy of a page with these scripts and our style."""
+def policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
+    """The content security policy of a page with these scripts and this style of ours."""
     allowed = " ".join(_digest(asset(script)) for script in scripts) or "'none'"
     rules = {
         "default-src": "'none'",
         "script-src": allowed,
-        "style-src": _digest(asset("style.css")),
+        "style-src": _digest(asset(style)),
         "img-src": "'self' file: data:",
         "frame-src": "'self' file:",
         "connect-src": "'self'",
@@ -85,18 +85,26 @@ def policy(*scripts: str, forms: bool = False) -> str:
     return "; ".join(f"{rule} {value}" for rule, value in rules.items())
 
 
-def page(title: str, *body: Any, script: str | None = None, kind: str = "", forms: bool = False, live: bool = False) -> str:
+def page(
+    title: str,
+    *body: Any,
+    script: str | None = None,
+    kind: str = "",
+    forms: bool = False,
+    live: bool = False,
+    style: str = "style.css",
+) -> str:
     """A whole page. A `live` one is served, and its script looks again from time to time."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(*([script] if script else []), forms=forms)),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(*([script] if script else []), forms=forms, style=style)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
-        tag("style", Html(asset("style.css"))),
+        tag("style", Html(asset(style))),
     )
     code = tag("script", Html(asset(script))) if script else None
     whole = tag("html", head, tag("body", *body, code, class_=kind or None, data_live=live), lang="en")

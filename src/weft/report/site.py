@@ -168,7 +168,7 @@ def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, sid
         kind="list single",
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_file(out, page.encode())
+    write_file(out, page.encode(), shown=True)
     return out
 
 

@@ -106,8 +106,8 @@ def _has(path: Path, size: int) -> bool:
         return False
 
 
-def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """`durable` waits until it would survive a power cut."""
+def write_file(path: Path, data: bytes, *, durable: bool = False, shown: bool = False) -> None:
+    """`durable` waits until it would survive a power cut. `shown`: others may read it too, as any file that a user writes."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -115,6 +115,8 @@ def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
+        if shown:
+            Path(temporary).chmod(0o644)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

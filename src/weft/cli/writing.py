@@ -1,0 +1,129 @@
+"""What `weft write` does: asks, tells how far it is, and writes the files."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from weft.cli.screen import Screen
+from weft.cli.terminal import complain, say
+from weft.models.compose.weaver import WATCH, Progress
+from weft.report import document
+from weft.runs import Run
+from weft.session import Interrupted, in_loop
+from weft.store.blobs import Blobs
+from weft.writing import WriteJob, open_writing, orders_in, written
+
+EVERY = 5.0  # seconds between lines where there is no terminal
+
+
+class Watch:
+    """How far the pictures are, as the model tells it."""
+
+    def __init__(self) -> None:
+        self.last: Progress | None = None
+
+    def take(self, told: Progress) -> None:
+        self.last = told
+
+    @property
+    def words(self) -> str:
+        if self.last is None:
+            return "writing"
+        return f"drawing, picture {min(self.last.drawn + 1, self.last.planned)} of {self.last.planned}" if self.last.planned else "writing"
+
+
+def write_document(
+    text: str,
+    model: str,
+    outs: Sequence[Path],
+    images: Sequence[Path],
+    options: Mapping[str, Any],
+    concurrency: int | None,
+    budget: float | None,
+    show: bool,
+    home: Path,
+) -> int:
+    for out in outs:
+        document.kind_of(out)  # before anything is paid for
+    job = WriteJob(text=text, model=model, pictures=tuple(images), home=home, concurrency=concurrency, budget=budget, model_options=options)
+    return in_loop(_write(job, outs, show))
+
+
+async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
+    watch, began = Watch(), time.monotonic()
+    try:
+        async with open_writing(job) as session:
+            WATCH.set(watch.take)
+            with _follow(watch):
+                await session.go()
+    except Interrupted as error:
+        complain(str(error))
+        return 130
+    home, reason = session.journal.path.parent, session.halt.reason
+    run = Run.stored(home, session.run_id, session.plan.benchmark)
+    if reason is not None:
+        complain("stopped. Nothing is lost: run the same command again to go on." if isinstance(reason, Interrupted) else str(reason))
+        return 130 if isinstance(reason, Interrupted) else 1
+    reply = written(run)
+    if reply.reason:
+        complain(f"note: {reply.reason}" if reply.outcome == "answered" else f"{reply.outcome}: {reply.reason}")
+    if not reply.said:
+        return 1
+    words = sum(len(part.split()) for part in [reply.text])
+    _told(watch, time.monotonic() - began, words, len(reply.images))
+    made = f"Written by {run.record.manifest['model']['name']}."
+    title = document.title_of(reply.said, job.text)
+    whole = document.Document(title, reply.said, orders_in(run, home), made)
+    for out in outs:
+        document.write(whole, Blobs(home / "blobs"), out)
+        say(out)
+    if show:
+        import webbrowser
+
+        if not webbrowser.open(outs[0].absolute().as_uri()):
+            say("no browser could be opened here: open the file yourself")
+    return 0 if reply.outcome == "answered" else 1
+
+
+def _told(watch: Watch, seconds: float, words: int, pictures: int) -> None:
+    """What there is, and what drawing at the same time has saved."""
+    said = f"{words} words, {pictures} picture{'s' * (pictures != 1)}, {seconds:.1f} s"
+    if watch.last is not None and watch.last.drawn > 1:
+        said += f"; one after another the pictures would have taken {watch.last.waited:.1f} s"
+    complain(said)
+
+
+@contextlib.contextmanager
+def _follow(watch: Watch) -> Generator[None]:
+    done = threading.Event()
+    screen = Screen(stderr=True, soft_wrap=True)
+    thread = threading.Thread(target=_bar if screen.is_terminal else _lines, args=(watch, screen, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(2)
+
+
+def _bar(watch: Watch, screen: Screen, done: threading.Event) -> None:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, TimeRemainingColumn(compact=True), console=screen, transient=True) as bar:
+        task = bar.add_task("writing", total=None)
+        while not done.wait(0.2):
+            last = watch.last
+            bar.update(task, description=watch.words, completed=last.drawn if last else 0, total=last.planned if last else None)
+
+
+def _lines(watch: Watch, screen: Screen, done: threading.Event) -> None:
+    told = ""
+    while not done.wait(EVERY if told else 0.5):
+        if watch.words != told:
+            told = watch.words
+            screen.print(told)

@@ -1,0 +1,149 @@
+"""One document of words and pictures as something to read: a page that holds everything, Markdown with files beside it, or a PDF.
+
+Words are taken for Markdown, and for nothing else: markup of a model's stays text, and so do pictures and links that lead anywhere but to the
+web. Pictures are as they came."""
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from weft.errors import PictureError, UserError
+from weft.report.html import Html, page, tag
+from weft.store.blobs import Blobs, write_file
+from weft.types import Image, Part, Text
+
+EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+PATIENCE = 90.0  # seconds for a browser to print
+
+
+class Document(Struct, frozen=True):
+    """`words` describe its pictures, one by one, for those who do not see them; `made` says by whom, in a line."""
+
+    title: str
+    parts: tuple[Part, ...]
+    words: tuple[str, ...] = ()
+    made: str = ""
+
+    def pictures(self) -> list[tuple[Image, str]]:
+        images = [part for part in self.parts if isinstance(part, Image)]
+        said = self.words if len(self.words) == len(images) else ("",) * len(images)
+        return list(zip(images, said, strict=True))
+
+
+def title_of(parts: Sequence[Part], asked: str) -> str:
+    """Its first heading, or what was asked for."""
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    found = re.search(r"^#{1,3}\s+(.+?)\s*#*\s*$", text, re.MULTILINE)
+    said = re.sub(r"[*_`]", "", found[1]) if found else " ".join(asked.split())
+    return said if len(said) <= 100 else said[:99] + "…"
+
+
+def as_html(document: Document, blobs: Blobs) -> str:
+    render = _markdown()
+    pictures = iter(document.pictures())
+    made: list[Html] = []
+    for part in document.parts:
+        if isinstance(part, Text) and part.text.strip():
+            made.append(tag("div", Html(render(part.text.strip())), class_="prose", dir="auto"))
+        elif isinstance(part, Image):
+            image, said = next(pictures)
+            made.append(
+                tag("figure", tag("img", src=_data_url(image, blobs), alt=said or "a picture", title=said or None, class_=_size(image)))
+            )
+    about = tag("p", document.made, class_="soft small made") if document.made else None
+    return page(document.title, tag("article", made, about), kind="document", style="document.css")
+
+
+def as_markdown(document: Document, blobs: Blobs, out: Path) -> str:
+    """The text; pictures are written beside it, in a folder of its name."""
+    folder = out.with_name(f"{out.stem}_files")
+    folder.mkdir(parents=True, exist_ok=True)
+    made: list[str] = []
+    pictures = iter(enumerate(document.pictures(), start=1))
+    for part in document.parts:
+        if isinstance(part, Text) and part.text.strip():
+            made.append(part.text.strip())
+        elif isinstance(part, Image):
+            number, (image, said) = next(pictures)
+            file = folder / f"{number}{EXTENSIONS.get(image.media_type, '.png')}"
+            file.write_bytes(blobs.read(image))
+            alt = " ".join(re.sub(r"[\[\]\\]", " ", said).split()) or f"picture {number}"
+            made.append(f"![{alt}]({folder.name.replace(' ', '%20')}/{file.name})")
+    return "\n\n".join(made) + "\n"
+
+
+def write(document: Document, blobs: Blobs, out: Path) -> None:
+    """By the ending of the file's name."""
+    kind = kind_of(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "html":
+        write_file(out, as_html(document, blobs).encode())
+    elif kind == "md":
+        write_file(out, as_markdown(document, blobs, out).encode())
+    else:
+        write_file(out, as_pdf(as_html(document, blobs)))
+
+
+def kind_of(out: Path) -> str:
+    kinds = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".pdf": "pdf"}
+    if out.suffix.lower() not in kinds:
+        raise UserError(f"--out {out}: name a file that ends in .html, .md or .pdf")
+    if out.is_dir():
+        raise UserError(f"--out {out} is a folder: name a file")
+    if kinds[out.suffix.lower()] == "pdf":
+        browser()
+    return kinds[out.suffix.lower()]
+
+
+def browser() -> str:
+    found = os.environ.get("WEFT_BROWSER") or next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        raise UserError("a PDF needs Chromium or Chrome, and none is found: install one, name it in WEFT_BROWSER, or write .html or .md")
+    return found
+
+
+def as_pdf(text: str) -> bytes:
+    """The page, printed by a browser that reaches nothing."""
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        source, out = Path(folder) / "document.html", Path(folder) / "document.pdf"
+        source.write_text(text, encoding="utf-8")
+        root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # which Chromium demands of root
+        quiet = ["--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer", f"--user-data-dir={folder}/profile"]
+        try:
+            done = subprocess.run(
+                [browser(), *root, *quiet, f"--print-to-pdf={out}", source.as_uri()], capture_output=True, timeout=PATIENCE, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"the browser did not print: {error}") from None
+        if not out.is_file():
+            raise UserError(f"the browser did not print: {done.stderr.decode(errors='replace').strip()[-300:] or 'it says nothing'}")
+        return out.read_bytes()
+
+
+def _markdown() -> Callable[[str], str]:
+    from markdown_it import MarkdownIt
+
+    made: Any = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable("image")
+    usual = made.validateLink
+    made.validateLink = lambda url: bool(usual(url)) and re.match(r"https?://", url.strip(), re.IGNORECASE) is not None
+    return made.render
+
+
+def _data_url(image: Image, blobs: Blobs) -> str | None:
+    try:
+        return f"data:{image.media_type};base64,{base64.b64encode(blobs.read(image)).decode()}"
+    except (PictureError, OSError) as error:
+        raise UserError(f"a picture of the document cannot be read any more: {error}") from None
+
+
+def _size(image: Image) -> str | None:
+    return "tiny" if max(image.width, image.height) <= 128 else "tall" if image.height > 1.2 * image.width else None
