@@ -1,5 +1,5 @@
-"""One document, asked for in a sentence: a run without a dataset and without a judge. It is journalled, budgeted and resumed like any other:
-the same sentence to the same model is the same document, and costs nothing the second time."""
+"""One document, asked for in a sentence: a run without a dataset and without a judge. It is journalled, budgeted and resumed like any
+other: the same sentence to the same model is the same document, and costs nothing the second time."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence

@@ -77,7 +77,8 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
         return 1
     words = sum(len(part.split()) for part in [reply.text])
     _told(watch, time.monotonic() - began, words, len(reply.images))
-    made = f"Written by {run.record.manifest['model']['name']}."
+    asked = " ".join(job.text.split())
+    made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {asked if len(asked) <= 500 else asked[:499] + '…'}")
     title = document.title_of(reply.said, job.text)
     whole = document.Document(title, reply.said, orders_in(run, home), made)
     for out in outs:
@@ -94,7 +95,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
 def _told(watch: Watch, seconds: float, words: int, pictures: int) -> None:
     """What there is, and what drawing at the same time has saved."""
     said = f"{words} words, {pictures} picture{'s' * (pictures != 1)}, {seconds:.1f} s"
-    if watch.last is not None and watch.last.drawn > 1:
+    if watch.last is not None and watch.last.waited > 1.1 * watch.last.seconds:
         said += f"; one after another the pictures would have taken {watch.last.waited:.1f} s"
     complain(said)
 

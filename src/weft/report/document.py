@@ -1,7 +1,7 @@
 """One document of words and pictures as something to read: a page that holds everything, Markdown with files beside it, or a PDF.
 
-Words are taken for Markdown, and for nothing else: markup of a model's stays text, and so do pictures and links that lead anywhere but to the
-web. Pictures are as they came."""
+Words are taken for Markdown, and for nothing else: markup of a model's stays text, and so do pictures and links that lead anywhere but to
+the web. Pictures are as they came."""
 
 import base64
 import os
@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft.errors import PictureError, UserError
-from weft.report.html import Html, page, tag
+from weft.report.html import Html, name, page, tag
 from weft.store.blobs import Blobs, write_file
 from weft.types import Image, Part, Text
 
@@ -26,12 +26,13 @@ PATIENCE = 90.0  # seconds for a browser to print
 
 
 class Document(Struct, frozen=True):
-    """`words` describe its pictures, one by one, for those who do not see them; `made` says by whom, in a line."""
+    """`words` describe its pictures, one by one, for those who do not see them; `made` says by whom, and what
+    was asked for, line by line."""
 
     title: str
     parts: tuple[Part, ...]
     words: tuple[str, ...] = ()
-    made: str = ""
+    made: tuple[str, ...] = ()
 
     def pictures(self) -> list[tuple[Image, str]]:
         images = [part for part in self.parts if isinstance(part, Image)]
@@ -56,10 +57,9 @@ def as_html(document: Document, blobs: Blobs) -> str:
             made.append(tag("div", Html(render(part.text.strip())), class_="prose", dir="auto"))
         elif isinstance(part, Image):
             image, said = next(pictures)
-            made.append(
-                tag("figure", tag("img", src=_data_url(image, blobs), alt=said or "a picture", title=said or None, class_=_size(image)))
-            )
-    about = tag("p", document.made, class_="soft small made") if document.made else None
+            shown = tag("img", src=_data_url(image, blobs), alt=said or "a picture", title=said or None, class_=_size(image))
+            made.append(tag("figure", shown))
+    about = tag("div", [tag("p", name(line)) for line in document.made], class_="soft small made") if document.made else None
     return page(document.title, tag("article", made, about), kind="document", style="document.css")
 
 
@@ -86,11 +86,11 @@ def write(document: Document, blobs: Blobs, out: Path) -> None:
     kind = kind_of(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     if kind == "html":
-        write_file(out, as_html(document, blobs).encode())
+        write_file(out, as_html(document, blobs).encode(), shown=True)
     elif kind == "md":
-        write_file(out, as_markdown(document, blobs, out).encode())
+        write_file(out, as_markdown(document, blobs, out).encode(), shown=True)
     else:
-        write_file(out, as_pdf(as_html(document, blobs)))
+        write_file(out, as_pdf(as_html(document, blobs)), shown=True)
 
 
 def kind_of(out: Path) -> str:
@@ -133,8 +133,11 @@ def _markdown() -> Callable[[str], str]:
     from markdown_it import MarkdownIt
 
     made: Any = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable("image")
-    usual = made.validateLink
-    made.validateLink = lambda url: bool(usual(url)) and re.match(r"https?://", url.strip(), re.IGNORECASE) is not None
+
+    def leads_to_the_web(url: str) -> bool:
+        return re.match(r"https?://", url.strip(), re.IGNORECASE) is not None
+
+    made.validateLink = leads_to_the_web
     return made.render
 
 
