@@ -1,4 +1,4 @@
-"""Stored answers of any benchmark, each by itself, scored in OpenING's seven respects from 0 to 10 by one call."""
+"""Stored answers of any benchmark, each by itself, scored as OpenING scores them: seven respects, from 0 to 10, by one call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,15 +7,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from weft.arena import rubric
 from weft.arena.contest import Duel
-from weft.arena.tables import CRITERIA, scored_answers
+from weft.arena.tables import scored_answers
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
-from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.documents import MOST, Most
+from weft.benchmarks.opening import Opening
+from weft.benchmarks.opening.protocol import asked
+from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Message, Part, Question, Sample, Table, Turn, Verdict
+from weft.types import Dataset, Dialogue, Message, Part, Sample, Table, Turn, Verdict
 
 
 class CriteriaOptions(Struct, frozen=True):
@@ -37,19 +39,13 @@ class Criteria(Benchmark):
         return (Message("user", turn.ask),)
 
     def rubrics(self, prompts: str) -> Rubrics:
-        own = prompts.startswith("official:")
-        return rubric.official(Path(prompts.removeprefix("official:")), "criteria") if own else super().rubrics(prompts)
+        return Opening().rubrics(prompts)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         duel: Duel = answered.turn.gold
         if not duel.first.answered:
             return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
-        most = answered.options.judge_pictures
-        if answered.rubrics.official:
-            return [answered.check(CRITERIA, lambda blobs: [rubric.released_answer(answered, blobs)])]
-        if pictures_in(rubric.answer_sections(answered)) > most:
-            return [answered.check(CRITERIA, lambda blobs: [_on_sheets(answered, most, blobs)])]
-        return [rubric.about_answer(answered)]
+        return asked(answered, duel.first.parts, answered.options.judge_pictures)
 
     def together(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
@@ -64,7 +60,3 @@ class Criteria(Benchmark):
     def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
         duel = msgspec.convert(gold, Duel)
         return [(duel.first.name, duel.first.parts)]
-
-
-def _on_sheets(answered: Answered, most: int, blobs: Blobs) -> Question:
-    return rubric.about_answer(answered, sheets_of(rubric.answer_sections(answered), most, blobs))

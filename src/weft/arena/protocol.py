@@ -21,6 +21,7 @@ from weft.arena.rubric import AB, BA, BATTLE
 from weft.arena.tables import agreements, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.opening.released import official
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning
@@ -58,7 +59,7 @@ class Arena(Benchmark):
     def rubrics(self, prompts: str) -> Rubrics:
         if not prompts.startswith("official:"):
             return super().rubrics(prompts)
-        return replace(rubric.official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
+        return replace(official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         duel: Duel = answered.turn.gold
@@ -67,11 +68,11 @@ class Arena(Benchmark):
         if by_rule is not None:
             return [replace(_verdict(answered, by_rule[0], by_rule[1]), variant=order) for order in orders]
         if answered.rubrics.official:
-            return [answered.check(BATTLE, lambda blobs: [rubric.released_battle(answered, order, blobs) for order in orders])]
+            return [answered.check(BATTLE, lambda blobs: [rubric.as_released(answered, order, blobs) for order in orders])]
         most = answered.options.judge_pictures
-        if pictures_in(rubric.battle_sections(answered, AB)) > most:
+        if pictures_in(rubric.sections_of(answered, AB)) > most:
             return [answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])]
-        return [rubric.about_battle(answered, order) for order in orders]
+        return [rubric.about(answered, order) for order in orders]
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is a word or two."""
@@ -129,7 +130,7 @@ def _verdict(answered: Answered, winner: Winner, why: str) -> Verdict:
 
 
 def _on_sheets(answered: Answered, order: str, most: int, blobs: Blobs) -> Question:
-    return rubric.about_battle(answered, order, sheets_of(rubric.battle_sections(answered, order), most, blobs))
+    return rubric.about(answered, order, sheets_of(rubric.sections_of(answered, order), most, blobs))
 
 
 def _settled(some: Sequence[Verdict]) -> Verdict:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished
-from weft.benchmarks.rows import cell_of
+from weft.benchmarks.opening.rubric import CRITERIA
+from weft.benchmarks.opening.tables import official, strict
 from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings
 from weft.types import Cell, Row, Table
 
@@ -14,8 +15,6 @@ NOTE = (
     "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
     "the average, a tie half a win for each; without an interval where a model won or lost everything."
 )
-CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness", "Human Preference Alignment", "Image-Text Coherency",
-            "Multi-step Consistency")  # fmt: skip
 
 
 def win_rates(
@@ -62,17 +61,16 @@ def _official(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
 
 
 def scored_answers(run: Finished, title: str) -> Table:
-    """Models by their scores, each criterion with its interval by item; Overall is the mean of the seven."""
+    """Models by their scores, each respect with its interval by item; both ways, where they differ."""
     models = list(dict.fromkeys(groups["model"] for groups in run.groups.values()))
     rows: list[Row] = []
     for model in models:
         mine = [replace(one, sample=run.groups[one.sample]["item"]) for one in run.verdicts if run.groups[one.sample]["model"] == model]
-        of = {name: [one for one in mine if one.metric == name] for name in CRITERIA}
-        cells = {name: cell_of(some, digits=4, scale=10) for name, some in of.items()}
-        overall = cell_of([(1 / len(CRITERIA), some) for some in of.values()], digits=4, scale=10)
         items = _count(len({one.sample for one in mine}))
-        rows.append(Row(model, {**cells, "Overall": overall, "items": items}, run=run.run, judge=run.judge))
-    rows.sort(key=lambda row: -(row.cells["Overall"].value or 0.0))
+        left = {one.sample for one in mine if one.value is None or one.by == "failure"}
+        ways = {"strict": strict(mine), "official": official(mine)} if left else {"": strict(mine)}
+        rows += [Row(model, {**cells, "items": items}, way=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
+    rows.sort(key=lambda row: -(next(one for one in rows if one.name == row.name).cells["Overall"].value or 0.0))
     return Table(title, (*CRITERIA, "Overall", "items"), tuple(rows), "0 to 10, 95% intervals by item.", 2)
 
 

@@ -405,6 +405,7 @@ BUILT_IN = {
     "rover-tg": "weft.benchmarks.rover.tg:RoverTG",
     "planviz": "weft.benchmarks.planviz:PlanViz",
     "weaverbench": "weft.benchmarks.weaverbench:WeaverBench",
+    "opening": "weft.benchmarks.opening:Opening",
 }
 INNER = {  # what stands behind commands of their own, and has no dataset that anyone could name
     "arena": "weft.arena.protocol:Arena",

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.parts import parts_of
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.http import fields
@@ -51,7 +52,7 @@ SHORT, MEDIUM = 40, 110  # words up to which a prompt is called so; the paper's 
 WORDS, PICTURES = "text", "image+text"
 EXACT, FREE = "exact", "free"
 KNOWN = ("id", "category", "input", "required_images", "length", "output")
-MOST_PICTURES, MOST_PARTS = 100, 400
+MOST_PICTURES = 100
 OWN = "own prompts"
 
 
@@ -188,24 +189,3 @@ class Prompts(Records):
         if own and (len(own) > 120 or set(own) & set("/\\~\0") or own.startswith(".")):
             self.fail(name, "id", "must be text without slashes and `~`, of at most 120 characters, and not begin with a dot")
         return own or hashlib.sha256(msgspec.json.encode(ask)).hexdigest()[:12]
-
-
-def parts_of(records: Records, name: str, record: Mapping[str, Any], field: str) -> tuple[Part, ...]:
-    """Words and pictures of a list of `{"text": ...}` and `{"image": ...}`; of an entry with both, the words come first."""
-    found: Any = [record.get(field)] if isinstance(record.get(field), str) else record.get(field)
-    if not isinstance(found, list) or not found:
-        records.fail(name, field, 'must be a list of {"text": ...} and {"image": ...}, or a text')
-    some = cast(list[Any], found)
-    if len(some) > MOST_PARTS:
-        records.fail(name, field, f"has {len(some)} entries, more than {MOST_PARTS}")
-    made: list[Part] = []
-    for at, entry in enumerate(some):
-        place = f"{field}[{at}]"
-        one: Mapping[str, Any] = {"text": entry} if isinstance(entry, str) else fields(entry)
-        if not one.get("text") and not one.get("image"):
-            records.fail(name, place, "has neither text nor image")
-        text = records.text_or_none(name, {place: one.get("text")}, place)
-        made += [Text(text)] if text else []
-        path = records.text_or_none(name, {place: one.get("image")}, place)
-        made += [records.picture(name, place, path)] if path else []
-    return tuple(made)

@@ -1,11 +1,15 @@
-"""Documents made elsewhere: <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, pictures beside it. Records as
-OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well. A missing file is the model's; one
-that cannot be read, or names a picture that is not there, leaves its prompt unscored."""
+"""Documents in files: lists of `{"text": ...}` and `{"image": ...}`, in records of a dataset or made elsewhere.
 
+Made elsewhere they are <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, pictures beside it. Records as
+OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well. A missing file is the model's; one that
+cannot be read, or names a picture that is not there, leaves its prompt unscored."""
+
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from weft.benchmarks.outputs import Folder
+from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.endpoint import NO, CallError
 from weft.models.http import fields
@@ -13,7 +17,7 @@ from weft.outside import json_file
 from weft.store.blobs import Blobs
 from weft.types import Kind, Part, Text
 
-MOST_PARTS = 1000
+MOST_PARTS, MOST_MADE = 400, 1000  # of a record, of a document
 
 
 class Outputs(Folder):
@@ -32,8 +36,8 @@ class Outputs(Folder):
             entries = output_of(json_file(path))
         except UserError as error:
             raise CallError(str(error), NO) from None
-        if entries is None or len(entries) > MOST_PARTS:
-            raise CallError(f"{path} has no `output` that is a list of at most {MOST_PARTS} texts and pictures", NO)
+        if entries is None or len(entries) > MOST_MADE:
+            raise CallError(f"{path} has no `output` that is a list of at most {MOST_MADE} texts and pictures", NO)
         made: list[Part] = []
         for entry in entries:
             one = {"text": entry} if isinstance(entry, str) else fields(entry)
@@ -59,3 +63,25 @@ def output_of(record: Any) -> list[Any] | None:
         facts = next((fields(turn) for turn in cast(list[Any], turns) if "output" in fields(turn)), none)
     found = facts.get("output")
     return cast(list[Any], found) if isinstance(found, list) else None
+
+
+def parts_of(records: Records, name: str, record: Mapping[str, Any], field: str, plain: Callable[[str], str] = str) -> tuple[Part, ...]:
+    """Words and pictures of such a list, or of a plain text; of an entry with both, the words come first. `plain` makes words what
+    they are to be."""
+    found: Any = [record.get(field)] if isinstance(record.get(field), str) else record.get(field)
+    if not isinstance(found, list) or not found:
+        records.fail(name, field, 'must be a list of {"text": ...} and {"image": ...}, or a text')
+    some = cast(list[Any], found)
+    if len(some) > MOST_PARTS:
+        records.fail(name, field, f"has {len(some)} entries, more than {MOST_PARTS}")
+    made: list[Part] = []
+    for at, entry in enumerate(some):
+        place = f"{field}[{at}]"
+        one: Mapping[str, Any] = {"text": entry} if isinstance(entry, str) else fields(entry)
+        if not one.get("text") and not one.get("image"):
+            records.fail(name, place, "has neither text nor image")
+        text = plain(records.text_or_none(name, {place: one.get("text")}, place))
+        made += [Text(text)] if text else []
+        path = records.text_or_none(name, {place: one.get("image")}, place)
+        made += [records.picture(name, place, path)] if path else []
+    return tuple(made)

@@ -1,0 +1,92 @@
+"""OpenING's records as Samples: test_data.jsonl, with pictures under images/ beside it. An item is known by its `total_uid`; outputs made
+elsewhere are called by that. Markers for places of pictures are left out of the words, and the picture follows them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.benchmarks.parts import parts_of
+from weft.benchmarks.records import Records
+from weft.errors import UserError
+from weft.models.http import fields
+from weft.outside import bytes_file
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Image, Part, Sample, Text, Turn
+
+FILES = ("test_data.jsonl", "dev_data.jsonl")
+ROOTS = ("", "OpenING-benchmark", "OpenING-Benchmark")
+TEST = 2160  # items of the test split
+MARKERS = ("<BEGIN>", "<image>")
+OWN = "own items"
+
+
+class Goal(Struct, frozen=True):
+    """How many steps, each a text and a picture, the reference has."""
+
+    steps: int
+
+
+def load(data: Path, blobs: Blobs) -> Dataset:
+    file = file_of(data)
+    found = Items(file, file.parent, blobs).dataset(OWN, _rows(file))
+    return replace(found, name="opening") if found.name == OWN and len(found.samples) == TEST else found
+
+
+def file_of(data: Path) -> Path:
+    if data.is_file():
+        return data
+    places = [data / root / name for root in ROOTS for name in FILES]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise UserError(f"{data} has no {FILES[0]}: give the folder OpenING-benchmark of OpenING's repository, with its pictures")
+    return found
+
+
+def _rows(file: Path) -> Iterator[Any]:
+    yield from (line for line in bytes_file(file).splitlines() if line.strip())
+
+
+def plain(text: str) -> str:
+    for marker in MARKERS:
+        text = text.replace(marker, "")
+    return text.strip()
+
+
+class Items(Records):
+    id_field = "total_uid"
+
+    def called(self, at: int, record: Any) -> str:
+        own = fields(record).get("total_uid")
+        return f"record {at}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
+
+    def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        own = self.text(name, record, "total_uid").strip()
+        if len(own) > 40 or not own.isalnum():
+            self.fail(name, "total_uid", "must be letters and digits, at most 40")
+        turns = self._turns(name, record)
+        ask = self._parts(name, turns[0], "input")
+        truth = self._parts(name, turns[1], "output")
+        steps = max(sum(isinstance(part, Image) for part in truth), 1)
+        groups = {"task": self._group(name, record, "meta_task_name"), "subtask": self._group(name, record, "subtask_name")}
+        return Sample(own, (Turn(0, ask, "interleaved", truth, None, f"{own}.json", Goal(steps)),), (), groups)
+
+    def _turns(self, name: str, record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        found: Any = record.get("conversations")
+        some = [fields(one) for one in cast(list[Any], found)] if isinstance(found, list) else []
+        asked = next((one for one in some if "input" in one), None)
+        answer = next((one for one in some if "output" in one), None)
+        if asked is None or answer is None:
+            self.fail(name, "conversations", "must be a list with an `input` and an `output`")
+        return asked, answer
+
+    def _parts(self, name: str, turn: Mapping[str, Any], field: str) -> tuple[Part, ...]:
+        parts = parts_of(self, name, turn, field, plain)
+        if field == "input" and not any(isinstance(part, Text) for part in parts):
+            self.fail(name, field, "has no text: say what is asked for")
+        return parts
+
+    def _group(self, name: str, record: Mapping[str, Any], field: str) -> str:
+        return " ".join(self.text_or_none(name, record, field).split()) or "unnamed"

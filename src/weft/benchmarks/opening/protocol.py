@@ -1,0 +1,77 @@
+"""OpenING's protocol: one request, an answer in steps, each a text and a picture; how many the reference has is told, as in the authors'
+own generation. Seven scores from 0 to 10 by one call to a judge."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.opening import data, released, rubric, tables
+from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.parts import Outputs
+from weft.benchmarks.prompts import Rubrics
+from weft.models.endpoint import Endpoint
+from weft.models.http import fields
+from weft.store.blobs import Blobs
+from weft.types import Dataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
+
+Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
+HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"
+
+
+class OpeningOptions(Struct, frozen=True):
+    hint: Hint = "yes"
+    judge_pictures: Most = MOST
+
+
+class Opening(Benchmark):
+    name = "opening"
+    version = "1"
+    title = "OpenING"
+    metrics = rubric.CRITERIA
+    Options = OpeningOptions
+    axes = ("subtask", "task")
+    published_judge = tables.JUDGE
+    takes_all_read = True
+
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def about(self, dataset: Dataset) -> list[str]:
+        steps = [sample.turns[0].gold.steps for sample in dataset.samples]
+        tasks = len({sample.groups["subtask"] for sample in dataset.samples})
+        return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
+
+    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
+        return Outputs(folder, blobs)
+
+    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
+        goal: Goal = turn.gold
+        hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),) if options.hint == "yes" else ()
+        return (Message("user", (*hint, *turn.ask)),)
+
+    def rubrics(self, prompts: str) -> Rubrics:
+        own = prompts.startswith("official:")
+        return released.official(Path(prompts.removeprefix("official:")), "criteria") if own else super().rubrics(prompts)
+
+    def questions(self, answered: Answered) -> Iterable[Item]:
+        return asked(answered, answered.reply.said, answered.options.judge_pictures)
+
+    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+        return [(1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA]
+
+    def shown(self, gold: Any) -> list[str]:
+        return [f"steps of the reference: {fields(gold).get('steps')}"]
+
+
+def asked(answered: Answered, made: Sequence[Part], most: int) -> list[Item]:
+    """The one question about an answer, with sheets where it has too many pictures."""
+    if answered.rubrics.official:
+        return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.as_released(answered, made, blobs)])]
+    sections = rubric.sections_of(answered.turn.ask, made)
+    if pictures_in(sections) <= most:
+        return [rubric.about(answered, made)]
+    return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.about(answered, made, sheets_of(sections, most, blobs))])]

@@ -1,0 +1,89 @@
+"""How OpenING's released scripts lay answers before their judge, and where a checkout of theirs has its prompts."""
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.benchmarks.prompts import Rubrics, rubrics_of
+from weft.errors import UserError
+from weft.outside import text_file
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Part, Text
+
+if TYPE_CHECKING:
+    from PIL import Image as Pil
+
+SYSTEMS = {
+    "battle": ("prompts/judge_system.txt", "OpenING-Benchmark/judge_system.txt", "OpenING-benchmark/judge_system.txt"),
+    "criteria": ("prompts/detailed_score_system.txt",),
+}
+SCRIPTS = {"battle": "GPT_judge_AB.py", "criteria": "GPT_score_A.py"}
+SIDE = 512  # of every picture, whatever its shape
+Tagged = tuple[str, str, Sequence[Part]]  # a section's tag, what stands for it where there is nothing, and what it holds
+
+
+def official(checkout: Path, which: str) -> Rubrics:
+    texts = {"system": system_prompt(checkout, which), "closing": closing(checkout, which)}
+    return rubrics_of(texts, f"official {SCRIPTS[which]}")
+
+
+def system_prompt(checkout: Path, which: str) -> str:
+    found = next((checkout / place for place in SYSTEMS[which] if (checkout / place).is_file()), None)
+    if found is None:
+        raise UserError(f"{checkout} has no {SYSTEMS[which][0]}: give a checkout of OpenING's repository")
+    return text_file(found)
+
+
+def closing(checkout: Path, which: str) -> str:
+    """The sentence that ends their question, from their script: the one text there that begins a line and ends with a colon."""
+    script = checkout / SCRIPTS[which]
+    if not script.is_file():
+        raise UserError(f"{checkout} has no {script.name}: give a checkout of OpenING's repository")
+    try:
+        tree = ast.parse(text_file(script))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise UserError(f"{script} cannot be read: {error}") from None
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    ends = [text for text in texts if text.startswith("\n") and text.endswith(": ") and len(text) < 300]
+    found = dict.fromkeys(text for text in ends if "OUTPUT" not in text)
+    if len(found) != 1:
+        raise UserError(f"{script} has {len(found)} sentences that could end its question where one is known: is it another version?")
+    return next(iter(found))
+
+
+def laid_out(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
+    """Steps of words and pictures under bare tags, the count of pictures running through all of them; then the closing sentence."""
+    parts: list[Part] = []
+    number = 0
+    for tag, empty, some in sections:
+        steps = steps_of(some)
+        parts += [Text(empty)] if not steps else []
+        for at, (text, image) in enumerate(steps):
+            said = text
+            if image is not None:
+                said += f" <IMG_{number}></IMG_{number}>"
+                number += 1
+            parts.append(Text(said if at else tag + said if said else empty))
+            parts += [blobs.put_picture(squashed(image, blobs))] if image is not None else []
+    parts.append(Text(rubrics.texts["closing"]))
+    return Message("system", (Text(rubrics.texts["system"]),)), Message("user", tuple(parts))
+
+
+def steps_of(parts: Sequence[Part]) -> list[tuple[str, Image | None]]:
+    """Words with the picture that follows them, as OpenING keeps them."""
+    steps: list[tuple[str, Image | None]] = []
+    for part in parts:
+        if isinstance(part, Image):
+            if steps and steps[-1][1] is None:
+                steps[-1] = (steps[-1][0], part)
+            else:
+                steps.append(("", part))
+        elif isinstance(part, Text) and part.text.strip():
+            steps.append((part.text.strip().replace("<image>", ""), None))
+    return steps
+
+
+def squashed(image: Image, blobs: Blobs) -> "Pil.Image":
+    with blobs.opened(image) as opened:
+        return opened.convert("RGB").resize((SIDE, SIDE))

@@ -1,0 +1,59 @@
+"""Scores of single answers, 0 to 10: seven respects and their mean, as OpenING's summary has them, with published rows beside.
+
+`strict`: a model's failure is zero; what is unscored is in no mean. `official`: answers that are missing, or lack a score, are left out
+whole; each mean is rounded to two digits, and Overall is the mean of the rounded ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from weft.benchmarks.base import Finished
+from weft.benchmarks.opening.rubric import CRITERIA
+from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
+from weft.types import Cell, Table, Verdict
+
+JUDGE = "gpt-4o"  # of the published rows
+COLUMNS = (*CRITERIA, "Overall")
+
+
+def strict(verdicts: Sequence[Verdict]) -> dict[str, Cell]:
+    of = {name: [one for one in verdicts if one.metric == name] for name in CRITERIA}
+    cells = {name: cell_of(some, digits=4, scale=10) if some else Cell(None) for name, some in of.items()}
+    whole = all(of.values())
+    return {**cells, "Overall": cell_of([(1 / len(CRITERIA), some) for some in of.values()], digits=4, scale=10) if whole else Cell(None)}
+
+
+def official(verdicts: Sequence[Verdict]) -> dict[str, Cell]:
+    left = {one.sample for one in verdicts if one.value is None or one.by == "failure"}
+    kept = [one for one in verdicts if one.sample not in left]
+    cells = {name: cell_of([one for one in kept if one.metric == name], digits=2, scale=10) for name in CRITERIA}
+    values = [cell.value for cell in cells.values() if cell.value is not None]
+    count = len({one.sample for one in kept})
+    overall = Cell(round(sum(values) / len(values), 2), count, count) if len(values) == len(CRITERIA) else Cell(None)
+    return {**cells, "Overall": overall}
+
+
+def tables(runs: Sequence[Finished]) -> Iterator[Table]:
+    paper: Mapping[str, Any] = published("weft.benchmarks.opening") if all(run.dataset == "opening" for run in runs) else {}
+    theirs = published_rows(paper.get("scores", {}), lambda row: row["Model_Name"], {name: name for name in COLUMNS}, JUDGE)
+    note = "0 to 10. Overall: the mean of the seven. Win rates are fought for in the arena: `weft arena run`."
+    yield Table("OpenING: single answers", COLUMNS, rows_of(runs, _cells, paper=theirs), note, 2)
+    for run in runs:
+        yield from both_ways(run, "by task", COLUMNS, _parts, 2)
+
+
+def _cells(run: Finished, way: bool) -> dict[str, Cell]:
+    made = strict(run.verdicts)
+    if not way:
+        return made
+    found = official(run.verdicts)
+    same = all(round(found[name].value or 0.0, 2) == round(made[name].value or 0.0, 2) for name in CRITERIA)
+    return made if same else found  # where nothing was left out, rounding before the last mean is no second number
+
+
+def _parts(run: Finished, way: bool) -> dict[str, Mapping[str, Cell]]:
+    made: dict[str, Mapping[str, Cell]] = {}
+    for group in sorted({groups.get("task", "") for groups in run.groups.values()}):
+        some = [one for one in run.verdicts if run.groups[one.sample].get("task", "") == group]
+        if group and some:
+            made[group] = strict(some)
+    return made
