@@ -1,7 +1,7 @@
 """The judge's question about two stored answers: which is better.
 
 With our rubric what a dataset or a model wrote is fenced off. With the official prompt the message is what the released script sends:
-steps of words and pictures under bare tags, every picture squashed to 512 x 512. Material: `input`, `first`, `second`, as they are shown."""
+steps of words and pictures under bare tags, every picture squashed to 512 x 512. Material: `input`, `first`, `second`, as shown."""
 
 from collections.abc import Sequence
 from typing import Any

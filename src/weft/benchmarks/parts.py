@@ -1,8 +1,8 @@
 """Documents in files: lists of `{"text": ...}` and `{"image": ...}`, in records of a dataset or made elsewhere.
 
 Made elsewhere they are <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, pictures beside it. Records as
-OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well. A missing file is the model's; one that
-cannot be read, or names a picture that is not there, leaves its prompt unscored."""
+OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well. A missing file is the model's; one
+that cannot be read, or names a picture that is not there, leaves its prompt unscored."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,0 +1,362 @@
+"""A planner and a visualizer: orders as planners write them, well and badly; what each picture is shown; what is drawn at the same time;
+what happens when one of the two fails; streams that were cut; sizes."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+import weft
+from server import Provider, data_url, drawn
+from weft.models.compose.imagine import LEAST, MOST, MOST_PICTURES, Imagine, parse, ratio
+from weft.models.compose.weaver import WATCH, Progress, Weaver
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Reply, Takes, Text, Thought, Want
+
+Serve = Callable[..., Provider]
+ASK = (Message("user", (Text("A guide in pictures."),)),)
+
+
+def words(text: str) -> list[str | tuple[str, Any, Any]]:
+    return [part.strip() if isinstance(part, str) else (part.prompt, part.size, part.uses) for part in parse(text).parts]
+
+
+def test_words_and_orders_in_their_order():
+    text = 'One.\n<imagine size="640x480" uses="none">a cat</imagine>\nTwo.\n<imagine aspect="1:1" uses="1">the cat sleeps</imagine> End.'
+    assert words(text) == ["One.", ("a cat", (640, 480), ()), "Two.", ("the cat sleeps", (1024, 1024), (1,)), "End."]
+    assert parse(text).notes == ()
+    assert words("<imagine>a</imagine><IMAGINE uses='1, 2'>b</IMAGINE>") == [("a", None, None), ("b", None, (1,))]
+
+
+@pytest.mark.parametrize(
+    ("text", "due", "note"),
+    [
+        ("a<imagine>b", ["a", "b"], "picture 1 was not closed"),
+        ("a<imagine>b<imagine>c</imagine>d", ["a", "b", "c", "d"], "picture 1 was not closed before the next"),
+        ("<imagine>out <imagine>in</imagine> rest</imagine>", ["out", "in", "rest"], "a closing tag without a block was dropped"),
+        ("a</imagine>b", ["a", "b"], "a closing tag without a block was dropped"),
+        ("a<imagine>  </imagine>b", ["a", "b"], "has no words, and is no picture"),
+        ("a<imagine>b</imagine>c <imag", ["a", "b", "c"], "the text ends within a tag"),
+        ("a<imagine>b</imag", ["a", "b"], "the text ends within a tag"),
+        ('a<imagine size="10', ["a"], "the text ends within a tag"),
+        ('<imagine size="9x9">b</imagine>', ["b"], "its size could not be used"),
+        ('<imagine size="99999x8">b</imagine>', ["b"], "its size could not be used"),
+        ('<imagine aspect="1:0">b</imagine>', ["b"], "its size could not be used"),
+        ('<imagine uses="1">b</imagine>', ["b"], "names pictures that are not there yet"),
+        ('<imagine uses="2">a</imagine><imagine uses="1">b</imagine>', ["a", "b"], "picture 1: '2' names pictures"),
+    ],
+)
+def test_what_planners_do_wrong_is_taken_as_it_was_meant_and_told(text: str, due: list[str], note: str):
+    plan = parse(text)
+    assert [part.strip() if isinstance(part, str) else part.prompt for part in plan.parts] == due
+    assert any(note in told for told in plan.notes), plan.notes
+
+
+def test_none_fifty_and_far_too_many():
+    assert parse("Only words.").pictures == [] and parse("").parts == ()
+    fifty = parse("".join(f"Step {at}.<imagine>{at}</imagine>" for at in range(50)))
+    assert [one.prompt for one in fifty.pictures] == [str(at) for at in range(50)] and not fifty.notes
+    many = parse("".join(f"w{at}<imagine>{at}</imagine>" for at in range(90)))
+    assert len(many.pictures) == MOST_PICTURES and "90 pictures are planned" in many.notes[0]
+    assert "w89" in many.parts, "no words are lost"
+
+
+TAGS = ["<imagine>", "</imagine>", '<imagine size="512x256" uses="1">', "<imag", "imagine"]
+PIECES = some.lists(some.sampled_from([*TAGS, "a", " ", "\n", "<", ">", '"', "=", "uses"]), max_size=40)
+
+
+@given(PIECES)
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_written_is_read(pieces: list[str]):
+    plan = parse("".join(pieces))
+    for at, order in enumerate(plan.pictures, start=1):
+        assert order.prompt.strip() and all(0 < used < at for used in order.uses or ())
+        assert order.size is None or (min(order.size) >= LEAST and max(order.size) <= MOST)
+
+
+@given(PIECES, PIECES)
+@settings(max_examples=200, deadline=None)
+def test_what_was_closed_does_not_change_with_what_comes(before: list[str], after: list[str]):
+    """So that a picture can be begun before the plan is whole."""
+    closed = "".join(before).rpartition("</imagine>")
+    begun = closed[0] + closed[1]
+    early, whole = parse(begun).pictures, parse(begun + "".join(after)).pictures
+    assert whole[: len(early)] == early
+
+
+def test_long_texts_are_read_quickly():
+    began = time.monotonic()
+    for text in ("<" * 100_000, "<imagine " * 20_000, "< " * 100_000, "<imagine" + " a=" * 60_000, "<imagine>" * 20_000):
+        parse(text)
+    assert time.monotonic() - began < 8
+
+
+def test_the_nearest_ratio():
+    assert [ratio(size) for size in ((1024, 1024), (1920, 1080), (768, 1024), (2000, 860))] == ["1:1", "16:9", "3:4", "21:9"]
+
+
+# the two together
+
+
+class Part:
+    """A model that says what it is told to, and remembers what it was asked."""
+
+    def __init__(self, name: str, answer: Callable[[tuple[Message, ...], Want], Any], takes: Takes = Takes()) -> None:
+        self.name, self.takes, self._answer = name, takes, answer
+        self.asked: list[tuple[tuple[Message, ...], Want]] = []
+        self.at_once = self.most = 0
+
+    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        self.asked.append((messages, want))
+        number = f"{self.name} {len(self.asked)}"
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        try:
+            await asyncio.sleep(0.02)
+            made = self._answer(messages, want)
+            parts = made if isinstance(made, tuple) else (made,)
+            return made if isinstance(made, Reply) else Reply("answered", parts, keys=(number,))
+        finally:
+            self.at_once -= 1
+
+
+def last_words(messages: tuple[Message, ...]) -> str:
+    return [part.text for part in messages[-1].parts if isinstance(part, Text)][-1]
+
+
+def woven(
+    tmp_path: Path, plan: str | Reply, draw: Callable[[str], Any] | None = None, kind: Any = "interleaved", **more: Any
+) -> tuple[Reply, Part, Part]:
+    blobs = Blobs(tmp_path / "blobs")
+
+    def picture(messages: tuple[Message, ...], want: Want) -> Any:
+        found = last_words(messages)
+        made = draw(found) if draw is not None else None
+        return made if made is not None else blobs.put(drawn(found, 48))
+
+    planner = Part("planner", lambda messages, want: Text(plan) if isinstance(plan, str) else plan)
+    visualizer = Part("visualizer", picture, **more)
+    weaver = Weaver("weaver", {"planner": planner, "visualizer": visualizer}, blobs)
+    return asyncio.run(weaver.reply(ASK, Want(kind))), planner, visualizer
+
+
+CHAIN = "One.<imagine>a</imagine>Two.<imagine>b</imagine>Three.<imagine>c</imagine>"
+APART = CHAIN.replace("<imagine>", '<imagine uses="none">')
+
+
+def shown_in(parts: Any) -> str:
+    return " ".join(part.text if isinstance(part, Text) else "picture" for part in parts)
+
+
+def test_one_message_with_words_and_pictures_in_their_order(tmp_path: Path):
+    reply, planner, visualizer = woven(tmp_path, f"<think>hm</think>{CHAIN}End.")
+    assert shown_in(reply.said) == "One. picture Two. picture Three. picture End."
+    assert reply.outcome == "answered" and reply.thoughts == "hm" and len(reply.keys) == 4
+    assert len({part.digest for part in reply.images}) == 3
+    assert [message.role for message in planner.asked[0][0]] == ["system", "user"] and planner.asked[0][1].kind == "text"
+    assert all(want.kind == "image" for _, want in visualizer.asked)
+
+
+def test_each_order_comes_with_all_that_is_before_it(tmp_path: Path):
+    """Words and pictures; only those pictures that it uses, where it says so."""
+    _, _, visualizer = woven(tmp_path, CHAIN)
+    shown = [[part.text if isinstance(part, Text) else "picture" for part in messages[0].parts] for messages, _ in visualizer.asked]
+    assert shown[2][:2] == ["A document was asked for:", "A guide in pictures."]
+    assert shown[2][2:-1] == ["The document so far:", "One.", "picture", "Two.", "picture", "Three."] and shown[2][-1].endswith("\nc")
+    _, _, visualizer = woven(tmp_path, CHAIN.replace("<imagine>c", '<imagine uses="1">c'))
+    shown = [[part.text if isinstance(part, Text) else "picture" for part in messages[0].parts] for messages, _ in visualizer.asked]
+    third = next(one for one in shown if one[-1].endswith("\nc"))
+    assert third[2:-1] == ["The document so far:", "One.", "picture", "Two.", "[picture 2]", "Three."]
+
+
+def test_as_far_as_the_visualizer_can_take_it(tmp_path: Path):
+    _, _, visualizer = woven(tmp_path, CHAIN, takes=Takes(images="list"))
+    third = visualizer.asked[2][0][0].parts
+    assert [isinstance(part, Image) for part in third] == [True, True, False] and "[image 1]" in last_words(visualizer.asked[2][0])
+    _, _, visualizer = woven(tmp_path, CHAIN, takes=Takes(images="none"))
+    assert all(isinstance(part, Text) for part in visualizer.asked[2][0][0].parts) and "[picture not shown]" in last_words(
+        visualizer.asked[2][0]
+    )
+
+
+def test_what_does_not_depend_on_each_other_is_drawn_at_the_same_time(tmp_path: Path):
+    _, _, chained = woven(tmp_path, CHAIN)
+    _, _, apart = woven(tmp_path, APART)
+    assert (chained.most, apart.most) == (1, 3)
+    two = CHAIN.replace("<imagine>b", '<imagine uses="1">b').replace("<imagine>c", '<imagine uses="1">c')
+    _, _, forked = woven(tmp_path, two)
+    assert forked.most == 2, "both wait for the first, and not for each other"
+
+
+def test_sizes_are_the_planners_choice(tmp_path: Path):
+    plan = '<imagine size="640x320" uses="none">a</imagine><imagine aspect="9:16" uses="none">b</imagine><imagine uses="none">c</imagine>'
+    _, _, visualizer = woven(tmp_path, plan)
+    sizes = {last_words(messages).split("\n")[1]: want.size for messages, want in visualizer.asked}
+    assert sizes == {"a": (640, 320), "b": (768, 1360), "c": None}
+    assert any("It is 640 x 320 pixels." in last_words(messages) for messages, _ in visualizer.asked)
+
+
+def test_a_question_needs_no_picture_and_a_picture_no_words(tmp_path: Path):
+    reply, _, visualizer = woven(tmp_path, "Forty-two.")
+    assert reply.outcome == "answered" and reply.text == "Forty-two." and not visualizer.asked
+    reply, planner, _ = woven(tmp_path, "<imagine>a</imagine>", kind="image")
+    assert reply.picture is not None and "one picture, and no words" in planner.asked[0][0][0].parts[0].text  # type: ignore[union-attr]
+    reply, _, _ = woven(tmp_path, "I will not draw.", kind="image")
+    assert reply.outcome == "empty"
+    reply, _, visualizer = woven(tmp_path, "words", kind="text")
+    assert reply.text == "words" and not visualizer.asked
+
+
+def test_what_a_visualizer_will_not_draw_is_missing_and_told(tmp_path: Path):
+    reply, _, _ = woven(tmp_path, APART, lambda said: Reply("refused", reason="not that") if said.endswith("b") else None)
+    assert reply.outcome == "answered" and len(reply.images) == 2 and "picture 2 is missing (refused: not that)" in reply.reason
+    nothing, _, _ = woven(tmp_path, "<imagine>a</imagine>", lambda said: Reply("empty", reason="hm"))
+    assert nothing.outcome == "empty"
+
+
+def test_what_fails_through_no_fault_of_its_own_leaves_the_reply_unscored(tmp_path: Path):
+    """All that was drawn besides is behind it, and will not be asked for again."""
+    gone = Reply("failed", reason="gone", keys=("lost",))
+    reply, _, visualizer = woven(tmp_path, APART, lambda said: gone if said.endswith("b") else None)
+    assert (reply.outcome, reply.reason, reply.parts) == ("failed", "gone", ())
+    assert len(reply.keys) == 4 and len(visualizer.asked) == 3
+    chained, _, visualizer = woven(tmp_path, CHAIN, lambda said: gone if said.endswith("b") else None)
+    assert chained.outcome == "failed" and len(visualizer.asked) == 2, "what waits for it is not asked"
+    broken, _, visualizer = woven(tmp_path, Reply("failed", reason="no planner"))
+    assert broken.outcome == "failed" and not visualizer.asked
+    refused, _, _ = woven(tmp_path, Reply("refused", reason="no"))
+    assert refused.outcome == "refused"
+
+
+def test_a_visualizer_that_raises_waits_for_those_at_work(tmp_path: Path):
+    done: list[str] = []
+
+    def draw(said: str) -> Any:
+        if said.endswith("a"):
+            raise RuntimeError("budget")
+        done.append(said)
+        return None
+
+    with pytest.raises(RuntimeError, match="budget"):
+        woven(tmp_path, APART, draw)
+    assert len(done) == 2
+
+
+def test_progress_is_told_to_who_wants_it(tmp_path: Path):
+    told: list[Progress] = []
+
+    async def watched() -> None:
+        WATCH.set(told.append)
+        blobs = Blobs(tmp_path / "blobs")
+        parts = {
+            "planner": Part("planner", lambda messages, want: Text(APART)),
+            "visualizer": Part("visualizer", lambda messages, want: blobs.put(drawn(last_words(messages), 48))),
+        }
+        await Weaver("weaver", parts, blobs).reply(ASK, Want("interleaved"))
+
+    asyncio.run(watched())
+    assert [(one.drawn, one.planned) for one in told] == [(0, 3), (1, 3), (2, 3), (3, 3)] and told[-1].waited > 0.05
+
+
+def test_thoughts_of_the_planner_are_no_plan(tmp_path: Path):
+    plan = Reply("answered", (Thought("<imagine>never</imagine>"), Text("Words.")), keys=("k",))
+    reply, _, visualizer = woven(tmp_path, plan)
+    assert not visualizer.asked and reply.thoughts == "<imagine>never</imagine>" and reply.text == "Words."
+
+
+# over the wire
+
+
+PLAN = 'First.<imagine size="512x256" uses="none">a</imagine>Then.<imagine uses="1">b</imagine>Last.<imagine uses="none">c</imagine>'
+
+
+def planner_and_painter(seen: Any) -> dict[str, Any]:
+    if seen.is_judge:
+        schema = seen.body["response_format"]["json_schema"]["schema"]["properties"]
+        if "pictures" in schema:
+            count = schema["pictures"]["minItems"]
+            found: Any = {"pictures": [{"picture": at, "seen": "x", "one_picture": True} for at in range(count)]}
+        else:
+            found = {"scores": {name: {"Justification": "x", "Score": 8} for name in schema["scores"]["properties"]}}
+        return {"role": "assistant", "content": json.dumps(found)}
+    if "modalities" in seen.body:
+        return {"role": "assistant", "content": "", "images": [{"image_url": {"url": data_url(drawn(seen.digest, 64))}}]}
+    return {"role": "assistant", "content": PLAN}
+
+
+def prompts(folder: Path, count: int = 4) -> Path:
+    folder.mkdir(parents=True)
+    lines = [
+        {"id": f"p{at}", "category": "Daily Life", "input": [{"text": f"Guide {at} with exactly 3 images."}], "required_images": 3}
+        for at in range(count)
+    ]
+    (folder / "weaverbench.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_a_run_with_a_weaver_keeps_every_call_and_its_cost(tmp_path: Path, serve: Serve):
+    plans, paints = serve(answer=planner_and_painter), serve(answer=planner_and_painter)
+    model = f"weaver:planner=openai-chat/plans@{plans.url},visualizer=openai-chat/paints@{paints.url}"
+    options = {"visualizer.sizes": "size"}
+    given_: dict[str, Any] = {"data": prompts(tmp_path / "data"), "home": tmp_path / "home", "model": model, "model_options": options}
+    run = weft.evaluate("weaverbench", judge=f"openai-chat/judge@{plans.url}", **given_)
+    assert all(len(turn.reply.images) == 3 and len(turn.reply.keys) == 4 for turn in run.turns)
+    assert {total.role: total.calls for total in run.totals} == {"planner": 4, "visualizer": 12, "judge": 8}
+    sizes = [seen.body.get("size") for seen in paints.seen]
+    assert sizes.count("512x256") == 4 and sizes.count(None) == 8
+    assert run.table().cells(run.name)["Acc"].value == 100.0
+    calls = plans.count + paints.count
+    again = weft.evaluate("weaverbench", judge=f"openai-chat/judge@{plans.url}", **given_)
+    assert plans.count + paints.count == calls and again.report("csv") == run.report("csv")
+
+
+def test_killed_while_it_draws_it_goes_on_where_it_was(tmp_path: Path, serve: Serve):
+    plans, paints = serve(answer=planner_and_painter), serve(answer=planner_and_painter, latency=0.3)
+    data = prompts(tmp_path / "data")
+    program = f"""
+import weft
+weft.evaluate("weaverbench", data={str(data)!r}, home={str(tmp_path / "home")!r}, judge="openai-chat/judge@{plans.url}", concurrency=2,
+    model="weaver:planner=openai-chat/plans@{plans.url},visualizer=openai-chat/paints@{paints.url}")
+"""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    until = time.monotonic() + 30
+    while paints.count < 5 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    begun = paints.count
+    assert begun >= 5
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert 12 <= paints.count <= 12 + 2, "only what was in flight is drawn again"
+    assert plans.count <= 4 + 8 + 2
+
+
+def test_a_painter_of_ones_own_may_ask_for_the_size(tmp_path: Path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from PIL import Image\n"
+        "def plans(messages, want):\n"
+        "    return 'A.<imagine size=\"96x64\">x</imagine>'\n"
+        "def paints(messages, want, size):\n"
+        "    return Image.new('RGB', size or (8, 8), 'red')\n"
+    )
+    run = weft.evaluate(
+        "weaverbench", data=prompts(tmp_path / "data", 1), home=tmp_path / "home", judge="constant/max",
+        model=f"weaver:planner={file}:plans,visualizer={file}:paints",
+    )  # fmt: skip
+    (picture,) = run.turns[0].reply.images
+    assert (picture.width, picture.height) == (96, 64)
+
+
+def test_orders_have_their_words():
+    assert re.search("<imagine ", weft.models.compose.weaver.HOW) and Imagine("x").uses is None
