@@ -1,12 +1,17 @@
 """OpenING: the released scripts for win rates, agreement with people and score summaries beside weft's own arithmetic, on the files that
-are shipped and on random ones; what the released judge keeps of a reply; and how many battles the released sampler makes.
+are shipped and on random ones; what the released judge keeps of a reply; how many battles the released sampler makes; and, on made-up
+items, the messages that the released scripts send about two answers and about one, beside those of `weft arena run` and `weft score`.
 
 The scripts run as they are, each in a scratch folder of the layout that it expects: their paths are fixed, and one overwrites what it
-reads. What they import and do not need here is stubbed, and so is the network: replies come from a file. A difference that is a known
-defect of theirs has a row of its own with what it comes to, and beside it a row without excuse, in which the cause is taken away.
+reads. What they import and do not need here is stubbed, and so is the network: replies come from a file, or from the server that weft
+asks as well. A difference that is a known defect of theirs, or meant, has a row of its own with what it comes to, and beside it a row
+without excuse, in which the cause is taken away.
 """
 
+import base64
 import csv
+import hashlib
+import io
 import json
 import os
 import random
@@ -15,10 +20,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from PIL import Image, ImageChops
+
+import weft
+from agreeing.server import Asked, Server
 from agreeing.told import Told
+from agreeing.weave import weft_cli
 from weft.arena.files import read_scores, read_verdicts
 from weft.arena.tables import CRITERIA, agreements, score_summary
 from weft.stats.battles import RATES, Battle, models_in
@@ -38,9 +49,10 @@ SCRIPTS = (
     "summarize_GPT_scores.py",
     "GPT_judge_AB.py",
     "sampling_battles_pairs.py",
+    "GPT_score_A.py",
 )
-PROMPT = "judge_system.txt"
-FILES = (*SCRIPTS, TASKS, f"prompts/{PROMPT}", *(f"{ARENA}/{name}" for name in (HUMAN, SCORES, MODELS, *JUDGES.values())))
+PROMPT, SCORE_PROMPT, SCORED = "judge_system.txt", "prompts/detailed_score_system.txt", "data_instance_modelAB_new.json"
+FILES = (*SCRIPTS, TASKS, f"prompts/{PROMPT}", SCORE_PROMPT, *(f"{ARENA}/{name}" for name in (HUMAN, SCORES, MODELS, *JUDGES.values())))
 NEEDS = ("pandas",)
 
 MATRICES = dict(zip(RATES, ("", "_notie", "_withtie0", "_withtie05"), strict=True))  # how the scripts' tables of pairs are called
@@ -91,7 +103,7 @@ Numbers = dict[Any, Any]
 
 def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
     released = Checkout(checkout, work, python)
-    for part in (rates, agreement, scores, parsing, sampling):
+    for part in (rates, agreement, scores, parsing, sampling, messages):
         if told.wants(part.__name__):
             part(released, told)
 
@@ -106,11 +118,12 @@ class Checkout:
         return json.loads((self.path / ARENA / name).read_text())
 
     def place(self, name: str, files: Mapping[str, Any]) -> Path:
-        """A scratch folder with these files: texts as they are, anything else as JSON."""
+        """A scratch folder with these files: texts and bytes as they are, anything else as JSON."""
         for file, content in files.items():
             path = self.work / name / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content if isinstance(content, str) else json.dumps(content))
+            data = content if isinstance(content, str | bytes) else json.dumps(content)
+            path.write_bytes(data if isinstance(data, bytes) else data.encode())
         return self.work / name
 
     def run(self, words: Sequence[Any], place: Path, *, stops: str = "", **env: Any) -> str:

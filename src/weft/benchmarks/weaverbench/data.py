@@ -112,9 +112,10 @@ def file_of(data: Path) -> Path:
 
 
 def rows(file: Path) -> Iterator[Any]:
-    """Records of a list, or one a line."""
+    """Records of a list, or one a line, whatever the file is called."""
     data = bytes_file(file)
-    if not data.lstrip().startswith(b"["):
+    begins = data.lstrip()[:200].split(b"\n")[0].strip()
+    if not begins.startswith(b"[") or (file.suffix == ".jsonl" and begins.endswith(b"]")):
         yield from (line for line in data.splitlines() if line.strip())
         return
     found: Any = json_from(data, file)
