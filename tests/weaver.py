@@ -1,5 +1,6 @@
 """A small WeaverBench of our own: prompts of every kind, a model that answers as its prompt says, and a judge that says what it is told."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,9 +38,10 @@ def playing(score: Callable[[Seen, str], Any] = lambda seen, name: 8, collage: C
     def reply(seen: Seen) -> dict[str, Any]:
         if not seen.is_judge:
             asked = seen.texts[-1]
-            content: list[dict[str, Any]] = [{"type": "text", "text": f"About {asked}"}]
+            who = seen.body["model"]
+            content: list[dict[str, Any]] = [{"type": "text", "text": f"About {asked}, {hashlib.sha256(who.encode()).hexdigest()[:6]}"}]
             for at in range(asked.count("picture")):
-                content += [picture(f"{asked} {at}"), {"type": "text", "text": f"That was {at}."}]
+                content += [picture(f"{who} {asked} {at}"), {"type": "text", "text": f"That was {at}."}]
             return answered([] if "silence" in asked else content)
         keys: dict[str, Any] = seen.body["response_format"]["json_schema"]["schema"]["properties"]
         if "pictures" in keys:

@@ -102,6 +102,7 @@ class Session:
         self.noted = stage.noted
         self.run_id = plan.run_id()
         self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
+        self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
@@ -151,7 +152,9 @@ class Session:
                 closing.push_async_callback(begun.close)
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance)
-            yield cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
+            session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
+            session.foreseen += [model.composition.foreseen] if model.composition is not None and model.composition.foreseen else []
+            yield session
 
     @classmethod
     @contextlib.asynccontextmanager

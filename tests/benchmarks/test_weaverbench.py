@@ -249,7 +249,7 @@ def _collage():
     import hashlib
 
     global COLLAGE
-    COLLAGE = "sha256:" + hashlib.sha256(drawn("picture picture collage 0", 48)).hexdigest()
+    COLLAGE = "sha256:" + hashlib.sha256(drawn("model picture picture collage 0", 48)).hexdigest()
 
 
 def test_repeated_judgements_go_by_what_most_say(tmp_path: Path, serve: Serve):

@@ -52,6 +52,8 @@ def test_words_and_orders_in_their_order():
         ('<imagine size="9x9">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine size="99999x8">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine aspect="1:0">b</imagine>', ["b"], "its size could not be used"),
+        ('<imagine aspect="0.0000000002:0">b</imagine>', ["b"], "its size could not be used"),
+        ('<imagine aspect="0.001:0.0001">b</imagine>', ["b"], "its size could not be used"),
         ('<imagine uses="1">b</imagine>', ["b"], "names pictures that are not there yet"),
         ('<imagine uses="2">a</imagine><imagine uses="1">b</imagine>', ["a", "b"], "picture 1: '2' names pictures"),
     ],
@@ -96,8 +98,10 @@ def test_what_was_closed_does_not_change_with_what_comes(before: list[str], afte
 
 def test_long_texts_are_read_quickly():
     began = time.monotonic()
-    for text in ("<" * 100_000, "<imagine " * 20_000, "< " * 100_000, "<imagine" + " a=" * 60_000, "<imagine>" * 20_000):
-        parse(text)
+    texts = ["<" * 100_000, "<imagine " * 20_000, "< " * 100_000, "<imagine" + " a=" * 60_000, "<imagine>" * 20_000]
+    texts += ["<" + " " * 100_000, f"<imagine {'a' * 100_000}>", "</imagine>" * 50_000, "<imagine>x" * 50_000]
+    for text in texts:
+        assert len(parse(text).notes) < 12
     assert time.monotonic() - began < 8
 
 
@@ -265,13 +269,40 @@ def test_progress_is_told_to_who_wants_it(tmp_path: Path):
         await Weaver("weaver", parts, blobs).reply(ASK, Want("interleaved"))
 
     asyncio.run(watched())
-    assert [(one.drawn, one.planned) for one in told] == [(0, 3), (1, 3), (2, 3), (3, 3)] and told[-1].waited > 0.05
+    assert [(one.drawn, one.planned) for one in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_thoughts_of_the_planner_are_no_plan(tmp_path: Path):
     plan = Reply("answered", (Thought("<imagine>never</imagine>"), Text("Words.")), keys=("k",))
     reply, _, visualizer = woven(tmp_path, plan)
     assert not visualizer.asked and reply.thoughts == "<imagine>never</imagine>" and reply.text == "Words."
+
+
+def test_a_part_that_raises_costs_its_turn_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is stored comes again with every run: it must not end them all."""
+
+    def broken(text: str) -> Any:
+        raise ZeroDivisionError("hm")
+
+    monkeypatch.setattr("weft.models.compose.weaver.parse", broken)
+    model = "weaver:planner=tabletop/oracle,visualizer=tabletop/oracle"
+    run = weft.evaluate("weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model)
+    assert {turn.reply.outcome for turn in run.turns} == {"failed"} and "ZeroDivisionError" in run.turns[0].reply.reason
+    assert all(verdict.value is None for verdict in run.verdicts)
+
+
+def test_a_dry_run_guesses_pictures(tmp_path: Path):
+    from weft.session import Job, Session
+
+    model = "weaver:planner=openai-chat/a@http://127.0.0.1:9/v1,visualizer=openai-chat/b@http://127.0.0.1:9/v1"
+    job = Job(benchmark="weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model)
+
+    async def foreseen() -> Any:
+        async with Session.open(job, dry=True) as session:
+            return await session.foresee(), session.foreseen
+
+    shares, told = asyncio.run(foreseen())
+    assert (shares["planner"].calls, shares["visualizer"].calls) == (4, 12) and "a planner may" in told[0]
 
 
 # over the wire

@@ -48,8 +48,7 @@ class Stored:
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         duel: Duel = turn.gold
-        lost = next((made for made in (duel.first, duel.second) if made.lost), None)
-        return "[]", Reply("answered", duel.first.parts) if lost is None else Reply("failed", reason=f"{lost.name}: {lost.lost}")
+        return "[]", Reply("answered", duel.first.parts)
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +67,7 @@ async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
     options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
     data = next(iter(runs.values())).record.data
     judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
-    dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)[0]
+    dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)
     parts = {run.id: name for name, run in runs.items()}
     model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not job.single else "answers", "parts": parts}
     async with contextlib.AsyncExitStack() as closing:

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.arena import released, rubric
-from weft.arena.contest import Duel, Made
+from weft.arena.contest import Duel
 from weft.arena.rubric import AB, BA, BATTLE
 from weft.arena.tables import agreements, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
@@ -102,19 +102,19 @@ class Arena(Benchmark):
 
     def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
         for run in runs:
-            yield from win_rates(fought(run), f"Win rates, judged by {run.judge}", as_released(run), fought(run, judged=True))
+            rates, *rest = win_rates(fought(run), f"Win rates, judged by {run.judge}", as_released(run), fought(run, judged=True))
+            there = {name for groups in run.groups.values() for name in (groups["first"], groups["second"])}
+            lost = sorted(there - {row.name for row in rates.rows})
+            yield replace(rates, note=f"{rates.note} Without a battle that was scored: {', '.join(lost)}.") if lost else rates
+            yield from rest
         if len(runs) > 1:
-            first = fought(runs[0])
-            others = {run.judge if run.judge != runs[0].judge else run.name: fought(run) for run in runs[1:]}
-            yield agreements(others, first, (), f"Agreement with {runs[0].judge}")
+            judges = [run.judge for run in runs]
+            others = {run.judge if judges.count(run.judge) == 1 else f"{run.judge}, {run.run}": fought(run) for run in runs[1:]}
+            yield agreements(others, fought(runs[0]), (), f"Agreement with {runs[0].judge}")
 
     def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
         duel = msgspec.convert(gold, Duel)
-        return [(f"A: {duel.first.name}", _shown(duel.first)), (f"B: {duel.second.name}", _shown(duel.second))]
-
-
-def _shown(made: Made) -> tuple[Part, ...]:
-    return made.parts
+        return [(f"A: {duel.first.name}", duel.first.parts), (f"B: {duel.second.name}", duel.second.parts)]
 
 
 def _without_judge(duel: Duel) -> tuple[Winner, str] | None:
@@ -138,11 +138,7 @@ def _settled(some: Sequence[Verdict]) -> Verdict:
     first = some[0]
     if len(some) == 1 and not first.variant:
         return first
-    orders: dict[str, list[float]] = {}
-    for one in some:
-        orders.setdefault(one.variant.partition(",")[0], [])
-        if one.value is not None:
-            orders[one.variant.partition(",")[0]].append(2 * one.value - 1)
+    orders = _orders(some)
     keys = tuple(dict.fromkeys(key for one in some for key in one.keys))
     if not all(orders.values()):
         missing = next(one for one in some if one.value is None)
@@ -160,19 +156,27 @@ def _settled(some: Sequence[Verdict]) -> Verdict:
 
 
 def fought(run: Finished, *, judged: bool = False) -> list[Battle]:
-    """The battles of a run, each order one of its own, as its judge saw it; those that are unscored are none. `judged`: without those that
-    were decided by rule."""
+    """The battles of a run, each order one of its own, as its judge saw it, repeats settled; those that are unscored are none. `judged`:
+    without those that were decided by rule."""
     made: list[Battle] = []
     for verdict in run.verdicts:
         if verdict.value is None or (judged and detail_of(verdict).get("rule")):
             continue
         groups = run.groups[verdict.sample]
-        for one in verdict.behind or (verdict,):
-            winner: Winner | None = detail_of(one).get("winner")
-            if winner is not None and one.value is not None:
-                battle = Battle(groups["item"], groups["first"], groups["second"], winner)
-                made.append(battle.flipped() if one.variant.startswith(BA) else battle)
+        for order, leans in _orders(verdict.behind or (verdict,)).items():
+            battle = Battle(groups["item"], groups["first"], groups["second"], leaning(statistics.fmean(leans)))
+            made.append(battle.flipped() if order == BA else battle)
     return made
+
+
+def _orders(some: Sequence[Verdict]) -> dict[str, list[float]]:
+    """What the verdicts of each order lean to, from the first one's side; those that are unscored say nothing."""
+    orders: dict[str, list[float]] = {}
+    for one in some:
+        leans = orders.setdefault(one.variant.partition(",")[0], [])
+        if one.value is not None:
+            leans.append(2 * one.value - 1)
+    return orders
 
 
 def as_released(run: Finished) -> list[Battle]:

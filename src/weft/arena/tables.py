@@ -13,7 +13,8 @@ from weft.types import Cell, Row, Table
 
 NOTE = (
     "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
-    "the average, a tie half a win for each; without an interval where a model won or lost everything."
+    "the average, a tie half a win for each; without an interval where a model won or lost everything. Official rows have each battle "
+    "once, in the order in which it was drawn."
 )
 
 
@@ -70,7 +71,8 @@ def scored_answers(run: Finished, title: str) -> Table:
         left = {one.sample for one in mine if one.value is None or one.by == "failure"}
         ways = {"strict": strict(mine), "official": official(mine)} if left else {"": strict(mine)}
         rows += [Row(model, {**cells, "items": items}, way=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
-    rows.sort(key=lambda row: -(next(one for one in rows if one.name == row.name).cells["Overall"].value or 0.0))
+    first = {row.name: row.cells["Overall"].value or 0.0 for row in reversed(rows)}
+    rows.sort(key=lambda row: -first[row.name])
     return Table(title, (*CRITERIA, "Overall", "items"), tuple(rows), "0 to 10, 95% intervals by item.", 2)
 
 

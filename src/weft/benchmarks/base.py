@@ -425,6 +425,11 @@ def names() -> dict[str, str]:
     return found
 
 
+def is_inner(name: str) -> bool:
+    """Whether it stands behind a command of its own."""
+    return name in INNER
+
+
 def is_known(name: str) -> bool:
     """Whether a benchmark can be had by its name alone."""
     return name in names() or name in INNER

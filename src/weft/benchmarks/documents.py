@@ -7,16 +7,20 @@ shown where the first of them stands, and the places of the others say so. Nothi
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from weft.benchmarks.prompts import fence, joined
-from weft.models.fit import shrunk, strip_of
+from weft.models.fit import strip
 from weft.store.blobs import Blobs
+from weft.store.pictures import flat
 from weft.types import Image, Part, Text
 
-TAG = re.compile(r"<(/?)(IMG_)", re.IGNORECASE)
+if TYPE_CHECKING:
+    from PIL import Image as Pil
+
+TAG = re.compile(r"<(\s{0,4}/?\s{0,4})(IMG_)", re.IGNORECASE)
 MOST = 20  # pictures that a judge is shown, sheets being one each
 SIDE = 1024  # of a picture on a sheet
 Most = Annotated[int, Meta(description="Most pictures that the judge is shown at once; of more, several stand on one sheet.", ge=3, le=500)]
@@ -53,7 +57,7 @@ def laid_out(sections: Sequence[Section], sheets: Sequence[Sheet] = ()) -> list[
     number = 0
     for section in sections:
         inside: list[Part] = []
-        for part in section.parts:
+        for part in joined(section.parts):
             if isinstance(part, Image):
                 inside += [Text(f"\n<IMG_{number}>"), *_shown(part, number, sheets), Text(f"</IMG_{number}>\n")]
                 number += 1
@@ -90,7 +94,25 @@ def sheets_of(sections: Sequence[Section], most: int, blobs: Blobs) -> list[Shee
             some = section.images[at : at + each]
             numbers = tuple(range(first + at, first + at + len(some)))
             if len(some) > 1:
-                small = [shrunk(image, SIDE, blobs) for image in some]
-                made.append(Sheet(blobs.put_picture(strip_of(small, numbers, blobs)), numbers))
+                made.append(Sheet(blobs.put_picture(strip(_tiles(some, blobs), numbers)), numbers))
         first += len(section.images)
     return made
+
+
+def _tiles(images: Sequence[Image], blobs: Blobs) -> "list[Pil.Image]":
+    """Each whole, none larger than a tile, on white of one size: whatever their shapes, a sheet of them can be made."""
+    from PIL import Image as Pil
+
+    small: list[Pil.Image] = []
+    for image in images:
+        with blobs.opened(image) as opened:
+            picture = flat(opened, "white")
+        picture.thumbnail((SIDE, SIDE))
+        small.append(picture)
+    size = max(picture.width for picture in small), max(picture.height for picture in small)
+    tiles: list[Pil.Image] = []
+    for picture in small:
+        tile = Pil.new("RGB", size, "white")
+        tile.paste(picture, ((size[0] - picture.width) // 2, (size[1] - picture.height) // 2))
+        tiles.append(tile)
+    return tiles

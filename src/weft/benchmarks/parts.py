@@ -39,17 +39,23 @@ class Outputs(Folder):
         if entries is None or len(entries) > MOST_MADE:
             raise CallError(f"{path} has no `output` that is a list of at most {MOST_MADE} texts and pictures", NO)
         made: list[Part] = []
-        for entry in entries:
-            one = {"text": entry} if isinstance(entry, str) else fields(entry)
+        for at, entry in enumerate(entries):
+            one: Mapping[str, Any] = {"text": entry} if isinstance(entry, str) else fields(entry)
             text, image = one.get("text"), one.get("image")
-            made += [Text(text)] if isinstance(text, str) and text else []
-            made += super().read(self._picture(path, image), "image") if isinstance(image, str) and image else ()
+            if (text is None and image is None) or not all(value is None or isinstance(value, str) for value in (text, image)):
+                raise CallError(f"{path}: output[{at}] must be a text, or have `text` and `image`, each a text or null", NO)
+            made += [Text(text)] if text else []
+            made += super().read(self._picture(path, image), "image") if image else ()
         return tuple(made)
 
     def _picture(self, path: Path, name: str) -> Path:
         """Beside the document, whatever folders its name has before it."""
         for place in (path.parent / name, path.parent / Path(name.replace("\\", "/")).name):
-            if place.is_file():
+            try:
+                there = place.is_file()
+            except (OSError, ValueError):  # a name that is none
+                there = False
+            if there:
                 return self.inside(place)
         raise CallError(f"{path} names a picture that is not there: {name[:200]}", NO)
 

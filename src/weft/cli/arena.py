@@ -210,7 +210,9 @@ def agree(
     strange = [name for name in names if name not in there]
     if strange:
         raise UserError(f"--unseen: no battle has a model {strange[0]!r}; there is {', '.join(there)}")
-    judges = {o.Path(name).stem: one.battles for name, one in zip(verdicts[:-1], found[:-1], strict=True)}
+    stems = [o.Path(name).stem for name in verdicts]
+    told = [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, verdicts, strict=True)]
+    judges = {name: one.battles for name, one in zip(told[:-1], found[:-1], strict=True)}
     _show([agreements(judges, found[-1].battles, names, f"Agreement with {o.Path(verdicts[-1]).stem}")], format)
 
 

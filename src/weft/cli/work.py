@@ -160,6 +160,8 @@ async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
         if session.plan.benchmark.most_tries > 1:
             most = session.plan.benchmark.most_tries
             say(f"a turn that brings nothing of the kind that is due is asked up to {most} times: model calls may be more")
+        for line in session.foreseen:
+            say(line)
         if session.plan.strategy != "none":
             say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
         costs = [share.cost for share in shares.values()]

@@ -76,7 +76,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
     if not reply.said:
         return 1
     words = sum(len(part.split()) for part in [reply.text])
-    _told(watch, time.monotonic() - began, words, len(reply.images))
+    _told(run, time.monotonic() - began, words, len(reply.images))
     asked = " ".join(job.text.split())
     made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {asked if len(asked) <= 500 else asked[:499] + '…'}")
     title = document.title_of(reply.said, job.text)
@@ -89,14 +89,16 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
 
         if not webbrowser.open(outs[0].absolute().as_uri()):
             say("no browser could be opened here: open the file yourself")
-    return 0 if reply.outcome == "answered" else 1
+    missing = watch.last is not None and watch.last.planned > len(reply.images)
+    return 1 if missing or reply.outcome != "answered" else 0
 
 
-def _told(watch: Watch, seconds: float, words: int, pictures: int) -> None:
+def _told(run: Run, seconds: float, words: int, pictures: int) -> None:
     """What there is, and what drawing at the same time has saved."""
     said = f"{words} words, {pictures} picture{'s' * (pictures != 1)}, {seconds:.1f} s"
-    if watch.last is not None and watch.last.waited > 1.1 * watch.last.seconds:
-        said += f"; one after another the pictures would have taken {watch.last.waited:.1f} s"
+    drew = sum(total.seconds for total in run.totals if total.role == "visualizer")
+    if drew > 1.1 * seconds:
+        said += f"; the pictures alone would have taken {drew:.1f} s one after another"
     complain(said)
 
 

@@ -99,7 +99,12 @@ class Live:
             seen = await fitted(messages, self._model.takes, self._blobs)
         except PictureError as error:
             return (), Reply("failed", reason=f"what the model is to see cannot be made: {error}")
-        return seen, await self._model.reply(seen, want)
+        try:
+            return seen, await self._model.reply(seen, want)
+        except (BudgetReached, EndpointDown, Halted, StoreError):
+            raise
+        except Exception as error:  # a composition that cannot deal with what its parts say: that costs this turn, and no other
+            return seen, Reply("failed", reason=str(blamed(f"{self._model.name}, sample {want.place.sample}", error)))
 
 
 class Stored:

@@ -47,6 +47,10 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
     if first.id == second.id:
         raise UserError(f"{first.id} is given twice")
+    if not first.benchmark.of_one:
+        raise UserError(
+            f"{first.id} and {second.id} are of battles, which do not compare so; `weft arena agree {first.id} {second.id}` does"
+        )
     ours, theirs = ({_item(v): v for v in run.verdicts if v.value is not None} for run in (first, second))
     common = [item for item in ours if item in theirs]
     if not common:

@@ -42,9 +42,9 @@ class Document(Struct, frozen=True):
 
 def title_of(parts: Sequence[Part], asked: str) -> str:
     """Its first heading, or what was asked for."""
-    text = "\n".join(part.text for part in parts if isinstance(part, Text))
-    found = re.search(r"^#{1,3}\s+(.+?)\s*#*\s*$", text, re.MULTILINE)
-    said = re.sub(r"[*_`]", "", found[1]) if found else " ".join(asked.split())
+    lines = (line.strip() for part in parts if isinstance(part, Text) for line in part.text.splitlines())
+    heading = next((line for line in lines if re.match(r"#{1,3}\s", line)), "")
+    said = " ".join(re.sub(r"[*_`]", "", heading[:400].strip("# ")).split()) or " ".join(asked[:400].split())
     return said if len(said) <= 100 else said[:99] + "…"
 
 
@@ -65,20 +65,27 @@ def as_html(document: Document, blobs: Blobs) -> str:
 
 def as_markdown(document: Document, blobs: Blobs, out: Path) -> str:
     """The text; pictures are written beside it, in a folder of its name."""
-    folder = out.with_name(f"{out.stem}_files")
+    folder = _beside(out)
     folder.mkdir(parents=True, exist_ok=True)
     made: list[str] = []
     pictures = iter(enumerate(document.pictures(), start=1))
     for part in document.parts:
         if isinstance(part, Text) and part.text.strip():
-            made.append(part.text.strip())
+            made.append(tame(part.text.strip()))
         elif isinstance(part, Image):
             number, (image, said) = next(pictures)
             file = folder / f"{number}{EXTENSIONS.get(image.media_type, '.png')}"
-            file.write_bytes(blobs.read(image))
+            file.write_bytes(_bytes(image, blobs))
             alt = " ".join(re.sub(r"[\[\]\\]", " ", said).split()) or f"picture {number}"
             made.append(f"![{alt}]({folder.name.replace(' ', '%20')}/{file.name})")
     return "\n\n".join(made) + "\n"
+
+
+def tame(text: str) -> str:
+    """Markdown in which nothing is markup but Markdown, no picture is fetched, and links lead to the web alone."""
+    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")
+    text = re.sub(r"\]\((?!\s{0,4}<?https?://)", r"]\\(", text, flags=re.IGNORECASE)
+    return re.sub(r"^([ >]{0,8})\[([^\]\n]{1,200})\]:(?!\s{0,4}<?https?://)", r"\1\\[\2]:", text, flags=re.IGNORECASE | re.MULTILINE)
 
 
 def write(document: Document, blobs: Blobs, out: Path) -> None:
@@ -93,12 +100,19 @@ def write(document: Document, blobs: Blobs, out: Path) -> None:
         write_file(out, as_pdf(as_html(document, blobs)), shown=True)
 
 
+def _beside(out: Path) -> Path:
+    return out.with_name(f"{out.stem}_files")
+
+
 def kind_of(out: Path) -> str:
     kinds = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".pdf": "pdf"}
     if out.suffix.lower() not in kinds:
         raise UserError(f"--out {out}: name a file that ends in .html, .md or .pdf")
     if out.is_dir():
         raise UserError(f"--out {out} is a folder: name a file")
+    beside = _beside(out)
+    if kinds[out.suffix.lower()] == "md" and beside.exists() and not beside.is_dir():
+        raise UserError(f"--out {out}: its pictures go to the folder {beside}, which is a file: name another")
     if kinds[out.suffix.lower()] == "pdf":
         browser()
     return kinds[out.suffix.lower()]
@@ -141,9 +155,13 @@ def _markdown() -> Callable[[str], str]:
     return made.render
 
 
-def _data_url(image: Image, blobs: Blobs) -> str | None:
+def _data_url(image: Image, blobs: Blobs) -> str:
+    return f"data:{image.media_type};base64,{base64.b64encode(_bytes(image, blobs)).decode()}"
+
+
+def _bytes(image: Image, blobs: Blobs) -> bytes:
     try:
-        return f"data:{image.media_type};base64,{base64.b64encode(blobs.read(image)).decode()}"
+        return blobs.read(image)
     except (PictureError, OSError) as error:
         raise UserError(f"a picture of the document cannot be read any more: {error}") from None
 

@@ -35,6 +35,7 @@ SCORES = tuple(NAMES)
 COUNT, SEPARATE = "count", "separate"  # decided by counting; the judge's word on collages
 OF_PICTURES = (NARRATIVE, INTRA, TO_IMAGE, ENTITY, STYLE)  # what a question that needs no picture is not judged by
 FULL = 10
+COUNTED = {len(SCORES): "eight", len(SCORES) - len(OF_PICTURES): "three"}
 
 
 def _entry(kind: str) -> dict[str, Any]:
@@ -68,7 +69,9 @@ def sections_of(answered: Answered) -> list[Section]:
 def about(answered: Answered, metrics: Sequence[str], sheets: Sequence[Sheet] = ()) -> Question:
     texts = answered.rubrics.texts
     cards = "\n".join(texts[metric] for metric in metrics)
-    system = filled(texts["system"], {"cards": [Text(cards)], "sheets": [Text(TOLD if sheets else "")]})
+    slots = {"cards": cards, "sheets": TOLD if sheets else "", "count": COUNTED[len(metrics)]}
+    slots["pictures"] = texts["pictures"] if ENTITY in metrics else ""
+    system = filled(texts["system"], {name: [Text(text)] for name, text in slots.items()})
     sections = sections_of(answered)
     material = {"input": answered.turn.ask, "output": answered.reply.said}
     detail = {"sheets": len(sheets)} if sheets else None

@@ -34,34 +34,54 @@ def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
     facts = detail_of(count) if count is not None else none
     known = count is not None and count.value is not None and count.by != "failure"
     made, required = int(facts.get("pictures", 0)), facts.get("required")
-    collages = collages_of(some[SEPARATE]) if SEPARATE in some else 0
+    several = required is not None and required > 1
+    collages = collages_of(some[SEPARATE]) if several and made and SEPARATE in some else 0
+    alone = {metric: some[metric].value for metric in (ENTITY, STYLE) if metric in some} if made == 1 and not several else {}
     for metric, one in some.items():
         if one.value is None and one.detail == OPEN:
             continue
         if not known or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
             yield one
         elif metric == COUNT:
-            several = f"{collages} of {made} {'is a collage' if collages == 1 else 'are collages'} where separate pictures were asked for"
-            yield _zero(one, several) if collages and one.value else one
+            yield _counted(one, made, collages, alone)
         elif made == 0:
             yield _zero(one, "there is no picture")
         elif metric == TO_IMAGE:
             yield one
-        elif required is not None and required > 1 and made - collages < 2:
-            what = "one picture" if made == 1 and not collages else f"{made - collages} separate pictures"
+        elif several and made - (collages or 0) < 2:
+            what = "one picture" if made == 1 and not collages else f"{made - (collages or 0)} separate pictures"
             yield _zero(one, f"{what} where {required} were asked for: nothing to be consistent with")
+        elif several and collages is None:
+            yield _unknown(one)
         elif made > 1:
             yield one
 
 
-def collages_of(verdict: Verdict) -> int:
-    """How many of the pictures are collages: what parts of a long document come to together, and what most of several judgements say."""
+def _counted(one: Verdict, made: int, collages: int | None, alone: Mapping[str, float | None]) -> Verdict:
+    """As many as were asked for, each a picture of its own. What a judge said of the consistency of one picture is kept with it."""
+    if alone:
+        return replace(one, detail={**detail_of(one), "alone": dict(alone)})
+    if not one.value or collages == 0:
+        return one
+    if collages is None:
+        return _unknown(one)
+    return _zero(one, f"{collages} of {made} {'is a collage' if collages == 1 else 'are collages'} where separate pictures were asked for")
+
+
+def _unknown(one: Verdict) -> Verdict:
+    why = "whether its pictures are separate could not be judged"
+    return replace(one, value=None, score=None, reason=why, spread=None, detail={**detail_of(one), "official": one.value})
+
+
+def collages_of(verdict: Verdict) -> int | None:
+    """How many of the pictures are collages: what parts of a long document come to together, and what most of several judgements say. None
+    where a part could not be judged."""
     said: dict[str, list[int]] = {}
     for one in verdict.behind or (verdict,):
+        counts = said.setdefault(one.variant.partition(",")[0] if one.variant.startswith("part ") else "", [])
         if one.value is not None:
-            part = one.variant.partition(",")[0] if one.variant.startswith("part ") else ""
-            said.setdefault(part, []).append(int(detail_of(one).get("collages", 0)))
-    return sum(statistics.median_low(counts) for counts in said.values())
+            counts.append(int(detail_of(one).get("collages", 0)))
+    return sum(statistics.median_low(counts) for counts in said.values()) if all(said.values()) else None
 
 
 def _zero(one: Verdict, why: str) -> Verdict:

@@ -92,13 +92,15 @@ PLAN = (
 
 
 def _verdicts(run: Finished, official: bool) -> list[Verdict]:
-    return [_as_official(one) for one in run.verdicts] if official else list(run.verdicts)
+    return [other for one in run.verdicts for other in _as_official(one)] if official else list(run.verdicts)
 
 
-def _as_official(one: Verdict) -> Verdict:
+def _as_official(one: Verdict) -> Iterator[Verdict]:
     """What the judge said, or counting came to, before our rules."""
     detail = detail_of(one)
-    return replace(one, value=detail["official"]) if "official" in detail else one
+    yield replace(one, value=detail["official"]) if "official" in detail else one
+    for metric, value in detail.get("alone", {}).items():
+        yield replace(one, metric=metric, value=value, behind=(), detail=None)
 
 
 def _cell(terms: Terms) -> Cell:
@@ -133,8 +135,8 @@ def _planned(run: Finished, official: bool) -> dict[str, Cell]:
     found = _verdicts(run, official)
     counts = [one for one in found if one.metric == COUNT]
     made = {kind: [one for one in counts if _goal(one).kind == kind] for kind in KINDS}
-    looked = [one for one in found if one.metric == SEPARATE and one.value is not None and one.by == "judge"]
-    collages = [replace(one, value=float(collages_of(one) > 0)) for one in looked]
+    looked = [(one, collages_of(one)) for one in found if one.metric == SEPARATE and one.by == "judge"]
+    collages = [replace(one, value=None if count is None else float(count > 0)) for one, count in looked]
     return {
         name: cell_of(some, digits=2, scale=100) if some else Cell(None)
         for name, some in {**made, "all": counts, "collages": collages}.items()

@@ -27,6 +27,7 @@ AGAIN = "tries made: {count}"  # for a reply that a protocol asked for more than
 class Composition:
     roles: tuple[str, ...] = ()  # who plays in it
     version: str = "1"  # goes into the manifest: change it with what the composition asks
+    foreseen: str = ""  # what a dry run must say of how its calls are counted
     words: Mapping[str, Words] = {}  # how those of its parts are spoken to, by role, that have a language of their own
     takes = Takes()  # it is given everything; the fit of each part comes after its own additions
 

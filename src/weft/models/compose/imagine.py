@@ -16,12 +16,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-TAG = re.compile(r"<\s*(/?)\s*imagine\b([^<>]*)>", re.IGNORECASE)
-CUT = re.compile(r"<\s*/?\s*i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)  # a tag that the end of the text cut off
-ATTRIBUTE = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+LONGEST = 400  # characters of a tag
+TAG = re.compile(rf"<\s{{0,4}}(/?)\s{{0,4}}imagine\b([^<>]{{0,{LONGEST}}})>", re.IGNORECASE)
+CUT = re.compile(r"<\s{0,4}/?\s{0,4}i(?:m(?:a(?:g(?:i(?:n(?:e\b[^<>]*)?)?)?)?)?)?$", re.IGNORECASE)  # a tag that the end cut off
+ATTRIBUTE = re.compile(r"(\w{1,20})\s{0,4}=\s{0,4}(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 LEAST, MOST = 64, 4096  # pixels of a side
 AREA, STEP = 1024 * 1024, 16
 MOST_PICTURES = 64  # of one document
+MOST_NOTES = 8
 
 
 class Imagine(Struct, frozen=True):
@@ -47,21 +49,22 @@ def parse(text: str) -> Plan:
     parts: list[str | Imagine] = []
     notes: list[str] = []
     opened: re.Match[str] | None = None
-    end = 0
+    end = count = 0
 
     def take(until: int, why: str = "") -> None:
         """What stands between the last tag and here: words, or the block that is open."""
+        nonlocal count
         said = text[end:until]
         if opened is None:
             parts.append(said)
             return
-        number = sum(isinstance(part, Imagine) for part in parts) + 1
         if not said.strip():
-            notes.append(f"block {number} has no words, and is no picture")
+            notes.append(f"block {count + 1} has no words, and is no picture")
             return
+        count += 1
         if why:
-            notes.append(f"picture {number} {why}")
-        parts.append(_imagine(said.strip(), opened[2], number, notes))
+            notes.append(f"picture {count} {why}")
+        parts.append(_imagine(said.strip(), opened[2], count, notes))
 
     for tag in TAG.finditer(text):
         closes = bool(tag[1])
@@ -70,14 +73,15 @@ def parse(text: str) -> Plan:
         take(tag.start(), "was not closed before the next" if opened is not None and not closes else "")
         opened = None if closes else tag
         end = tag.end()
-    cut = CUT.search(text, end)
-    if cut is not None and cut.start() >= end:
+    cut = CUT.search(text, max(end, len(text) - LONGEST))
+    if cut is not None:
         notes.append("the text ends within a tag")
         take(cut.start(), "was not closed")
     else:
         take(len(text), "was not closed")
     kept = _without_too_many(parts, notes)
-    return Plan(tuple(part for part in kept if isinstance(part, Imagine) or part.strip()), tuple(notes))
+    told = (*notes[:MOST_NOTES], *([f"and {len(notes) - MOST_NOTES} more of this kind"] if len(notes) > MOST_NOTES else []))
+    return Plan(tuple(part for part in kept if isinstance(part, Imagine) or part.strip()), told)
 
 
 def _without_too_many(parts: Sequence[str | Imagine], notes: list[str]) -> list[str | Imagine]:
@@ -104,16 +108,17 @@ def _imagine(prompt: str, attributes: str, number: int, notes: list[str]) -> Ima
 
 def _size(said: str) -> tuple[int, int] | None:
     """Pixels, or a ratio of sides at about a megapixel, in steps of 16."""
+    said = said[:40]
     pixels = re.fullmatch(r"(\d{1,5})\s*[x×*]\s*(\d{1,5})", said.lower())
     if pixels:
         wide, high = int(pixels[1]), int(pixels[2])
         return (wide, high) if min(wide, high) >= LEAST and max(wide, high) <= MOST else None
-    ratio = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*[:/]\s*(\d{1,3}(?:\.\d+)?)", said)
-    if not ratio or not 0.1 <= float(ratio[1]) / max(float(ratio[2]), 1e-9) <= 10:
+    sides = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*[:/]\s*(\d{1,3}(?:\.\d{1,3})?)", said)
+    wide, high = (float(sides[1]), float(sides[2])) if sides else (0.0, 0.0)
+    if not wide or not high or not 0.1 <= wide / high <= 10:
         return None
-    share = (AREA * float(ratio[1]) / float(ratio[2])) ** 0.5
-    wide, high = (max(STEP, round(side / STEP) * STEP) for side in (share, AREA / share))
-    return wide, high
+    share = (AREA * wide / high) ** 0.5
+    return round(share / STEP) * STEP, round(AREA / share / STEP) * STEP
 
 
 def _uses(said: str | None, number: int, notes: list[str]) -> tuple[int, ...] | None:
@@ -121,7 +126,7 @@ def _uses(said: str | None, number: int, notes: list[str]) -> tuple[int, ...] | 
         return None
     if said.lower() in ("none", "0", "no", "-"):
         return ()
-    found = sorted({int(one) for one in re.findall(r"\d{1,4}", said)})
+    found = sorted({int(one) for one in re.findall(r"\d{1,4}", said)})[: 2 * MOST_PICTURES]
     known = tuple(one for one in found if 0 < one < number)
     if len(known) < len(found) or not found:
         notes.append(f"picture {number}: {said[:40]!r} names pictures that are not there yet")

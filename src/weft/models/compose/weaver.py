@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.models.baselines import STAND_IN
 from weft.models.compose.base import Composition, joined
 from weft.models.compose.imagine import Imagine, Plan, parse
 from weft.models.thinking import parted
@@ -40,6 +41,7 @@ ORDER = "Draw the next picture of this document, as a single picture and nothing
 SIZE = "\nIt is {wide} x {high} pixels."
 SO_FAR = "The document so far:"
 REQUEST = "A document was asked for:"
+USUAL = 3  # pictures of a document, for who must guess
 ONE = "\nThe reader wants one picture, and no words: write one block alone."
 
 
@@ -49,7 +51,6 @@ class Progress(Struct, frozen=True):
     drawn: int
     planned: int
     seconds: float  # since it was asked for
-    waited: float = 0.0  # what drawing took, picture by picture, added up
 
 
 WATCH: ContextVar[Callable[[Progress], None] | None] = ContextVar("WATCH", default=None)
@@ -58,6 +59,9 @@ WATCH: ContextVar[Callable[[Progress], None] | None] = ContextVar("WATCH", defau
 class Weaver(Composition):
     roles = ("planner", "visualizer")
     version = "1"
+    foreseen = (
+        f"pictures are counted as the data's references have them, {USUAL} a document where there is none: a planner may order others"
+    )
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         if want.kind == "text":
@@ -67,7 +71,7 @@ class Weaver(Composition):
         if planned.outcome != "answered":
             return planned
         thinking, said = parted(planned.text)
-        plan = parse(said)
+        plan = parse(said) if not _is_guess(planned) else _guessed(planned, want)
         thoughts = tuple(Thought(one) for one in (planned.thoughts, thinking) if one)
         watch = _Watch(len(plan.pictures), began)
         drawn = await self._drawn(messages, plan, want, watch)
@@ -91,9 +95,8 @@ class Weaver(Composition):
             failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
             if failed is not None:
                 return Reply("failed", reason=f"picture {number} waits for one that failed: {failed.reason}")
-            at = time.monotonic()
             made = await self.ask("visualizer", self._order(messages, plan, order, before), replace(want, kind="image", size=order.size))
-            watch.tell(time.monotonic() - at)
+            watch.tell()
             return made
 
         for number, order in enumerate(pictures, start=1):
@@ -125,20 +128,32 @@ class Weaver(Composition):
         return (Message("user", (*parts, told)),)
 
 
+def _is_guess(planned: Reply) -> bool:
+    """Whether nobody was asked, and the reply only stands in for a plan: a document of the data, or nothing of any use."""
+    return planned.reason == STAND_IN or (bool(planned.images) and not planned.keys)
+
+
+def _guessed(planned: Reply, want: Want) -> Plan:
+    count = 1 if want.kind == "image" else len(planned.images) if planned.reason != STAND_IN else USUAL
+    return Plan(
+        tuple(part for at in range(count) for part in (planned.text[:400], Imagine(f"picture {at + 1} of a document. " * 20, uses=())))
+    )
+
+
 class _Watch:
     """Tells whoever wants to know how far the pictures are."""
 
     def __init__(self, planned: int, began: float) -> None:
-        self._told, self._planned, self._began, self._drawn, self._waited = WATCH.get(), planned, began, 0, 0.0
+        self._told, self._planned, self._began, self._drawn = WATCH.get(), planned, began, 0
         self._say()
 
-    def tell(self, took: float) -> None:
-        self._drawn, self._waited = self._drawn + 1, self._waited + took
+    def tell(self) -> None:
+        self._drawn += 1
         self._say()
 
     def _say(self) -> None:
         if self._told is not None:
-            self._told(Progress(self._drawn, self._planned, time.monotonic() - self._began, self._waited))
+            self._told(Progress(self._drawn, self._planned, time.monotonic() - self._began))
 
 
 def _asked(messages: tuple[Message, ...], want: Want) -> tuple[Message, ...]:

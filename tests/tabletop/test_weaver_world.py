@@ -1,0 +1,181 @@
+"""WeaverBench on the tabletop: the oracle has everything, alone and as a planner; every kind of mistake costs what it should; words that
+are not the tabletop's are left open."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.benchmarks.weaverbench.data import load
+from weft.models.compose.imagine import parse
+from weft.store.blobs import Blobs
+from weft.tabletop import planning
+from weft.tabletop.exact import weaver
+from weft.tabletop.make import make
+from weft.tabletop.make.weaver import steps
+from weft.tabletop.world import language
+from weft.tabletop.world.scenes import Reading, Scene, Thing, scene_from
+from weft.types import Text
+
+WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/{}"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make("tabletop-weaver", tmp_path_factory.mktemp("weaver") / "data", samples=36, seed=0)
+
+
+def run(data: Path, home: Path, model: str, **options: Any) -> weft.Run:
+    return weft.evaluate("weaverbench", data=data, model=model, judge="tabletop/exact", home=home, **options)
+
+
+def digest(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+
+
+def test_same_seed_same_bytes(tmp_path: Path, data: Path):
+    again = make("tabletop-weaver", tmp_path / "again", samples=36, seed=0)
+    other = make("tabletop-weaver", tmp_path / "other", samples=36, seed=1)
+    assert digest(again) == digest(data) != digest(other)
+
+
+def test_every_kind_is_there_with_its_reference(data: Path):
+    found = load(data, Blobs(data.parent / "blobs"))
+    assert not found.problems and found.name == "tabletop" and len(found.samples) == 36
+    assert {sample.turns[0].gold.kind for sample in found.samples} == {"question", "picture", "document, free", "document, exact"}
+    for sample in found.samples:
+        goal, words = sample.turns[0].gold, sample.turns[0].words
+        asked = language.parse(words)
+        assert asked is not None and goal.is_met(sum(not isinstance(part, Text) for part in sample.turns[0].truth))
+        if asked.kind in language.DOCUMENTS and goal.required is not None:
+            assert goal.required == int(asked.args["number"]) and ("exactly" in words or "pictures" in words)
+
+
+@pytest.mark.parametrize("model", ["tabletop/oracle", WOVEN.format("oracle"), "truth"])
+def test_what_is_right_has_everything(tmp_path: Path, data: Path, model: str):
+    found = run(data, tmp_path, model)
+    assert {verdict.value for verdict in found.verdicts} == {1.0}
+    cells = found.table().rows[0].cells
+    assert {cells[name].value for name in ("PA", "NC", "CC", "IC", "CP", "Overall")} == {10.0} and cells["Acc"].value == 100.0
+
+
+def test_a_planner_that_forgets_a_picture_is_seen(tmp_path: Path, data: Path):
+    found = run(data, tmp_path, WOVEN.format("oracle"), model_options={"planner.error": 1.0})
+    counts = {verdict.sample: verdict.value for verdict in found.verdicts if verdict.metric == "count"}
+    assert all(value == 0 for sample, value in counts.items() if sample.startswith("film") or ("build" in sample and "free" not in sample))
+    assert all(value == 1 for sample, value in counts.items() if sample.startswith(("draw", "question")))
+
+
+def test_the_tiny_model_alone_and_as_a_visualizer(tmp_path: Path, data: Path):
+    alone = run(data, tmp_path, "tabletop/tiny", limit=12)
+    both = run(data, tmp_path, WOVEN.format("tiny"), limit=12)
+    for one in (alone, both):
+        cells = one.table().rows[0].cells
+        assert (cells["Overall"].value or 0) > 8 and (cells["Acc"].value or 0) > 80
+    assert both.table().rows[0].cells["Acc"].value == 100.0
+    assert all(len(turn.reply.keys) == 1 + len(turn.reply.images) for turn in both.turns)
+
+
+def test_plans_of_both_kinds_come_to_the_same(tmp_path: Path, data: Path):
+    """Whole tables in words, which need no other; or what changes from the one before, which waits for it."""
+    dense = run(data, tmp_path, WOVEN.format("oracle"))
+    chained = run(data, tmp_path, WOVEN.format("oracle"), model_options={"planner.plan": "steps"})
+    assert dense.id != chained.id and {verdict.value for verdict in chained.verdicts} == {1.0}
+    asked = language.parse("Show in exactly 2 steps how to make a mint table with a red star at b2, a blue ring at c3.")
+    assert asked is not None
+    whole, by_steps = (parse(planning.planned(asked, {}, chained=one)).pictures for one in (False, True))
+    assert [one.uses for one in whole] == [(), ()] and [one.uses for one in by_steps] == [(), (1,)]
+    assert by_steps[1].prompt == "Add a blue ring at c3 in the table." and whole[1].size == (64, 64)
+
+
+# the exact judge
+
+TURN = {"kind": "build", "args": {"background": "mint", "number": "2", "things": "red star at b2, blue ring at c3"}}
+ONE, BOTH = scene_from("mint: red star at b2"), scene_from("mint: red star at b2, blue ring at c3")
+SAID = ["Step 1: add a red star at b2.", "Step 2: add a blue ring at c3."]
+
+
+def seen(scene: Scene, unknown: tuple[str, ...] = ()) -> Reading:
+    return Reading(scene, 1.0, 0.0, unknown)
+
+
+def scores(*made: Any, turn: Any = TURN) -> dict[str, float | None]:
+    return {metric: share for metric, (share, _) in weaver.scored(turn, [], made).items()}
+
+
+def test_what_each_mistake_costs():
+    right = scores(SAID[0], seen(ONE), SAID[1], seen(BOTH))
+    assert set(right.values()) == {1.0} and set(right) == set(weaver.METRICS)
+    swapped = scores(SAID[1], seen(BOTH), SAID[0], seen(ONE))
+    assert (swapped["prompt_adherence"], swapped["completeness"], swapped["input_to_text"], swapped["intra_output"]) == (0, 0.5, 0, 1)
+    assert swapped["entity"] == 0.0, "what was there is gone"
+    missing = scores(SAID[0], seen(ONE))
+    assert (missing["prompt_adherence"], missing["narrative_coordination"], missing["completeness"]) == (0.5, 0.5, 0.5)
+    assert missing["input_to_image"] == 0.5 and missing["intra_output"] == 1.0 and missing["input_to_text"] == 0.5
+    gathered = scores(SAID[0], SAID[1], seen(ONE), seen(BOTH))
+    assert gathered["narrative_coordination"] == 0.5
+    silent = scores(seen(ONE), seen(BOTH))
+    assert (silent["input_to_text"], silent["intra_output"], silent["prompt_adherence"]) == (0, 0, 1)
+    grey = scores(SAID[0], seen(ONE), SAID[1], seen(Scene("grey", BOTH.cells)))
+    assert (grey["style"], grey["prompt_adherence"], grey["entity"]) == (0.5, 0.5, 1) and grey["input_to_image"] == pytest.approx(
+        1 - 1 / 34
+    )
+    wrong = scores(SAID[0], seen(ONE), SAID[1], seen(ONE.put({"c3": Thing("red", "ring")})))
+    assert wrong["intra_output"] == 0.5 and wrong["entity"] == 1.0
+    blurred = scores(SAID[0], seen(ONE), SAID[1], seen(BOTH, ("a1",)))
+    assert (blurred["style"], blurred["prompt_adherence"]) == (0.5, 0.5)
+    extra = scores(SAID[0], seen(ONE), SAID[1], seen(BOTH), "And more:", seen(BOTH))
+    assert extra["prompt_adherence"] == pytest.approx(2 / 3) and extra["completeness"] == 1.0
+    nothing = scores("I cannot.")
+    assert nothing["prompt_adherence"] == 0.0 and nothing["input_to_text"] is None
+
+
+def test_other_words_are_left_open():
+    other = scores("First a star.", seen(ONE), "Then a ring.", seen(BOTH))
+    assert other["intra_output"] is None and other["input_to_text"] is None and other["prompt_adherence"] == 1.0
+
+
+def test_questions_and_single_pictures():
+    question = {"kind": "what", "args": {"cell": "b2"}, "answer": "a red star"}
+    assert scores("A red star.", turn=question) == {"prompt_adherence": 1.0, "input_to_text": 1.0, "completeness": 1.0}
+    assert scores("nothing", turn=question)["prompt_adherence"] == 0.0
+    draw = {"kind": "draw", "args": {"background": "mint", "things": "red star at b2"}}
+    found = scores(seen(ONE), turn=draw)
+    assert found["prompt_adherence"] == 1.0 and found["intra_output"] is None and found["narrative_coordination"] == 1.0
+    assert len(steps("draw", draw["args"], None)) == 1
+
+
+def test_what_is_left_open_is_a_dash_and_no_hole(tmp_path: Path, data: Path):
+    """A model that says it in other words: pictures are scored, words are not, and nothing is called unscored."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from weft.tabletop.world.language import parse, DOCUMENTS\n"
+        "from weft.tabletop.world.operations import frames\n"
+        "from weft.tabletop.world.scenes import draw\n"
+        "def model(messages, want):\n"
+        "    asked = parse(messages[-1][1][0])\n"
+        "    if asked.kind != 'build':\n"
+        "        return 'no idea'\n"
+        "    return [part for _, scene in frames(asked.kind, asked.args) for part in ('Look at this:', draw(scene))]\n"
+    )
+    found = run(data, tmp_path / "home", f"{file}:model", where={"category": "Education Tutorial"})
+    cells = next(table for table in found.tables() if "eight" in table.title).rows[0].cells
+    assert cells["CC intra-output"].value is None and cells["CC input to text"].value is None and cells["PA"].value == 10.0
+    assert not found.summary().unscored and all(verdict.value is not None for verdict in found.verdicts)
+
+
+def test_two_contestants_before_the_exact_judge(tmp_path: Path, data: Path):
+    from weft.arena.fight import ArenaJob, open_arena
+    from weft.session import completed, in_loop
+
+    home = tmp_path / "home"
+    first, second = run(data, home, "tabletop/oracle"), run(data, home, "tabletop/oracle", model_options={"error": 1.0})
+    job = ArenaJob(runs=(first.id, second.id), judge="tabletop/exact", home=home)
+    arena = in_loop(completed(open_arena(job), weft.Run))
+    cells = arena.table().cells("tabletop/oracle")
+    assert (cells["FDT"].value or 0) > 80 and cells["battles"].value == 36
+    assert json.loads(json.dumps(arena.record.manifest))["options"]["both_orders"] is True
