@@ -14,10 +14,11 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from agreeing.told import Told
 from agreeing.weave import weft_cli
 from weft.arena.files import read_scores, read_verdicts
 from weft.arena.tables import CRITERIA, agreements, score_summary
-from weft.benchmarks.opening.data import MARKERS
 from weft.stats.battles import RATES, Battle, models_in
 from weft.stats.battles import rates as rates_of
 from weft.store.pictures import encode_png
@@ -106,24 +106,20 @@ SAMPLE = "import random, sys, sampling_battles_pairs as s; random.seed(0); s.sav
 UNSEEN = "import json, calculate_agreement as c; print(json.dumps(c.UNSEEN_MODELS))"
 
 ITEMS, FOLDERS = 96, {"asked": "OpenING-Benchmark", "left": "left_output", "right": "right_output"}
-SAID = [
-    "Draw it",
-    "na\u00efve caf\u00e9",
-    "\u56f3\u3092\u63cf\u304f",
-    "two\nlines",
-    "a < b & 'c'",
-    "\U0001f600",
-    "**Step**",
-    "\u00a0odd\u2028",
-]
+SAID = ["Draw it", "naïve café", "図を描く", "two
+lines", "a < b & 'c'", "😀", " odd "]
 ASKS = ["{} <image>", "{}<image>", "<image> {}", "{} <image> {}", "{}", "<BEGIN> {}", "<BEGIN>{} <image>", "{} <BEGIN> {}"]
-TELLS = ["{}", "{}", "{}", "{} <image>", "<image>{}", "{}<image> <image>{}", "<BEGIN> {}", "<image>", "", " \n"]
-AROUND, SIZES = ["{}", "{}", " {} ", "\n{}\n\n", "\u3000{}\t"], [(640, 480), (300, 900), (512, 512), (64, 48), (7, 1)]
-NO_JPEGS, MODES = {"RGBA", "LA", "P"}, ["RGBA", "LA", "P", *["RGB"] * 60, *["L"] * 20, *["1"] * 10]
+TELLS = ["{}", "{}", "{}", "{} <image>", "<image>{}", "{}<image> <image>{}", "<BEGIN> {}", "<image>", "", " 
+"]
+AROUND, SIZES = ["{}", "{}", " {} ", "
+{}
+
+", "　{}	"], [(640, 480), (300, 900), (512, 512), (64, 48), (7, 1)]
+MODES, NO_JPEGS = [*["RGB"] * 60, *["L"] * 20, *["1"] * 10, "RGBA", "LA", "P"], ("-RGBA.jpg", "-LA.jpg", "-P.jpg")
 ON_PURPOSE = {
     "no answer": "who has no answer loses without a judge, or gets nothing; the scripts ask",
-    "pictures that are no JPEG": "known defect 8: JPEG has no transparency and no palette, and the scripts drop such pictures; weft shows them",
-    "steps run together": "weft keeps words and pictures: a step of neither is none, and a picture without words goes to the words before it",
+    "no JPEG": "known defect 8: JPEG has neither transparency nor a palette, and the scripts leave such pictures out; weft shows them",
+    "steps together": "weft keeps words and pictures, not steps: one of neither is none, and a picture without words goes to those before it",
     "words alone": "weft sends a message without pictures as one text, a line for each part; the scripts send a list of texts",
 }
 NO_ANSWER, NO_JPEG, TOGETHER, WORDS = ON_PURPOSE
@@ -388,82 +384,86 @@ class Apart(Server):
 def messages(checkout: Checkout, told: Told) -> None:
     """Texts to the letter, pictures by their pixels. Where they differ on purpose, the scripts are run again without the cause: on pictures
     that JPEG can hold, on steps as weft has them; and what they send without a picture is made one text."""
+    for name in ("home", "messages", "mended"):
+        shutil.rmtree(checkout.work / name, ignore_errors=True)
     tasks, pictures = made_up(random.Random(5))
-    opaque = {name: encode_png(opened(data).convert("RGB")) if opened(data).mode in NO_JPEGS else data for name, data in pictures.items()}
     server = Apart()
     with server:
         place = checkout.place("messages", layout(checkout, tasks, pictures))
         ours, battles = sent_by_weft(checkout, place, server)
         theirs = sent_by_scripts(checkout, place, battles, server)
-        place = checkout.place("mended", layout(checkout, [kept(task) for task in tasks], opaque))
-        mended = sent_by_scripts(checkout, place, battles, server)
+        opaque = {name: encode_png(Image.open(io.BytesIO(data)).convert("RGB")) for name, data in pictures.items() if name.endswith(NO_JPEGS)}
+        place = checkout.place("mended", layout(checkout, [kept(task) for task in tasks], pictures | opaque))
+        mended = sent_by_scripts(checkout, place, battles, server, in_one=True)
     for what in ("battles", "single answers"):
-        causes = {about: cause_of(tasks[int(about[1])], about[2:], pictures) for about in theirs if about[0] == what}
-        some = [about for about, cause in causes.items() if not cause]
-        told.same("messages", f"{what}, parts of {len(some)} requests", by_part(some, theirs), by_part(some, ours))
+        some: dict[str, list[Any]] = {cause: [] for cause in ("", *ON_PURPOSE)}
+        for about in dict.fromkeys(about for about, _ in theirs if about[0] == what):
+            some[cause_of(tasks[int(about[1])], about[2:])].append(about)
+        asked = [*some[""], *some[NO_ANSWER]]  # about no answer nobody is asked
+        told.same("messages", f"{what}, parts of {len(some[''])} requests", among(theirs, some[""]), among(ours, asked))
         for cause, why in ON_PURPOSE.items():
-            some = [about for about, one in causes.items() if one == cause]
-            told.count("messages", f"{what}, {cause}", sum(theirs[one] == ours.get(one) for one in some), len(some), why=why)
+            agree = sum(among(theirs, [about]) == among(ours, [about]) for about in some[cause])
+            told.count("messages", f"{what}, {cause}", agree, len(some[cause]), why=why)
             if cause != NO_ANSWER:
-                told.same("messages", f"{what}, {cause}, mended, parts", by_part(some, mended, as_one), by_part(some, ours))
+                told.same("messages", f"{what}, {cause}, mended, parts", among(mended, some[cause]), among(ours, some[cause]))
 
 
-def cause_of(task: Task, models: Sequence[str], pictures: Mapping[str, bytes]) -> str:
+def cause_of(task: Task, models: Sequence[str]) -> str:
     """What makes a request about it differ, if anything does."""
-    whole, left = ({who: one[who] for who in ("asked", *models)} for one in (task, kept(task)))
-    modes = {opened(pictures[f"{FOLDERS[who]}/{step['image']}"]).mode for who, steps in whole.items() for step in steps if step["image"]}
-    if not all(left.values()):
+    whole, left = ([one[who] for who in ("asked", *models)] for one in (task, kept(task)))
+    shown = [step["image"] for steps in whole for step in steps if step["image"]]
+    if not all(left):
         return NO_ANSWER
-    return NO_JPEG if modes & NO_JPEGS else TOGETHER if whole != left else "" if modes else WORDS
+    return NO_JPEG if any(name.endswith(NO_JPEGS) for name in shown) else TOGETHER if whole != left else "" if shown else WORDS
 
 
 def sent_by_weft(checkout: Checkout, place: Path, server: Server) -> tuple[Numbers, Records]:
-    """Roles and parts, by what they are about; and the battles, with who stands where."""
-    home, scores = checkout.work / "home", dict.fromkeys(CRITERIA, {"Score": 5, "Justification": "x"})
+    """And the battles, with who stands where."""
+    home, scores = checkout.work / "home", {name: {"Score": 5, "Justification": "x"} for name in CRITERIA}
     server.answers |= {"battle": lambda _: "A", **dict.fromkeys(("scores", *FOLDERS), lambda _: json.dumps(scores))}
     given = ("--home", home, "--prompts", f"official:{checkout.path}", "--judge")
     runs: list[str] = []
     for model in ("left", "right"):
-        judge, data = f"openai-chat/gpt-4o@{server.url}/weft/{model}/v1", place / FOLDERS["asked"]
+        data, judge = place / FOLDERS["asked"], f"openai-chat/gpt-4o@{server.url}/weft/{model}/v1"
         weft_cli("score", place / FOLDERS[model], "--benchmark", "opening", "--data", data, *given, judge)
         runs.append(weft.Run.stored(home, "last", weft.benchmarks.base.resolve("opening")).id)
     weft_cli("arena", "run", *runs, "--one-order", *given, f"openai-chat/gpt-4o@{server.url}/weft/battle/v1")
     weft_cli("arena", "export", "--out", home / "battles.json", "--home", home)
-    sent = [parts_in(one, ["left", "right"] if one.label == "battle" else [one.label]) for one in server.asked]
-    return dict(sent), json.loads((home / "battles.json").read_text())
+    made: Numbers = {}
+    for one in server.asked:
+        made |= parts_in(one, ["left", "right"] if one.label == "battle" else [one.label])
+    return made, json.loads((home / "battles.json").read_text())
 
 
-def sent_by_scripts(checkout: Checkout, place: Path, battles: Records, server: Server) -> Numbers:
+def sent_by_scripts(checkout: Checkout, place: Path, battles: Records, server: Server, *, in_one: bool = False) -> Numbers:
     """Of the two answers in a battle only the first is taken as a single one: before the second the script tags what was asked again."""
-    names = {folder: who for who, folder in FOLDERS.items()}
-    pairs = [(one["data_id"], *(names[Path(one[side]["name"]).name] for side in ("model_A", "model_B"))) for one in battles]
-    both = [*pairs, *((item, *reversed(models)) for item, *models in pairs)]
-    lists = {ASKED: [verdict(item, models) for item, *models in pairs], SCORED: [verdict(item, models) for item, *models in both]}
-    checkout.place(place.name, {f"{ARENA}/{name}": some for name, some in lists.items()})
+    pairs = [[Path(one[side]["name"]).name.removesuffix("_output") for side in ("model_A", "model_B")] for one in battles]
+    fights = [verdict(one["data_id"], pair) for one, pair in zip(battles, pairs, strict=True)]
+    turned = [verdict(one["data_id"], pair[::-1]) for one, pair in zip(battles, pairs, strict=True)]
+    checkout.place(place.name, {f"{ARENA}/{ASKED}": fights, f"{ARENA}/{SCORED}": [*fights, *turned]})
     stubs = checkout.place("to the server", {**UNUSED, **DRAWING, "requests.py": ASKING})
     server.asked.clear()
     for label, script, *words in (("battle", SCRIPTS[3]), ("scores", SCRIPTS[5], "--mode", "pairwise_file")):
         judge = f"{server.url}/released/{label}/v1/chat/completions"
         checkout.run([checkout.path / script, *words], place, PYTHONPATH=stubs, JUDGE=judge)
-    sent = [parts_in(one, ["left", "right"]) for one in server.of("released", "battle")]
-    sent += [parts_in(one, [pair[1]]) for pair, one in zip(both, server.of("released", "scores")[::2], strict=True)]
-    return dict(sent)
+    made: Numbers = {}
+    for one in server.of("released", "battle"):
+        made |= parts_in(one, ["left", "right"], in_one)
+    for one, fight in zip(server.of("released", "scores")[::2], [*fights, *turned], strict=True):
+        made |= parts_in(one, [fight["model_A"]["name"]], in_one)
+    return made
 
 
-def parts_in(asked: Asked, models: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """With what it is about."""
+def parts_in(asked: Asked, models: Sequence[str], in_one: bool = False) -> Numbers:
+    """Roles and parts, by what they are about and their place. `in_one`: all that the user says, if no picture is shown."""
     about = ("battles" if len(models) > 1 else "single answers", re.findall(r"Show \((\d+)\)", asked.texts)[0], *models)
-    return about, [piece for role, parts in asked.messages for piece in (role, *parts)]
+    read = {role: ["
+".join(parts)] if in_one and not asked.pictures else parts for role, parts in asked.messages}
+    return {(about, at): piece for at, piece in enumerate(piece for role, parts in read.items() for piece in (role, *parts))}
 
 
-def by_part(some: Iterable[Any], sent: Numbers, change: Callable[[list[str]], list[str]] = list) -> Numbers:
-    return {(*about, at): part for about in some for at, part in enumerate(change(sent.get(about, [])))}
-
-
-def as_one(parts: list[str]) -> list[str]:
-    """With all that the user says as one text, if no picture is shown."""
-    start = parts.index("user") + 1
-    return parts if any(part.startswith("pixels:") for part in parts) else [*parts[:start], "\n".join(parts[start:])]
+def among(sent: Numbers, some: Iterable[Any]) -> Numbers:
+    return {(*about, at): part for (about, at), part in sent.items() if about in set(some)}
 
 
 def our_rates(battles: Sequence[Battle]) -> Numbers:
@@ -551,43 +551,34 @@ def made_up(chance: random.Random) -> tuple[list[Task], dict[str, bytes]]:
     tasks: list[Task] = []
     pictures: dict[str, bytes] = {}
     for at in range(ITEMS):
-        task: Task = {}
-        for who, folder in FOLDERS.items():
-            forms, name = ([*ASKS, "<image>", "<BEGIN> <image>"], "./images/{}-i-{}.jpg") if who == "asked" else (TELLS, "{:07}-o-{}.jpg")
-            task[who] = []
+        task: Task = {who: [] for who in FOLDERS}
+        for who, steps in task.items():
+            forms, path = ([*ASKS, "<image>", "<BEGIN> <image>"], "./images/") if who == "asked" else (TELLS, "")
             for number in range(chance.choice((1, 1, 2, 3) if who == "asked" else (0, 1, 2, 2, 3, 3, 4, 4))):
                 text = chance.choice(AROUND).format(chance.choice(forms).format(*chance.choices(SAID, k=2)))
-                task[who].append({"text": text, "image": name.format(at, number) if chance.random() < 0.4 else None})
-            pictures |= {f"{folder}/{step['image']}": picture(chance) for step in task[who] if step["image"]}
+                mode = chance.choice(MODES) if chance.random() < 0.4 else ""
+                steps.append({"text": text, "image": f"{path}{at:07}-{number}-{mode}.jpg" if mode else None})
+                pictures |= {f"{FOLDERS[who]}/{steps[-1]['image']}": picture(chance, mode)} if mode else {}
         chance.choice(task["asked"])["text"] = chance.choice(ASKS).format(f"Show ({at})", "all of it")
         tasks.append(kept(task) if at % 2 else task)
     return tasks, pictures
 
 
-def picture(chance: random.Random) -> bytes:
-    """Of any mode and shape; some are JPEGs, with a note that they are to be turned."""
-    mode, out, exif = chance.choice(MODES), io.BytesIO(), Image.Exif()
-    made = Image.frombytes("RGB", (4, 3), chance.randbytes(36)).resize(chance.choice(SIZES)).convert(mode)
-    if mode in ("RGBA", "LA"):
-        made.putalpha(made.convert("L"))
+def picture(chance: random.Random, mode: str) -> bytes:
+    """Some are JPEGs, with a note that they are to be turned."""
+    out, exif = io.BytesIO(), Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
+    made = Image.frombytes("RGBA", (4, 3), chance.randbytes(48)).resize(chance.choice(SIZES)).convert(mode)
     made.save(out, "JPEG" if mode in ("RGB", "L") and chance.random() < 0.5 else "PNG", exif=exif)
     return out.getvalue()
 
 
-def opened(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data))
-
-
 def kept(task: Task) -> Task:
     """With steps as they can be told from words and pictures alone."""
-    made: Task = {}
+    made: Task = {who: [] for who in task}
     for who, steps in task.items():
-        made[who] = []
         for step in steps:
-            words = step["text"].strip()
-            for marker in MARKERS if who == "asked" else ():
-                words = words.replace(marker, "")
+            words = re.sub("<BEGIN>|<image>" if who == "asked" else "$^", "", step["text"].strip())
             if words or (step["image"] and (not made[who] or made[who][-1]["image"])):
                 made[who].append(step)
             elif step["image"]:
@@ -597,15 +588,16 @@ def kept(task: Task) -> Task:
 
 def layout(checkout: Checkout, tasks: Sequence[Task], pictures: Mapping[str, bytes]) -> dict[str, Any]:
     """Files as the scripts look for them; weft reads the same. What was asked is its own reference, which nobody looks at."""
-    data = FOLDERS["asked"]
-    files: dict[str, Any] = {**pictures, SCORE_PROMPT: (checkout.path / SCORE_PROMPT).read_text()}
-    files |= {f"{data}/{PROMPT}": (checkout.path / "prompts" / PROMPT).read_text()}
+    prompts = {f"{FOLDERS['asked']}/{PROMPT}": f"prompts/{PROMPT}", SCORE_PROMPT: SCORE_PROMPT}
+    files: dict[str, Any] = {**pictures, **{name: (checkout.path / prompt).read_text() for name, prompt in prompts.items()}}
+    lines: list[str] = []
     for at, task in enumerate(tasks):
         for who, steps in task.items():
             record = {"total_uid": f"{at:07}", "conversations": [{"input": task["asked"]}, {"output": steps}]}
-            files[f"{FOLDERS[who]}/{at:07}.json"] = record
-    lines = [json.dumps(files[f"{data}/{at:07}.json"]) for at in range(len(tasks))]
-    return files | {f"{data}/test_data.jsonl": "\n".join(lines)}
+            files |= {f"{FOLDERS[who]}/{at:07}.json": record}
+            lines += [json.dumps(record)] if who == "asked" else []
+    return files | {f"{FOLDERS['asked']}/test_data.jsonl": "
+".join(lines)}
 
 
 def verdict(item: int | str, pair: Sequence[str], winner: str = "") -> dict[str, Any]:

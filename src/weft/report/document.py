@@ -76,7 +76,7 @@ def as_markdown(document: Document, blobs: Blobs, out: Path) -> str:
             number, (image, said) = next(pictures)
             file = folder / f"{number}{EXTENSIONS.get(image.media_type, '.png')}"
             file.write_bytes(_bytes(image, blobs))
-            alt = " ".join(re.sub(r"[\[\]\\]", " ", said).split()) or f"picture {number}"
+            alt = " ".join(re.sub(r"[\[\]\\<>]", " ", said).split()) or f"picture {number}"
             made.append(f"![{alt}]({folder.name.replace(' ', '%20')}/{file.name})")
     return "\n\n".join(made) + "\n"
 

@@ -1,0 +1,153 @@
+"""weft write: a document as a page that holds everything, as Markdown with files, as a PDF; what models write stays text; a stranger's
+mistakes; the same again costs nothing."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import browser as chromium
+from server import Provider, data_url, drawn
+from weft.report.document import Document, as_html, as_markdown, tame, title_of
+from weft.store.blobs import Blobs
+from weft.types import Text
+
+Serve = Callable[..., Provider]
+WEFT = Path(sys.executable).with_name("weft")
+TABLE = "Show in exactly 3 steps how to make a mint table with a red star at b2, a blue ring at c3, a green square at d4."
+WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/tiny"
+
+
+def weft(cwd: Path, *arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, **more)
+
+
+def test_a_page_and_markdown_without_network(tmp_path: Path):
+    done = weft(tmp_path, "write", TABLE, "--model", WOVEN, "--out", "table.html", "--out", "table.md")
+    assert done.returncode == 0 and done.stdout.split() == ["table.html", "table.md"], done.stderr
+    assert re.search(r"24 words, 3 pictures, \d+\.\d s", done.stderr)
+    page = (tmp_path / "table.html").read_text()
+    assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "")
+    assert page.index("Step 1: add a red star at b2.") < page.index("Step 3: add a green square at d4.") and "Asked for:" in page
+    assert 'alt="Draw a mint table with a red star at b2."' in page
+    text = (tmp_path / "table.md").read_text()
+    assert re.findall(r"\((table_files/\d\.png)\)", text) == [f"table_files/{at}.png" for at in (1, 2, 3)]
+    assert sorted(path.name for path in (tmp_path / "table_files").iterdir()) == ["1.png", "2.png", "3.png"]
+    assert (tmp_path / "table.html").stat().st_mode & 0o777 == 0o644
+    listed = weft(tmp_path, "runs").stdout
+    assert listed.startswith("write-weaver-") and weft(tmp_path, "report", "last").returncode == 0
+
+
+def test_the_page_in_a_browser(tmp_path: Path):
+    """Nothing is loaded from anywhere, and every picture is shown."""
+    assert weft(tmp_path, "write", TABLE, "--model", WOVEN, "--out", "table.html").returncode == 0
+    with chromium() as opened:
+        page = opened.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((tmp_path / "table.html").as_uri())
+        sizes = page.evaluate("[...document.images].map(image => [image.naturalWidth, image.getBoundingClientRect().width > 100])")
+        assert sizes == [[64, True]] * 3
+        assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+def test_a_pdf_where_there_is_a_browser(tmp_path: Path):
+    from weft.errors import UserError
+    from weft.report.document import browser
+
+    try:
+        browser()
+    except UserError as error:
+        pytest.skip(str(error))
+    done = weft(tmp_path, "write", TABLE, "--model", WOVEN, "--out", "table.pdf")
+    assert done.returncode == 0 and (tmp_path / "table.pdf").read_bytes().startswith(b"%PDF"), done.stderr
+    without = weft(tmp_path, "write", TABLE, "--model", WOVEN, "--out", "b.pdf", env={"PATH": "/nowhere", "HOME": str(tmp_path)})
+    assert without.returncode == 2 and "a PDF needs Chromium or Chrome" in without.stderr
+
+
+def test_a_strangers_mistakes_cost_nothing(tmp_path: Path):
+    (tmp_path / "x_files").write_text("")
+    for arguments, told in (
+        (["hi"], "give --model"),
+        (["hi", "--model", "copy", "--out", "x.doc"], "ends in .html, .md or .pdf"),
+        (["hi", "--model", "copy", "--out", "x.md"], "which is a file"),
+        (["hi", "--model", "copy", "--out", "."], "name a file"),
+        (["hi", "--model", "nobody/x"], "unknown model"),
+        (["hi", "--model", "weaver:planner=copy"], "weaver has the roles planner, visualizer"),
+        (["hi", "--model", "copy", "--image", "nowhere.png"], "nowhere.png cannot be read"),
+        (["  ", "--model", "copy"], "say what is to be written"),
+        (["hi", "--model", WOVEN, "--model-opt", "planner.plan=odd"], "give dense or steps"),
+    ):
+        done = weft(tmp_path, "write", *arguments)
+        assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr, (arguments, done.stderr)
+    empty = weft(tmp_path, "write", "hi", "--model", "copy")
+    assert empty.returncode == 1 and "empty" in empty.stderr and not (tmp_path / "document.html").exists()
+
+
+HOSTILE = """# Title <script>alert(1)</script>
+
+<img src=x onerror=alert(1)> [click](javascript:alert(1)) [file](file:///etc/passwd) ![t](http://evil.example/t.png) [web](https://a.example)
+
+[ref]: javascript:alert(1)
+
+<javascript:alert(2)> and a < b, **bold**
+"""
+
+
+def test_what_models_write_stays_text(tmp_path: Path):
+    blobs = Blobs(tmp_path / "blobs")
+    picture = blobs.put(drawn("x"))
+    made = Document(title_of((Text(HOSTILE),), "asked"), (Text(HOSTILE), picture), ('"><script>alert(3)</script>',), ("by <b>x</b>",))
+    page = as_html(made, blobs)
+    inside = page[page.index("<article") :]
+    assert "<script" not in inside and "<img src=x" not in inside and "<b>x" not in inside and "onerror=alert(1)&gt;" in inside
+    links = re.findall(r'href="([^"]*)"', inside)
+    assert links == ["http://evil.example/t.png", "https://a.example"] and len(re.findall("<img ", inside)) == 1, "nothing is fetched"
+    assert "<strong>bold</strong>" in inside and made.title.startswith("Title")
+    text = as_markdown(made, blobs, tmp_path / "x.md")
+    assert "<script" not in text and "<img" not in text and "<javascript" not in text and "a < b" in text
+    assert "](javascript:" not in text and "](file:" not in text and "![t]" not in text and "[web](https://a.example)" in text
+    assert "\n\\[ref]: javascript" in text and tame("**b** [x](http://y)") == "**b** [x](http://y)"
+
+
+def test_titles():
+    assert title_of((Text("## *Roses* ##\nx"),), "asked") == "Roses" and title_of((Text("x"),), " a  b ") == "a b"
+    began = time.monotonic()
+    assert len(title_of((Text("# a" + " " * 100_000 + "b"),), "x" * 10_000)) <= 100
+    assert time.monotonic() - began < 1
+
+
+def woven(seen: Any) -> dict[str, Any]:
+    if "modalities" not in seen.body:
+        return {"role": "assistant", "content": '# Roses\n\n<imagine uses="none">a</imagine>Two.<imagine uses="none">no</imagine>'}
+    if "no" in seen.texts[-1].splitlines()[-1]:
+        return {"role": "assistant", "content": "", "refusal": "not that"}
+    return {"role": "assistant", "content": "", "images": [{"image_url": {"url": data_url(drawn(seen.digest, 200))}}]}
+
+
+def test_what_is_missing_is_told_and_the_rest_is_written(tmp_path: Path, serve: Serve):
+    provider = serve(answer=woven)
+    (tmp_path / "cat.png").write_bytes(drawn("cat", 64))
+    model = f"weaver:planner=openai-chat/p@{provider.url},visualizer=openai-chat/v@{provider.url}"
+    arguments = ["write", "Roses, like this cat", "--image", "cat.png", "--model", model, "--out", "r.html"]
+    done = weft(tmp_path, *arguments)
+    assert done.returncode == 1 and "picture 2 is missing (refused: not that)" in done.stderr and (tmp_path / "r.html").is_file()
+    assert provider.seen[0].pictures and "<title>Roses</title>" in (tmp_path / "r.html").read_text()
+    assert provider.count == 3
+    weft(tmp_path, *arguments)
+    assert provider.count == 3, "the same again costs nothing"
+    drawings = [seen for seen in provider.seen if "modalities" in seen.body]
+    assert all(len(seen.pictures) == 1 for seen in drawings) and json.dumps(drawings[0].body).count("A document was asked for:") == 1
+
+
+def test_progress_is_told_where_there_is_no_terminal(tmp_path: Path, serve: Serve):
+    slow = serve(answer=woven, latency=0.8)
+    model = f"weaver:planner=openai-chat/p@{slow.url},visualizer=openai-chat/v@{slow.url}"
+    done = weft(tmp_path, "write", "Roses", "--model", model, "--out", "r.html")
+    assert "writing" in done.stderr
