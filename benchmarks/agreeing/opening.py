@@ -1,11 +1,9 @@
 """OpenING: the released scripts for win rates, agreement with people and score summaries beside weft's own arithmetic, on the files that
-are shipped and on random ones; what the released judge keeps of a reply; how many battles the released sampler makes; and, on made-up
-items, what is sent about two answers and about one.
+are shipped and on random ones; what the released judge keeps of a reply; how many battles the sampler makes; what is sent about answers.
 
 The scripts run as they are, each in a scratch folder of the layout that it expects: their paths are fixed, and one overwrites what it
 reads. What they import and do not need here is stubbed, and so is the network: replies come from a file, or from the server that weft asks.
-A difference that is a known defect of theirs, or meant, has a row of its own with what it comes to, and beside it a row without excuse, in
-which the cause is taken away.
+A difference that is a known defect of theirs, or meant, has a row with what it comes to, and beside it one without excuse: its cause away.
 """
 
 import csv
@@ -24,7 +22,6 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-import weft
 from agreeing.server import Asked, Server
 from agreeing.told import Told
 from agreeing.weave import weft_cli
@@ -42,16 +39,10 @@ JUDGES = {
     "IntJudge, new": "intjudge_rag-judge_modelAB_results_new.json",
 }
 RATED, BATTLES, ASKED = "intjudge_rag-judge_modelAB_results.json", "data_instance_modelAB.json", "new_data_instance_modelAB.json"
-SCRIPTS = (
-    "calculate_model_winrate.py",
-    "calculate_agreement.py",
-    "summarize_GPT_scores.py",
-    "GPT_judge_AB.py",
-    "sampling_battles_pairs.py",
-    "GPT_score_A.py",
-)
+SCRIPTS = ("calculate_model_winrate.py", "calculate_agreement.py", "summarize_GPT_scores.py", "GPT_judge_AB.py",
+           "sampling_battles_pairs.py", "GPT_score_A.py")  # fmt: skip
 PROMPT, SCORE_PROMPT, SCORED = "judge_system.txt", "prompts/detailed_score_system.txt", "data_instance_modelAB_new.json"
-FILES = (*SCRIPTS, TASKS, f"prompts/{PROMPT}", SCORE_PROMPT, *(f"{ARENA}/{name}" for name in (HUMAN, SCORES, MODELS, *JUDGES.values())))
+FILES = (*SCRIPTS, TASKS, f"prompts/{PROMPT}", SCORE_PROMPT, *(f"{ARENA}/{one}" for one in (HUMAN, SCORES, MODELS, *JUDGES.values())))
 NEEDS = ("pandas",)
 
 MATRICES = dict(zip(RATES, ("", "_notie", "_withtie0", "_withtie05"), strict=True))  # how the scripts' tables of pairs are called
@@ -74,7 +65,7 @@ PIECES = [
 ]
 # fmt: on
 
-# The network, answered from a file, and the coin that is thrown where a reply says nothing, on one side for a whole run.
+# The network: answered from a file, with the coin that is thrown where a reply says nothing on one side for a whole run; or by the server.
 NETWORK = """
 import json, os, random
 from types import SimpleNamespace
@@ -84,14 +75,12 @@ def request(*_, **__):
     body = {"choices": [{"message": {"content": next(left)}}]}
     return SimpleNamespace(status_code=200, json=lambda: body)
 """
-# The network, as far as the server that weft asks.
 ASKING = """
 import json, os, urllib.request
 from types import SimpleNamespace
-straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def request(method, url, headers, data):
-    body = json.load(straight.open(os.environ["JUDGE"], data.encode()))
-    return SimpleNamespace(status_code=200, json=lambda: body)
+    came = urllib.request.urlopen(os.environ["JUDGE"] + "/v1/chat/completions", data.encode())
+    return SimpleNamespace(status_code=200, json=lambda: json.load(came))
 """
 PLOTS = """
 from unittest.mock import MagicMock
@@ -106,23 +95,18 @@ SAMPLE = "import random, sys, sampling_battles_pairs as s; random.seed(0); s.sav
 UNSEEN = "import json, calculate_agreement as c; print(json.dumps(c.UNSEEN_MODELS))"
 
 ITEMS, FOLDERS = 96, {"asked": "OpenING-Benchmark", "left": "left_output", "right": "right_output"}
-SAID = ["Draw it", "naïve café", "図を描く", "two
-lines", "a < b & 'c'", "😀", " odd "]
+SAID = ["Draw it", "na\u00efve caf\u00e9", "\u56f3\u3092\u63cf\u304f", "two\nlines", "a < b & 'c'", "\U0001f600", "\u00a0odd\u2028"]
 ASKS = ["{} <image>", "{}<image>", "<image> {}", "{} <image> {}", "{}", "<BEGIN> {}", "<BEGIN>{} <image>", "{} <BEGIN> {}"]
-TELLS = ["{}", "{}", "{}", "{} <image>", "<image>{}", "{}<image> <image>{}", "<BEGIN> {}", "<image>", "", " 
-"]
-AROUND, SIZES = ["{}", "{}", " {} ", "
-{}
-
-", "　{}	"], [(640, 480), (300, 900), (512, 512), (64, 48), (7, 1)]
+TELLS = ["{}", "{}", "{}", "{} <image>", "<image>{}", "{}<image> <image>{}", "<BEGIN> {}", "<image>", "", " \n"]
+AROUND, SIZES = ["{}", "{}", " {} ", "\n{}\n\n", "\u3000{}\t"], [(640, 480), (300, 900), (512, 512), (64, 48), (7, 1)]
 MODES, NO_JPEGS = [*["RGB"] * 60, *["L"] * 20, *["1"] * 10, "RGBA", "LA", "P"], ("-RGBA.jpg", "-LA.jpg", "-P.jpg")
 ON_PURPOSE = {
     "no answer": "who has no answer loses without a judge, or gets nothing; the scripts ask",
     "no JPEG": "known defect 8: JPEG has neither transparency nor a palette, and the scripts leave such pictures out; weft shows them",
-    "steps together": "weft keeps words and pictures, not steps: one of neither is none, and a picture without words goes to those before it",
+    "steps together": "weft keeps words and pictures, not steps: one of neither is none, a picture without words is that of those before",
     "words alone": "weft sends a message without pictures as one text, a line for each part; the scripts send a list of texts",
 }
-NO_ANSWER, NO_JPEG, TOGETHER, WORDS = ON_PURPOSE
+NO_ANSWER, *_ = ON_PURPOSE
 
 Records = list[dict[str, Any]]
 Numbers = dict[Any, Any]
@@ -150,8 +134,8 @@ class Checkout:
         for file, content in files.items():
             path = self.work / name / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            data = content if isinstance(content, str | bytes) else json.dumps(content)
-            path.write_bytes(data if isinstance(data, bytes) else data.encode())
+            text = content if isinstance(content, str | bytes) else json.dumps(content)
+            path.write_bytes(text.encode() if isinstance(text, str) else text)
         return self.work / name
 
     def run(self, words: Sequence[Any], place: Path, *, stops: str = "", **env: Any) -> str:
@@ -375,32 +359,29 @@ class Apart(Server):
     """Neighbouring texts are parts of their own."""
 
     def _message(self, message: dict[str, Any], jpeg: bool) -> tuple[str, tuple[str, ...]]:
-        content: Any = message["content"]
-        parts: Records = [{"text": content}] if isinstance(content, str) else content
-        read = (part["text"] if "text" in part else self._pixels(part["image_url"]["url"].partition(",")[2], jpeg) for part in parts)
+        parts: Records = [{"text": message["content"]}] if isinstance(message["content"], str) else message["content"]
+        read = [part["text"] if "text" in part else self._pixels(part["image_url"]["url"].partition(",")[2], jpeg) for part in parts]
         return message["role"], tuple(read)
 
 
 def messages(checkout: Checkout, told: Told) -> None:
     """Texts to the letter, pictures by their pixels. Where they differ on purpose, the scripts are run again without the cause: on pictures
-    that JPEG can hold, on steps as weft has them; and what they send without a picture is made one text."""
-    for name in ("home", "messages", "mended"):
-        shutil.rmtree(checkout.work / name, ignore_errors=True)
+    that JPEG can hold, on steps as weft has them; and what they send without a picture is made one text. Of no answer weft asks nothing."""
+    shutil.rmtree(checkout.work / "messages", ignore_errors=True)
     tasks, pictures = made_up(random.Random(5))
-    server = Apart()
-    with server:
+    with Apart() as server:
         place = checkout.place("messages", layout(checkout, tasks, pictures))
         ours, battles = sent_by_weft(checkout, place, server)
         theirs = sent_by_scripts(checkout, place, battles, server)
-        opaque = {name: encode_png(Image.open(io.BytesIO(data)).convert("RGB")) for name, data in pictures.items() if name.endswith(NO_JPEGS)}
-        place = checkout.place("mended", layout(checkout, [kept(task) for task in tasks], pictures | opaque))
+        opaque = {name: encode_png(Image.open(io.BytesIO(pictures[name])).convert("RGB")) for name in pictures if name.endswith(NO_JPEGS)}
+        place = checkout.place("messages/mended", layout(checkout, [kept(task) for task in tasks], pictures | opaque))
         mended = sent_by_scripts(checkout, place, battles, server, in_one=True)
     for what in ("battles", "single answers"):
         some: dict[str, list[Any]] = {cause: [] for cause in ("", *ON_PURPOSE)}
         for about in dict.fromkeys(about for about, _ in theirs if about[0] == what):
             some[cause_of(tasks[int(about[1])], about[2:])].append(about)
-        asked = [*some[""], *some[NO_ANSWER]]  # about no answer nobody is asked
-        told.same("messages", f"{what}, parts of {len(some[''])} requests", among(theirs, some[""]), among(ours, asked))
+        mine = among(ours, some[""] + some[NO_ANSWER])
+        told.same("messages", f"{what}, parts of {len(some[''])} requests", among(theirs, some[""]), mine)
         for cause, why in ON_PURPOSE.items():
             agree = sum(among(theirs, [about]) == among(ours, [about]) for about in some[cause])
             told.count("messages", f"{what}, {cause}", agree, len(some[cause]), why=why)
@@ -412,54 +393,47 @@ def cause_of(task: Task, models: Sequence[str]) -> str:
     """What makes a request about it differ, if anything does."""
     whole, left = ([one[who] for who in ("asked", *models)] for one in (task, kept(task)))
     shown = [step["image"] for steps in whole for step in steps if step["image"]]
-    if not all(left):
-        return NO_ANSWER
-    return NO_JPEG if any(name.endswith(NO_JPEGS) for name in shown) else TOGETHER if whole != left else "" if shown else WORDS
+    found = (not all(left), any(name.endswith(NO_JPEGS) for name in shown), whole != left, not shown)
+    return next((cause for cause, there in zip(ON_PURPOSE, found, strict=True) if there), "")
 
 
-def sent_by_weft(checkout: Checkout, place: Path, server: Server) -> tuple[Numbers, Records]:
-    """And the battles, with who stands where."""
-    home, scores = checkout.work / "home", {name: {"Score": 5, "Justification": "x"} for name in CRITERIA}
+def sent_by_weft(checkout: Checkout, place: Path, server: Server) -> tuple[Numbers, list[list[str]]]:
+    """And the battles: the item, who stands first, who second."""
+    home, scores = place / "home", {name: {"Score": 5, "Justification": "x"} for name in CRITERIA}
     server.answers |= {"battle": lambda _: "A", **dict.fromkeys(("scores", *FOLDERS), lambda _: json.dumps(scores))}
-    given = ("--home", home, "--prompts", f"official:{checkout.path}", "--judge")
-    runs: list[str] = []
+    given, judge = ("--home", home, "--prompts", f"official:{checkout.path}", "--judge"), f"openai-chat/gpt-4o@{server.url}/weft"
     for model in ("left", "right"):
-        data, judge = place / FOLDERS["asked"], f"openai-chat/gpt-4o@{server.url}/weft/{model}/v1"
-        weft_cli("score", place / FOLDERS[model], "--benchmark", "opening", "--data", data, *given, judge)
-        runs.append(weft.Run.stored(home, "last", weft.benchmarks.base.resolve("opening")).id)
-    weft_cli("arena", "run", *runs, "--one-order", *given, f"openai-chat/gpt-4o@{server.url}/weft/battle/v1")
+        data = ("--benchmark", "opening", "--data", place / FOLDERS["asked"])
+        weft_cli("score", place / FOLDERS[model], *data, *given, f"{judge}/{model}/v1")
+    weft_cli("arena", "run", "opening-left", "opening-right", "--one-order", *given, f"{judge}/battle/v1")
     weft_cli("arena", "export", "--out", home / "battles.json", "--home", home)
-    made: Numbers = {}
-    for one in server.asked:
-        made |= parts_in(one, ["left", "right"] if one.label == "battle" else [one.label])
-    return made, json.loads((home / "battles.json").read_text())
+    fought = [key_of(one, "name") for one in json.loads((home / "battles.json").read_text())]
+    battles = [[item, *(re.sub(".*/|_output$", "", name) for name in names)] for item, *names in fought]
+    return parts_of((one, ["left", "right"] if one.label == "battle" else [one.label]) for one in server.asked), battles
 
 
-def sent_by_scripts(checkout: Checkout, place: Path, battles: Records, server: Server, *, in_one: bool = False) -> Numbers:
+def sent_by_scripts(checkout: Checkout, place: Path, battles: list[list[str]], server: Server, *, in_one: bool = False) -> Numbers:
     """Of the two answers in a battle only the first is taken as a single one: before the second the script tags what was asked again."""
-    pairs = [[Path(one[side]["name"]).name.removesuffix("_output") for side in ("model_A", "model_B")] for one in battles]
-    fights = [verdict(one["data_id"], pair) for one, pair in zip(battles, pairs, strict=True)]
-    turned = [verdict(one["data_id"], pair[::-1]) for one, pair in zip(battles, pairs, strict=True)]
-    checkout.place(place.name, {f"{ARENA}/{ASKED}": fights, f"{ARENA}/{SCORED}": [*fights, *turned]})
+    both = [*battles, *([item, second, first] for item, first, second in battles)]
+    lists = {ASKED: battles, SCORED: both}
+    checkout.place(str(place), {f"{ARENA}/{name}": [verdict(item, pair) for item, *pair in some] for name, some in lists.items()})
     stubs = checkout.place("to the server", {**UNUSED, **DRAWING, "requests.py": ASKING})
     server.asked.clear()
     for label, script, *words in (("battle", SCRIPTS[3]), ("scores", SCRIPTS[5], "--mode", "pairwise_file")):
-        judge = f"{server.url}/released/{label}/v1/chat/completions"
-        checkout.run([checkout.path / script, *words], place, PYTHONPATH=stubs, JUDGE=judge)
+        checkout.run([checkout.path / script, *words], place, PYTHONPATH=stubs, JUDGE=f"{server.url}/released/{label}", no_proxy="*")
+    sent = [(one, ["left", "right"]) for one in server.of("released", "battle")]
+    sent += [(one, [first]) for one, (_, first, _) in zip(server.of("released", "scores")[::2], both, strict=True)]
+    return parts_of(sent, in_one)
+
+
+def parts_of(sent: Iterable[tuple[Asked, list[str]]], in_one: bool = False) -> Numbers:
+    """Roles and parts, by what they are about and their place. `in_one`: all that the user says, where no picture is shown."""
     made: Numbers = {}
-    for one in server.of("released", "battle"):
-        made |= parts_in(one, ["left", "right"], in_one)
-    for one, fight in zip(server.of("released", "scores")[::2], [*fights, *turned], strict=True):
-        made |= parts_in(one, [fight["model_A"]["name"]], in_one)
+    for asked, models in sent:
+        about = ("battles" if len(models) > 1 else "single answers", re.findall(r"Show \((\d+)\)", asked.texts)[0], *models)
+        read = {role: ["\n".join(parts)] if in_one and not asked.pictures else parts for role, parts in asked.messages}
+        made |= {(about, at): piece for at, piece in enumerate(piece for role, parts in read.items() for piece in (role, *parts))}
     return made
-
-
-def parts_in(asked: Asked, models: Sequence[str], in_one: bool = False) -> Numbers:
-    """Roles and parts, by what they are about and their place. `in_one`: all that the user says, if no picture is shown."""
-    about = ("battles" if len(models) > 1 else "single answers", re.findall(r"Show \((\d+)\)", asked.texts)[0], *models)
-    read = {role: ["
-".join(parts)] if in_one and not asked.pictures else parts for role, parts in asked.messages}
-    return {(about, at): piece for at, piece in enumerate(piece for role, parts in read.items() for piece in (role, *parts))}
 
 
 def among(sent: Numbers, some: Iterable[Any]) -> Numbers:
@@ -568,8 +542,8 @@ def picture(chance: random.Random, mode: str) -> bytes:
     """Some are JPEGs, with a note that they are to be turned."""
     out, exif = io.BytesIO(), Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
-    made = Image.frombytes("RGBA", (4, 3), chance.randbytes(48)).resize(chance.choice(SIZES)).convert(mode)
-    made.save(out, "JPEG" if mode in ("RGB", "L") and chance.random() < 0.5 else "PNG", exif=exif)
+    made = Image.frombytes("RGBA", (4, 3), chance.randbytes(48)).resize(chance.choice(SIZES)).convert("RGB" if mode == "P" else mode)
+    made.convert(mode).save(out, "JPEG" if mode in ("RGB", "L") and chance.random() < 0.5 else "PNG", exif=exif)
     return out.getvalue()
 
 
@@ -588,16 +562,14 @@ def kept(task: Task) -> Task:
 
 def layout(checkout: Checkout, tasks: Sequence[Task], pictures: Mapping[str, bytes]) -> dict[str, Any]:
     """Files as the scripts look for them; weft reads the same. What was asked is its own reference, which nobody looks at."""
-    prompts = {f"{FOLDERS['asked']}/{PROMPT}": f"prompts/{PROMPT}", SCORE_PROMPT: SCORE_PROMPT}
-    files: dict[str, Any] = {**pictures, **{name: (checkout.path / prompt).read_text() for name, prompt in prompts.items()}}
-    lines: list[str] = []
+    files: dict[str, Any] = {**pictures, SCORE_PROMPT: (checkout.path / SCORE_PROMPT).read_bytes()}
+    files |= {f"{FOLDERS['asked']}/{PROMPT}": (checkout.path / "prompts" / PROMPT).read_bytes()}
+    lines: dict[str, list[str]] = {who: [] for who in FOLDERS}
     for at, task in enumerate(tasks):
         for who, steps in task.items():
-            record = {"total_uid": f"{at:07}", "conversations": [{"input": task["asked"]}, {"output": steps}]}
-            files |= {f"{FOLDERS[who]}/{at:07}.json": record}
-            lines += [json.dumps(record)] if who == "asked" else []
-    return files | {f"{FOLDERS['asked']}/test_data.jsonl": "
-".join(lines)}
+            lines[who].append(json.dumps({"total_uid": f"{at:07}", "conversations": [{"input": task["asked"]}, {"output": steps}]}))
+            files |= {f"{FOLDERS[who]}/{at:07}.json": lines[who][-1]}
+    return files | {f"{FOLDERS['asked']}/test_data.jsonl": "\n".join(lines["asked"])}
 
 
 def verdict(item: int | str, pair: Sequence[str], winner: str = "") -> dict[str, Any]:

@@ -269,7 +269,7 @@ def test_progress_is_told_to_who_wants_it(tmp_path: Path):
         await Weaver("weaver", parts, blobs).reply(ASK, Want("interleaved"))
 
     asyncio.run(watched())
-    assert [(one.drawn, one.planned) for one in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert [(one.drawn, one.planned) for one in told] == [(0, 0), (0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_thoughts_of_the_planner_are_no_plan(tmp_path: Path):
@@ -302,7 +302,7 @@ def test_a_dry_run_guesses_pictures(tmp_path: Path):
             return await session.foresee(), session.foreseen
 
     shares, told = asyncio.run(foreseen())
-    assert (shares["planner"].calls, shares["visualizer"].calls) == (4, 12) and "a planner may" in told[0]
+    assert (shares["planner"].calls, shares["visualizer"].calls) == (4, 12) and "planners may differ" in told[0]
 
 
 # over the wire

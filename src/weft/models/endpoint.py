@@ -5,7 +5,8 @@ raises `CallError` with a typed retry decision. It never raises for what is the 
 picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -53,6 +54,10 @@ class Sent(Struct, frozen=True):
     served: str = ""
     usage: Usage = Usage()
     again: bool = False
+
+
+# who wants a text while it is still being written, all of it so far each time; who cannot tell does not
+LISTEN: "ContextVar[Callable[[str], None] | None]" = ContextVar("LISTEN", default=None)
 
 
 class Endpoint:

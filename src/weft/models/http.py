@@ -17,7 +17,7 @@ import re
 import time
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -64,18 +64,28 @@ class Http:
 
     @contextlib.asynccontextmanager
     async def post(
-        self, url: str, payload: Mapping[str, Any], headers: Mapping[str, str], blobs: Blobs, *, called: str, most: int, bare: bool = False
+        self,
+        url: str,
+        payload: Mapping[str, Any],
+        headers: Mapping[str, str],
+        blobs: Blobs,
+        *,
+        called: str,
+        most: int,
+        bare: bool = False,
+        stream: "Pieces | None" = None,
     ) -> AsyncGenerator[Answer]:
         """JSON in, JSON out; pictures go as data URLs, or as `bare` base64. `called` is what messages call the endpoint by; a reply has at
-        `most` so many bytes. Whoever is done with the answer lets it go: a large one keeps other large ones waiting."""
+        `most` so many bytes. Whoever is done with the answer lets it go: a large one keeps other large ones waiting. One that comes as a
+        stream of events is handed to `stream` piece by piece, which says in the end what it came to."""
         body = Body(payload, blobs, bare=bare)
         sent = {"Content-Type": "application/json", "Content-Length": str(body.length), **headers}
-        async with self._ask("POST", url, called, body, sent, most) as answer:
+        async with self._ask("POST", url, called, body, sent, most, stream) as answer:
             if 300 <= answer.status < 400:
                 place = without_secrets(answer.headers.get("location", "?"))
                 raise CallError(f"{called} answered {answer.status}: it redirects to {place}; give that address", DENIED)
             try:
-                decoded: Any = msgspec.json.decode(answer.data)
+                decoded: Any = stream.body() if stream is not None and is_events(answer) else msgspec.json.decode(answer.data)
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 if answer.status < 400:
                     raise CallError(f"{called} answered {answer.status} with broken JSON ({len(answer.data)} bytes)", TRANSIENT) from None
@@ -99,10 +109,17 @@ class Http:
 
     @contextlib.asynccontextmanager
     async def _ask(
-        self, method: str, url: str, called: str, body: "Body | None", headers: Mapping[str, str], most: int
+        self,
+        method: str,
+        url: str,
+        called: str,
+        body: "Body | None",
+        headers: Mapping[str, str],
+        most: int,
+        stream: "Pieces | None" = None,
     ) -> AsyncGenerator[Answer]:
         async with contextlib.AsyncExitStack() as holding:
-            yield await self._asked(method, url, called, body, headers, most, holding)
+            yield await self._asked(method, url, called, body, headers, most, holding, stream)
 
     async def _asked(
         self,
@@ -113,6 +130,7 @@ class Http:
         headers: Mapping[str, str],
         most: int,
         holding: contextlib.AsyncExitStack,
+        stream: "Pieces | None",
     ) -> Answer:
         import aiohttp
 
@@ -123,7 +141,9 @@ class Http:
                 self._open().request(method, url, data=data, headers=headers, allow_redirects=False, proxy=proxy_for(url)) as response,
             ):
                 told = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, told, await self._all_of(response, called, most, holding, limit))
+                answer = Answer(response.status, told, bytearray())
+                feed = stream.feed if stream is not None and is_events(answer) else None
+                return Answer(response.status, told, await self._all_of(response, called, most, holding, limit, feed))
         except (aiohttp.ClientError, PictureError) as error:
             if body is not None and body.broken is not None:
                 raise CallError(f"a picture {body.broken}", NO) from None
@@ -144,12 +164,20 @@ class Http:
         return CallError(f"{called}: the connection broke: {said[:300]}", TRANSIENT)
 
     async def _all_of(
-        self, response: "aiohttp.ClientResponse", called: str, most: int, holding: contextlib.AsyncExitStack, limit: asyncio.Timeout
+        self,
+        response: "aiohttp.ClientResponse",
+        called: str,
+        most: int,
+        holding: contextlib.AsyncExitStack,
+        limit: asyncio.Timeout,
+        feed: Callable[[bytes], None] | None = None,
     ) -> bytearray:
         """The whole reply. Where it is large, others that are large are waited for; the time that takes is not the server's."""
         data, alone = bytearray(), False
         async for piece in response.content.iter_any():
             data += piece
+            if feed is not None:
+                feed(piece)
             if len(data) > most:
                 raise CallError(f"{called} sent more than {most >> 20} MiB", NO, billed=True)
             if len(data) > LARGE and not alone:
@@ -169,6 +197,18 @@ class Http:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
             )
         return self._session
+
+
+class Pieces(Protocol):
+    """Who puts a stream of events together."""
+
+    def feed(self, piece: bytes) -> None: ...
+
+    def body(self) -> Any: ...
+
+
+def is_events(answer: Answer) -> bool:
+    return answer.status < 300 and answer.headers.get("content-type", "").startswith("text/event-stream")
 
 
 def proxy_for(url: str) -> str | None:

@@ -16,10 +16,11 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.compose.imagine import ratio
-from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
+from weft.models.endpoint import LISTEN, NO, TRANSIENT, CallError, Endpoint, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec, finite, options, seconds
+from weft.models.streamed import Stream
 from weft.secrets import hide, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
@@ -74,7 +75,9 @@ class OpenAIChat(Endpoint):
         most = MAX_TEXT if want.kind == "text" else MAX_REPLY
         while True:
             payload = self._payload(messages, want)
-            async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most) as came:
+            heard = LISTEN.get() if payload["stream"] else None
+            stream = Stream(heard, self.address) if heard is not None else None
+            async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
                 if came.status < 400 and not came.said:
                     got, sent = await self._taken(came.body)
                     break
@@ -94,6 +97,9 @@ class OpenAIChat(Endpoint):
     def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, "messages": [self._message(m) for m in messages], "stream": False}
         payload.update(self._parameters)
+        if LISTEN.get() is not None and want.kind == "text" and want.schema is None and "stream" not in self._unsupported:
+            payload["stream"] = True
+            payload |= {"stream_options": {"include_usage": True}} if "stream_options" not in self._unsupported else {}
         if self._is_capped():
             payload["max_tokens"] = self.longest
         if "max_tokens" in self._unsupported and "max_tokens" in payload:
@@ -188,9 +194,11 @@ class OpenAIChat(Endpoint):
         for field, words in (
             ("response_format", ("response_format", "json_schema", "structured")),
             ("modalities", ("modalities",)),
+            ("stream_options", ("stream_options", "include_usage")),
+            ("stream", ("stream",)),
             ("max_tokens", ("max_completion_tokens",)),
         ):
-            if field in payload and any(word in lowered for word in words):
+            if payload.get(field) and any(word in lowered for word in words):
                 self._unsupported.add(field)
                 return True
         return False

@@ -1,14 +1,14 @@
 """A planner and a visualizer: one model writes the document, with orders for its pictures between the words (`imagine.py` has their form);
 another draws each, from the order and all that comes before it in the document, words and pictures, as far as it can take them.
 
-A picture waits for those that it uses, and for no other, so that what does not depend on each other is drawn at the same time. The reply is
-one message, words and pictures in their order. What a visualizer will not draw is missing from it, and told; what it cannot draw through no
-fault of its own leaves the whole reply unscored.
+A picture waits for those that it uses, and for no other, so that what does not depend on each other is drawn at the same time; where the
+planner's words come as a stream, it is begun as soon as its order is whole. The reply is one message, words and pictures in their order.
+What a visualizer will not draw is missing from it, and told; what it cannot draw through no fault of its own leaves the reply unscored.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from weft.models.baselines import STAND_IN
 from weft.models.compose.base import Composition, joined
 from weft.models.compose.imagine import Imagine, Plan, parse
+from weft.models.endpoint import LISTEN
 from weft.models.thinking import parted
 from weft.types import Image, Message, Part, Reply, Text, Thought, Want, outcome_of
 
@@ -59,58 +60,43 @@ WATCH: ContextVar[Callable[[Progress], None] | None] = ContextVar("WATCH", defau
 class Weaver(Composition):
     roles = ("planner", "visualizer")
     version = "1"
-    foreseen = (
-        f"pictures are counted as the data's references have them, {USUAL} a document where there is none: a planner may order others"
-    )
+    foreseen = f"pictures are counted as the data's references have them, {USUAL} a document where there is none: planners may differ"
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         if want.kind == "text":
             return await self.ask("planner", messages, want)
-        began = time.monotonic()
-        planned = await self.ask("planner", _asked(messages, want), replace(want, kind="text"))
+
+        async def draw(plan: Plan, order: Imagine, before: Mapping[int, Reply]) -> Reply:
+            return await self.ask("visualizer", self._order(messages, plan, order, before), replace(want, kind="image", size=order.size))
+
+        drawing = _Drawing(draw)
+        try:
+            return await self._woven(messages, want, drawing)
+        except BaseException:
+            await drawing.over()
+            raise
+
+    async def _woven(self, messages: tuple[Message, ...], want: Want, drawing: "_Drawing") -> Reply:
+        listening = LISTEN.set(drawing.hear)
+        try:
+            planned = await self.ask("planner", _asked(messages, want), replace(want, kind="text"))
+        finally:
+            LISTEN.reset(listening)
         if planned.outcome != "answered":
-            return planned
+            return joined(planned, await drawing.over())
         thinking, said = parted(planned.text)
         plan = parse(said) if not _is_guess(planned) else _guessed(planned, want)
-        thoughts = tuple(Thought(one) for one in (planned.thoughts, thinking) if one)
-        watch = _Watch(len(plan.pictures), began)
-        drawn = await self._drawn(messages, plan, want, watch)
+        drawn, wasted = await drawing.all_of(plan)
+        behind = [planned, *wasted]
         failed = next((reply for reply in drawn if reply.outcome == "failed"), None)
         if failed is not None:
-            return replace(joined(failed, [planned, *(one for one in drawn if one is not failed)]), parts=())
-        parts, notes = _woven(plan, drawn)
+            return replace(joined(failed, [*behind, *(one for one in drawn if one is not failed)]), parts=())
+        parts, notes = _put_together(plan, drawn)
+        thoughts = tuple(Thought(one) for one in (planned.thoughts, thinking) if one)
         outcome, reason = outcome_of((*thoughts, *parts), want.kind)
         told = [planned.reason, reason, *plan.notes, *notes]
         final = Reply(outcome, (*thoughts, *parts), "; ".join(one for one in told if one))
-        return joined(final, [planned, *drawn])
-
-    async def _drawn(self, messages: tuple[Message, ...], plan: Plan, want: Want, watch: "_Watch") -> list[Reply]:
-        """Each picture as soon as those that it uses are there. All come back, whatever one does: each may have been paid for."""
-        pictures = plan.pictures
-        tasks: list[asyncio.Task[Reply]] = []
-
-        async def one(number: int, order: Imagine) -> Reply:
-            uses = range(1, number) if order.uses is None else order.uses
-            before = {used: await asyncio.shield(tasks[used - 1]) for used in uses}
-            failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
-            if failed is not None:
-                return Reply("failed", reason=f"picture {number} waits for one that failed: {failed.reason}")
-            made = await self.ask("visualizer", self._order(messages, plan, order, before), replace(want, kind="image", size=order.size))
-            watch.tell()
-            return made
-
-        for number, order in enumerate(pictures, start=1):
-            tasks.append(asyncio.ensure_future(one(number, order)))
-        try:
-            found = await asyncio.gather(*tasks, return_exceptions=True)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            raise
-        raised = next((reply for reply in found if isinstance(reply, BaseException)), None)
-        if raised is not None:
-            raise raised
-        return [reply for reply in found if not isinstance(reply, BaseException)]
+        return joined(final, [*behind, *drawn])
 
     def _order(self, messages: tuple[Message, ...], plan: Plan, order: Imagine, before: Mapping[int, Reply]) -> tuple[Message, ...]:
         """What the visualizer is told: the request, the document up to here with the pictures that this one uses, and the order."""
@@ -140,20 +126,63 @@ def _guessed(planned: Reply, want: Want) -> Plan:
     )
 
 
-class _Watch:
-    """Tells whoever wants to know how far the pictures are."""
+class _Drawing:
+    """The pictures of a document: each is begun as soon as its order is whole and those that it uses are there, also while the planner is
+    still writing. All come back, whatever one does: each may have been paid for."""
 
-    def __init__(self, planned: int, began: float) -> None:
-        self._told, self._planned, self._began, self._drawn = WATCH.get(), planned, began, 0
-        self._say()
+    def __init__(self, draw: Callable[[Plan, Imagine, Mapping[int, Reply]], Awaitable[Reply]]) -> None:
+        self._draw, self._told, self._began, self._drawn = draw, WATCH.get(), time.monotonic(), 0
+        self._tasks: dict[tuple[str | Imagine, ...], asyncio.Task[Reply]] = {}  # by all of the document up to the picture
+        self._say(0)
 
-    def tell(self) -> None:
+    def hear(self, text: str) -> None:
+        """What the planner has written so far. Blocks that are closed stay as they are, whatever comes."""
+        end = text.lower().rfind("</imagine>")
+        if end >= 0:
+            self.begin(parse(parted(text[: end + len("</imagine>")])[1]))
+
+    def begin(self, plan: Plan) -> list[asyncio.Task[Reply]]:
+        """Those of a plan in their order; what was begun is not begun again."""
+        made: list[asyncio.Task[Reply]] = []
+        for at, part in enumerate(plan.parts):
+            if isinstance(part, Imagine):
+                key = plan.parts[: at + 1]
+                if key not in self._tasks:
+                    self._tasks[key] = asyncio.ensure_future(self._one(plan, part, tuple(made)))
+                made.append(self._tasks[key])
+        self._say(len(made))
+        return made
+
+    async def _one(self, plan: Plan, order: Imagine, earlier: tuple[asyncio.Task[Reply], ...]) -> Reply:
+        LISTEN.set(None)
+        uses = range(1, len(earlier) + 1) if order.uses is None else order.uses
+        before = {used: await asyncio.shield(earlier[used - 1]) for used in uses}
+        failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
+        if failed is not None:
+            return Reply("failed", reason=f"picture {len(earlier) + 1} waits for one that failed: {failed.reason}")
+        made = await self._draw(plan, order, before)
         self._drawn += 1
-        self._say()
+        self._say(len(self._tasks))
+        return made
 
-    def _say(self) -> None:
+    async def all_of(self, plan: Plan) -> tuple[list[Reply], list[Reply]]:
+        """The pictures of a plan in their order; and those that were begun for a plan that the planner did not keep to."""
+        due = self.begin(plan)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        wasted = [task.result() for task in self._tasks.values() if task not in due and not task.cancelled() and task.exception() is None]
+        return [task.result() for task in due], wasted
+
+    async def over(self) -> list[Reply]:
+        """Whatever is still being drawn is waited for, or given up where everything is."""
+        current = asyncio.current_task()
+        for task in self._tasks.values() if current is not None and current.cancelling() else ():
+            task.cancel()
+        found = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        return [one for one in found if isinstance(one, Reply)]
+
+    def _say(self, planned: int) -> None:
         if self._told is not None:
-            self._told(Progress(self._drawn, self._planned, time.monotonic() - self._began))
+            self._told(Progress(self._drawn, planned, time.monotonic() - self._began))
 
 
 def _asked(messages: tuple[Message, ...], want: Want) -> tuple[Message, ...]:
@@ -183,7 +212,7 @@ def _so_far(plan: Plan, order: Imagine, made: Mapping[int, Image | None]) -> lis
     return parts
 
 
-def _woven(plan: Plan, drawn: Sequence[Reply]) -> tuple[list[Part], list[str]]:
+def _put_together(plan: Plan, drawn: Sequence[Reply]) -> tuple[list[Part], list[str]]:
     """Words and pictures in their order, and which pictures are missing."""
     parts: list[Part] = []
     notes: list[str] = []

@@ -1,0 +1,184 @@
+"""A planner whose words come as a stream: pictures are begun while it is still writing; streams that are cut, broken or refused; the reply
+is the one that would have come at once."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import weft
+from server import Provider, Seen, data_url, drawn
+from weft.engine.call import Patience
+from weft.models.endpoint import CallError
+from weft.models.streamed import Stream
+
+Serve = Callable[..., Provider]
+PLAN = 'One.<imagine uses="none">a</imagine>Two.<imagine uses="1">b</imagine>Three, at length.<imagine uses="none">c</imagine>End.'
+
+
+def prompts(folder: Path, count: int = 1) -> Path:
+    folder.mkdir(parents=True)
+    lines = [{"id": f"p{at}", "category": "Daily Life", "input": f"Guide {at}.", "required_images": 3} for at in range(count)]
+    (folder / "weaverbench.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def painted(seen: Seen) -> dict[str, Any]:
+    if "modalities" not in seen.body:
+        return {"role": "assistant", "content": PLAN}
+    return {"role": "assistant", "content": "", "images": [{"image_url": {"url": data_url(drawn(seen.digest, 64))}}]}
+
+
+def events(pieces: list[str], *, done: bool = True, usage: bool = True) -> list[bytes]:
+    made = [{"model": "p", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    if done:
+        made.append({"model": "p", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    made += [{"model": "p", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9}}] if usage and done else []
+    return [b"data: " + json.dumps(one).encode() + b"\n\n" for one in made] + ([b"data: [DONE]\n\n"] if done else [])
+
+
+def streaming(pieces: Callable[[int], list[bytes]], pause: float = 0.0) -> Any:
+    """Requests that ask for a stream get one, by how often they came."""
+
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        if not seen.body.get("stream"):
+            return None
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        for piece in pieces(times):
+            await response.write(piece)
+            await asyncio.sleep(pause)
+        return response
+
+    return fault
+
+
+def evaluate(tmp_path: Path, plans: Provider, paints: Provider, **more: Any) -> weft.Run:
+    model = f"weaver:planner=openai-chat/p@{plans.url},visualizer=openai-chat/v@{paints.url}"
+    data = tmp_path / "data" if (tmp_path / "data").exists() else prompts(tmp_path / "data")
+    quick = Patience(tries=3, base=0.01)
+    return weft.evaluate("weaverbench", data=data, home=tmp_path / "home", model=model, judge="constant/max", patience=quick, **more)
+
+
+def in_pieces(text: str, size: int = 6) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def test_pictures_are_begun_while_the_planner_is_still_writing(tmp_path: Path, serve: Serve):
+    ended: list[float] = []
+    began: list[float] = []
+
+    def paint(seen: Seen) -> dict[str, Any]:
+        began.append(time.monotonic())
+        return painted(seen)
+
+    def pieces(times: int) -> list[bytes]:
+        return events(in_pieces(PLAN))
+
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        made = await streaming(pieces, 0.05)(seen, times, request)
+        ended.append(time.monotonic())
+        return made
+
+    plans, paints = serve(answer=painted, fault=fault), serve(answer=paint)
+    run = evaluate(tmp_path, plans, paints)
+    reply = run.turns[0].reply
+    assert reply.outcome == "answered" and len(reply.images) == 3 and reply.text.startswith("One.")
+    assert sum(at < ended[0] for at in began) >= 2, "two orders were whole before the plan was"
+    assert plans.seen[0].body["stream"] is True and plans.count == 1 and paints.count == 3
+    assert {total.role: (total.tokens_in, total.tokens_out) for total in run.totals}["planner"] == (7, 9)
+
+
+def test_the_reply_is_the_one_that_would_have_come_at_once(tmp_path: Path, serve: Serve):
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN, 3)))), serve(answer=painted)
+    streamed = evaluate(tmp_path / "a", plans, paints)
+    whole = evaluate(tmp_path / "b", serve(answer=painted), paints)
+    assert streamed.turns[0].reply.parts == whole.turns[0].reply.parts
+    assert [seen.body["messages"] for seen in paints.seen[:3]] == sorted(
+        (seen.body["messages"] for seen in paints.seen[3:]), key=[seen.body["messages"] for seen in paints.seen[:3]].index
+    ), "and so is what the visualizer was asked"
+    count = plans.count + paints.count
+    evaluate(tmp_path / "a", plans, paints)
+    assert plans.count + paints.count == count
+
+
+def test_a_stream_that_is_cut_is_asked_for_again(tmp_path: Path, serve: Serve):
+    """What was drawn by then is not drawn twice."""
+
+    def pieces(times: int) -> list[bytes]:
+        return events(in_pieces(PLAN)[:9], done=False) if times == 1 else events(in_pieces(PLAN))
+
+    plans, paints = serve(answer=painted, fault=streaming(pieces, 0.01)), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    assert run.turns[0].reply.outcome == "answered" and len(run.turns[0].reply.images) == 3
+    assert plans.count == 2 and paints.count == 3 and sum(total.retries for total in run.totals) == 1
+
+
+def test_a_plan_that_changes_at_the_second_try_costs_what_was_begun(tmp_path: Path, serve: Serve):
+    other = PLAN.replace(">a<", ">z<")
+
+    def pieces(times: int) -> list[bytes]:
+        return events(in_pieces(PLAN)[:9], done=False) if times == 1 else events(in_pieces(other))
+
+    plans, paints = serve(answer=painted, fault=streaming(pieces, 0.01)), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    reply = run.turns[0].reply
+    assert len(reply.images) == 3 and paints.count == 4 and len(reply.keys) == 5, "the one that nobody needs is behind it, and in the cost"
+
+
+def test_a_stream_that_is_always_cut_fails(tmp_path: Path, serve: Serve):
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: events(["One."], done=False))), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    assert run.turns[0].reply.outcome == "failed" and "the stream was cut before its end" in run.turns[0].reply.reason
+    assert all(verdict.value is None for verdict in run.verdicts)
+
+
+@pytest.mark.parametrize("field", ["stream_options", "stream"])
+def test_a_server_that_knows_no_streams(tmp_path: Path, serve: Serve, field: str):
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        if seen.body.get(field):
+            return web.json_response({"error": {"message": f"unknown field {field}"}}, status=400)
+        if seen.body.get("stream"):
+            return await streaming(lambda times: events(in_pieces(PLAN), usage=False))(seen, times, request)
+        return None
+
+    plans, paints = serve(answer=painted, fault=fault), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    assert (len(run.turns[0].reply.images) == 3 and field not in plans.seen[-1].body) or not plans.seen[-1].body[field]
+
+
+def test_an_error_inside_a_stream_is_an_error(tmp_path: Path, serve: Serve):
+    wrong = b'data: {"error": {"message": "overloaded", "code": 503}}\n\n'
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: [*events(["One."], done=False), wrong])), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    assert run.turns[0].reply.outcome == "failed" and "overloaded" in run.turns[0].reply.reason
+
+
+def test_pieces_of_any_size_are_put_together():
+    heard: list[str] = []
+    text = "".join(part.decode() for part in events(in_pieces("Ünïcode <b> and </imagine> more", 2)))
+    data = (": a comment\n\nevent: x\n" + text).encode()
+    for size in (1, 3, 17, len(data)):
+        heard.clear()
+        stream = Stream(heard.append, "x")
+        for at in range(0, len(data), size):
+            stream.feed(data[at : at + size])
+        body = stream.body()
+        assert body["choices"][0]["message"]["content"] == "Ünïcode <b> and </imagine> more" and body["usage"]["prompt_tokens"] == 7
+        assert heard and all("Ünïcode <b> and </imagine> more".startswith(one) for one in heard)
+
+
+def test_what_is_no_stream_is_refused():
+    stream = Stream(lambda text: None, "x")
+    with pytest.raises(CallError, match="broken piece"):
+        stream.feed(b"data: {nonsense\n")
+    with pytest.raises(CallError, match="cut before its end"):
+        Stream(lambda text: None, "x").body()
+    odd = Stream(lambda text: None, "x")
+    odd.feed(b'data: {"choices": [7]}\ndata: 5\ndata: {"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n')
+    assert odd.body()["choices"][0]["message"] == {"role": "assistant", "content": "", "refusal": "no"}
