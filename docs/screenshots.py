@@ -1,6 +1,6 @@
 """Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
 
-python docs/screenshots.py [--folder DIR]
+python docs/screenshots.py [--folder DIR] [--documents]
 """
 
 import argparse
@@ -16,6 +16,7 @@ from weft import api
 from weft.tabletop.make import make
 from weft.view.server import Viewer
 
+WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/tiny"
 OUT = Path(__file__).parent / "screens"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
 
@@ -73,41 +74,65 @@ def serve(home: Path) -> str:
     return asyncio.run_coroutine_threadsafe(Viewer(home).start(), loop).result(10)[1]
 
 
-def main() -> None:
-    from playwright.sync_api import sync_playwright
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=None)
-    folder = parser.parse_args().folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
+def reports(browser: Any, folder: Path) -> None:
     made = runs(folder)
     place = api.write_report(made, folder / "report", home=folder / "home").parent.absolute().as_uri()
     crossing = api.write_report(rover(folder), folder / "crossing", home=folder / "home").parent.absolute().as_uri()
     planning = api.write_report(planviz(folder), folder / "planning", home=folder / "home").parent.absolute().as_uri()
     address = serve(folder / "home")
+    shoot(browser, "numbers", f"{place}/index.html")
+    shoot(
+        browser,
+        "plots",
+        f"{place}/index.html",
+        act=lambda page: page.locator("#plots").scroll_into_view_if_needed() or page.mouse.wheel(0, 700),
+    )
+    shoot(
+        browser,
+        "compared",
+        f"{place}/index.html",
+        act=lambda page: page.locator("h2", has_text="Compared").first.scroll_into_view_if_needed() or page.mouse.wheel(0, 600),
+    )
+    shoot(browser, "dialogues", f"{place}/dialogues.html", act=open_worst)
+    shoot(browser, "dialogues-dark", f"{place}/dialogues.html", dark=True, act=open_worst)
+    shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
+    shoot(browser, "phone-list", f"{place}/dialogues.html", phone=True)
+    shoot(browser, "phone-dialogue", f"{place}/d/4.html", phone=True)
+    shoot(browser, "rover", f"{crossing}/d/2.html")
+    shoot(browser, "planviz", f"{planning}/d/1.html")
+    shoot(browser, "view", address)
+
+
+def documents(browser: Any, folder: Path) -> None:
+    """A document that two models made, and a battle between one that was drawn carefully and one that was not."""
+    data, home = folder / "weaver", folder / "home"
+    if not data.exists():
+        make("tabletop-weaver", data, samples=12, seed=0)
+    table = "Show in exactly 3 steps how to make a mint table with a red star at b2, a blue ring at c3, a green square at d4."
+    weft.write(table, model=WOVEN, out=folder / "table.html", home=home)
+    job = {"data": data, "judge": "tabletop/exact", "home": home}
+    careful = weft.evaluate("weaverbench", model=WOVEN, **job)
+    careless = weft.evaluate("weaverbench", model="tabletop/tiny", model_options={"temperature": 3.0}, **job)
+    fought = weft.battle([careful, careless], judge="tabletop/exact", home=home)
+    place = api.write_report([fought], folder / "battles", home=home).parent.absolute().as_uri()
+    shoot(browser, "write", (folder / "table.html").absolute().as_uri())
+    shoot(browser, "battle", f"{place}/d/0.html")
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--documents", action="store_true", help="those of documents and battles alone")
+    chosen = parser.parse_args()
+    folder = chosen.folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
     OUT.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        shoot(browser, "numbers", f"{place}/index.html")
-        shoot(
-            browser,
-            "plots",
-            f"{place}/index.html",
-            act=lambda page: page.locator("#plots").scroll_into_view_if_needed() or page.mouse.wheel(0, 700),
-        )
-        shoot(
-            browser,
-            "compared",
-            f"{place}/index.html",
-            act=lambda page: page.locator("h2", has_text="Compared").first.scroll_into_view_if_needed() or page.mouse.wheel(0, 600),
-        )
-        shoot(browser, "dialogues", f"{place}/dialogues.html", act=open_worst)
-        shoot(browser, "dialogues-dark", f"{place}/dialogues.html", dark=True, act=open_worst)
-        shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
-        shoot(browser, "phone-list", f"{place}/dialogues.html", phone=True)
-        shoot(browser, "phone-dialogue", f"{place}/d/4.html", phone=True)
-        shoot(browser, "rover", f"{crossing}/d/2.html")
-        shoot(browser, "planviz", f"{planning}/d/1.html")
-        shoot(browser, "view", address)
+        if not chosen.documents:
+            reports(browser, folder)
+        documents(browser, folder)
         browser.close()
     for file in sorted(OUT.glob("*.png")):
         print(f"{file} {file.stat().st_size // 1024} KB")

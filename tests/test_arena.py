@@ -15,12 +15,10 @@ import weft
 from server import Provider, Seen, judge_answer
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contest import contestants, items_of
-from weft.arena.fight import ArenaJob, open_arena
 from weft.arena.protocol import Arena, as_released, fought
 from weft.arena.released import as_winner, released_verdict
 from weft.arena.sampling import drawn
 from weft.errors import UserError
-from weft.session import completed, in_loop
 
 Serve = Callable[..., Provider]
 WEFT = Path(sys.executable).with_name("weft")
@@ -96,10 +94,7 @@ def stored(provider: Provider, tmp_path: Path, names: tuple[str, ...] = ("alpha"
 
 
 def fight(tmp_path: Path, provider: Provider, runs: list[weft.Run], **more: Any) -> weft.Run:
-    options = {name: more.pop(name) for name in ("both_orders", "battles", "seed", "judge_pictures") if name in more}
-    more.setdefault("judge", f"openai-chat/judge@{provider.url}")
-    job = ArenaJob(runs=tuple(run.id for run in runs), home=tmp_path / "home", options=options, **more)
-    return in_loop(completed(open_arena(job), weft.Run))
+    return weft.battle(runs, home=tmp_path / "home", **{"judge": f"openai-chat/judge@{provider.url}", **more})
 
 
 def test_a_judge_that_always_says_a_is_biased_and_decides_nothing(tmp_path: Path, serve: Serve):

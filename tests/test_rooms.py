@@ -30,7 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"runs"},
     "writing": RUNS | {"session"},
-    "api": RUNS | {"session", "report"},
+    "api": RUNS | {"session", "report", "arena", "writing"},
     "view": BENCHMARKS | {"runs", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
     "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing"},

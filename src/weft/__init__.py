@@ -19,19 +19,21 @@ __all__ = [
     "Text",
     "Thought",
     "__version__",
+    "battle",
     "evaluate",
     "evaluate_async",
     "judge",
     "validate",
+    "write",
 ]
 
 if TYPE_CHECKING:
-    from weft.api import Run, evaluate, evaluate_async, judge, validate
+    from weft.api import Run, battle, evaluate, evaluate_async, judge, validate, write
     from weft.benchmarks.base import Answered, Benchmark, Finished
     from weft.types import Image, Reply, Text, Thought
 
 _HOMES = {
-    **dict.fromkeys(("Run", "evaluate", "evaluate_async", "judge", "validate"), "weft.api"),
+    **dict.fromkeys(("Run", "battle", "evaluate", "evaluate_async", "judge", "validate", "write"), "weft.api"),
     **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
 }

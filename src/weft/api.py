@@ -4,6 +4,8 @@ run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt
 run.table()                  # the paper's main table as a `Table`
 run.report("md")             # all tables, as text
 other = weft.judge(run.id, judge="openai-chat/gpt-4.1")      # the same replies, another judge
+weft.battle([run, another], judge="judge").table()           # stored runs before a judge, in both orders
+weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out="guide.html")
 """
 
 import asyncio
@@ -13,13 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from weft import runs
+from weft.arena.fight import ArenaJob, open_arena
 from weft.engine.call import EndpointDown
 from weft.errors import BudgetReached, UserError
-from weft.report import site
+from weft.report import document, site
 from weft.report.render import render
 from weft.runs import load_run, named, tables_of
 from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed, in_loop
+from weft.store.blobs import Blobs
 from weft.store.journal import Journal
+from weft.writing import WriteJob, open_writing, orders_in, written
 
 T = TypeVar("T")
 
@@ -60,6 +65,41 @@ async def judge_async(run: "str | runs.Run", *, on_start: Callable[[Session], No
     names = [one.id if isinstance(one, runs.Run) else str(one) for one in (run, against)]
     job = StoredJob(run=names[0], against=names[1], **options)
     return await completed(Session.open_stored(job), Run, on_start)
+
+
+def battle(some: "Sequence[str | runs.Run]", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+    """Let stored runs of one benchmark fight before a judge, or (`single=True`) have their answers scored one by one. No model is asked.
+    Options are the fields of `ArenaJob`, and those of the arena itself: both_orders, battles, seed, judge_pictures."""
+    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in ArenaJob.__struct_fields__}}
+    given = [one.benchmark for one in some if isinstance(one, runs.Run)]
+    if given:
+        options.setdefault("benchmark", given)
+    names = tuple(one.id if isinstance(one, runs.Run) else str(one) for one in some)
+    return _done(completed(open_arena(ArenaJob(runs=names, options=own, **options)), Run, on_start))
+
+
+def write(text: str, *, out: str | Path | Sequence[str | Path] = (), **options: Any) -> Run:
+    """One document of words and pictures: its reply is `run.turns[0].reply`. `out` are files to write, .html, .md or .pdf. Options are
+    the fields of `WriteJob`: model, pictures, home, budget, ..."""
+    outs = [Path(one) for one in ([out] if isinstance(out, (str, Path)) else out)]
+    for one in outs:
+        document.kind_of(one)  # before anything is paid for
+    job = WriteJob(text=text, **options)
+    run = _done(completed(open_writing(job), Run))
+    if outs:
+        home = Path(job.home)
+        made = document_of(run, home, text)
+        for one in outs:
+            document.write(made, Blobs(home / "blobs"), one)
+    return run
+
+
+def document_of(run: runs.Run, home: Path, asked: str) -> document.Document:
+    """What was written, with the orders for its pictures as their words, and what was asked for."""
+    reply = written(run)
+    said = " ".join(asked.split())
+    made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {said if len(said) <= 500 else said[:499] + '…'}")
+    return document.Document(document.title_of(reply.said, asked), reply.said, orders_in(run, home), made)
 
 
 def _done(work: Coroutine[Any, Any, T]) -> T:
@@ -109,6 +149,7 @@ def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path 
 
 
 __all__ = [
+    "ArenaJob",
     "BudgetReached",
     "EndpointDown",
     "Interrupted",
@@ -116,6 +157,8 @@ __all__ = [
     "Run",
     "Session",
     "StoredJob",
+    "WriteJob",
+    "battle",
     "evaluate",
     "evaluate_async",
     "judge",
@@ -123,5 +166,6 @@ __all__ = [
     "load_run",
     "report",
     "validate",
+    "write",
     "write_report",
 ]

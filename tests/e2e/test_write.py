@@ -116,6 +116,13 @@ def test_what_models_write_stays_text(tmp_path: Path):
     assert "\n\\[ref]: javascript" in text and tame("**b** [x](http://y)") == "**b** [x](http://y)"
 
 
+def test_the_same_from_python(tmp_path: Path):
+    import weft as package
+
+    run = package.write(TABLE, model=WOVEN, out=[tmp_path / "a.html", tmp_path / "a.md"], home=tmp_path / "home")
+    assert len(run.turns[0].reply.images) == 3 and (tmp_path / "a.html").is_file() and (tmp_path / "a_files" / "3.png").is_file()
+
+
 def test_titles():
     assert title_of((Text("## *Roses* ##\nx"),), "asked") == "Roses" and title_of((Text("x"),), " a  b ") == "a b"
     began = time.monotonic()

@@ -169,13 +169,9 @@ def test_what_is_left_open_is_a_dash_and_no_hole(tmp_path: Path, data: Path):
 
 
 def test_two_contestants_before_the_exact_judge(tmp_path: Path, data: Path):
-    from weft.arena.fight import ArenaJob, open_arena
-    from weft.session import completed, in_loop
-
     home = tmp_path / "home"
     first, second = run(data, home, "tabletop/oracle"), run(data, home, "tabletop/oracle", model_options={"error": 1.0})
-    job = ArenaJob(runs=(first.id, second.id), judge="tabletop/exact", home=home)
-    arena = in_loop(completed(open_arena(job), weft.Run))
+    arena = weft.battle([first, second], judge="tabletop/exact", home=home)
     cells = arena.table().cells("tabletop/oracle")
     assert (cells["FDT"].value or 0) > 80 and cells["battles"].value == 36
     assert json.loads(json.dumps(arena.record.manifest))["options"]["both_orders"] is True

@@ -27,6 +27,8 @@ Examples:
 
   weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 --reword openai-chat/gpt-5.1
 
+  weft run weaverbench --data DATA --model weaver:planner=MODEL,visualizer=MODEL --judge judge
+
   weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge --judge-repeats 3
 
 The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
@@ -38,7 +40,7 @@ def run(
     context: typer.Context,
     benchmark: Annotated[
         str | None,
-        typer.Argument(help="weave, imug, rover-ig, rover-tg, planviz, an installed one, or file.py:NAME. Default: the tabletop."),
+        typer.Argument(help="weave, imug, rover-ig, rover-tg, planviz, weaverbench, opening, or file.py:NAME. Default: the tabletop."),
     ] = None,
     data: o.Data = None,
     model: Annotated[

@@ -10,6 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from weft.api import document_of
 from weft.cli.screen import Screen
 from weft.cli.terminal import complain, say
 from weft.models.compose.weaver import WATCH, Progress
@@ -17,7 +18,7 @@ from weft.report import document
 from weft.runs import Run
 from weft.session import Interrupted, in_loop
 from weft.store.blobs import Blobs
-from weft.writing import WriteJob, open_writing, orders_in, written
+from weft.writing import WriteJob, open_writing, written
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 
@@ -77,10 +78,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
         return 1
     words = sum(len(part.split()) for part in [reply.text])
     _told(run, time.monotonic() - began, words, len(reply.images))
-    asked = " ".join(job.text.split())
-    made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {asked if len(asked) <= 500 else asked[:499] + '…'}")
-    title = document.title_of(reply.said, job.text)
-    whole = document.Document(title, reply.said, orders_in(run, home), made)
+    whole = document_of(run, home, job.text)
     for out in outs:
         document.write(whole, Blobs(home / "blobs"), out)
         say(out)
