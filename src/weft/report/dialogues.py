@@ -70,8 +70,8 @@ class Writer:
                 tag("span", f" · {any_turn.want}", class_="soft"),
             ),
             tag("div", self.parts(facts.ask), self._due(facts.gold) if not rivals else None, class_="asked"),
-            tag("div", columns, class_="columns"),
             [self._judged(side, number, calls, several=len(sides) > 1) for side in sides] if rivals else None,
+            tag("div", columns, class_="columns"),
             class_="turn",
             id=f"turn-{number + 1}",
         )
