@@ -12,7 +12,7 @@ from weft.tabletop.make import WRITERS, make
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
     """A dataset of a benchmark, if there is a maker of such."""
     kinds = [writer.removeprefix("tabletop-") for writer in WRITERS]
-    kind = next((one for one in kinds if name == one or name.startswith(f"{one}-")), None)
+    kind = next((one for one in kinds if name in (one, f"{one}bench") or name.startswith(f"{one}-")), None)
     if kind is None:
         print(f"  {name}: no dataset of it can be made, so it is not attacked", flush=True)
         return None

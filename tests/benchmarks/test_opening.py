@@ -41,7 +41,7 @@ def test_records(tmp_path: Path):
     found = load(written(tmp_path, [item(), item("0101002", [{"text": "Plain.", "image": None}])]), Blobs(tmp_path / "blobs"))
     first, second = found.samples
     assert not found.problems and first.groups == {"task": "Telling", "subtask": "Story"} and found.name == "own items"
-    assert [part.text if isinstance(part, Text) else "picture" for part in first.turns[0].ask] == ["Go on.", "picture"]
+    assert [part.text if isinstance(part, Text) else "picture" for part in first.turns[0].ask] == [" Go on. ", "picture"]
     assert first.turns[0].gold.steps == 2 and first.turns[0].file == "0101001.json" and len(second.turns[0].ask) == 1
 
 
@@ -145,7 +145,7 @@ def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):
     assert system == ("system", ["Score one."])
     texts = ["-" if part.startswith("sha256:") else part for part in user[1]]
     assert texts == [
-        "INPUT: Go on. <IMG_0></IMG_0>", "-", "\nOUTPUT: One <IMG_1></IMG_1>", "-", "One <IMG_2></IMG_2>", "-", "\nSay it: ",
+        "INPUT:  Go on.  <IMG_0></IMG_0>", "-", "\nOUTPUT: One <IMG_1></IMG_1>", "-", "One <IMG_2></IMG_2>", "-", "\nSay it: ",
     ]  # fmt: skip
 
 

@@ -82,7 +82,9 @@ class Arena(Benchmark):
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         winner: Winner = found["winner"]
         seen: Winner = winner if question.variant == AB else FLIPPED[winner]
-        return [Mark(BATTLE, (LEAN[seen] + 1) / 2, str(found.get("reasoning", "")), detail={"winner": seen, "said": winner})]
+        why = str(found.get("reasoning", ""))
+        told = why if question.variant == AB else f"[A and B exchanged] {why}"
+        return [Mark(BATTLE, (LEAN[seen] + 1) / 2, told, detail={"winner": seen, "said": winner})]
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         stored = released.released_verdict(text) if question.plain else None

@@ -56,8 +56,8 @@ def laid_out(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tupl
     """Steps of words and pictures under bare tags, the count of pictures running through all of them; then the closing sentence."""
     parts: list[Part] = []
     number = 0
-    for tag, empty, some in sections:
-        steps = steps_of(some)
+    for place, (tag, empty, some) in enumerate(sections):
+        steps = steps_of(some, asked=not place)
         parts += [Text(empty)] if not steps else []
         for at, (text, image) in enumerate(steps):
             said = text
@@ -70,8 +70,9 @@ def laid_out(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tupl
     return Message("system", (Text(rubrics.texts["system"]),)), Message("user", tuple(parts))
 
 
-def steps_of(parts: Sequence[Part]) -> list[tuple[str, Image | None]]:
-    """Words with the picture that follows them, as OpenING keeps them."""
+def steps_of(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str, Image | None]]:
+    """Words with the picture that follows them, as OpenING keeps them. Spaces around an answer's words go before its markers do; what is
+    asked has been through that, and those that its markers left at an end are sent."""
     steps: list[tuple[str, Image | None]] = []
     for part in parts:
         if isinstance(part, Image):
@@ -79,11 +80,13 @@ def steps_of(parts: Sequence[Part]) -> list[tuple[str, Image | None]]:
                 steps[-1] = (steps[-1][0], part)
             else:
                 steps.append(("", part))
-        elif isinstance(part, Text) and part.text.strip():
-            steps.append((part.text.strip().replace("<image>", ""), None))
+        elif isinstance(part, Text):
+            words = part.text if asked else part.text.strip()
+            steps += [(words.replace("<image>", ""), None)] if words else []
     return steps
 
 
 def squashed(image: Image, blobs: Blobs) -> "Pil.Image":
     with blobs.opened(image) as opened:
-        return opened.convert("RGB").resize((SIDE, SIDE))
+        bits = opened.mode == "1"  # such a picture is not smoothed
+        return (opened if bits else opened.convert("RGB")).resize((SIDE, SIDE)).convert("RGB")
