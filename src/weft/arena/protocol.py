@@ -24,7 +24,7 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.opening.released import official
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
-from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning
+from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, both_orders, leaning, ratings
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Part, Question, Sample, Table, Turn, Verdict
 
@@ -113,6 +113,15 @@ class Arena(Benchmark):
             judges = [run.judge for run in runs]
             others = {run.judge if judges.count(run.judge) == 1 else f"{run.judge}, {run.run}": fought(run) for run in runs[1:]}
             yield agreements(others, fought(runs[0]), (), f"Agreement with {runs[0].judge}")
+
+    def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
+        what = "rating (95% interval)"
+        rows: list[dict[str, Any]] = []
+        for run in runs:
+            told = run.judge if len({one.judge for one in runs}) == len(runs) else f"{run.judge}, {run.run}"
+            for name, cell in ratings(both_orders(fought(run))[0]).items():
+                rows.append({"name": name, "series": told, what: cell.value, "low": cell.low, "high": cell.high})
+        return what, rows
 
     def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
         duel = msgspec.convert(gold, Duel)

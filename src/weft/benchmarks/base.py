@@ -318,6 +318,11 @@ class Benchmark:
         """The main number: means of verdicts, with their weights. All alike, unless it says otherwise."""
         return [(1.0, verdicts)]
 
+    def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
+        """Of verdicts that are of no one model: what is drawn instead, and rows with `name`, `series`, the value under what it is called,
+        `low` and `high`, the best first."""
+        return "", []
+
     def shown(self, gold: Any) -> list[str]:
         """What of a turn's gold data (as JSON has it) a person is shown, line by line; nothing: all of it, folded."""
         return []

@@ -27,8 +27,10 @@ class Plot(Struct, frozen=True):
 
 def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
-    if not any(verdict.value is not None and run.benchmark.of_one for run in runs.values() for verdict in run.verdicts):
+    if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
+    if not next(iter(runs.values())).benchmark.of_one:
+        return _ranked(runs)
     steps = not next(iter(runs.values())).benchmark.ways
     made = [*(_by_turn(runs) if steps else ()), *_by_axis(runs), *_by_finer_axis(runs), *_spread(runs), _against_calls(runs)]
     found = [plot for plot in made if plot is not None]
@@ -36,6 +38,15 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
         return found
     note = f"the first {SERIES} of {len(runs)} runs"
     return [plot if plot.name == "against-calls" else replace(plot, title=f"{plot.title} ({note})") for plot in found]
+
+
+def _ranked(runs: Mapping[str, Run]) -> list[Plot]:
+    """What the benchmark ranks, where a verdict says nothing of one model alone."""
+    what, rows = next(iter(runs.values())).benchmark.ranked([run.finished(name) for name, run in list(runs.items())[:SERIES]])
+    if not rows:
+        return []
+    told = f"{what}. " + "; ".join(f"{row['series']}, {row['name']}: {row[what]:.1f}" for row in rows)
+    return [Plot("ranked", what, plots.ladder(rows, name="name", x=what, series="series", title=what), told)]
 
 
 def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:

@@ -90,6 +90,25 @@ def grouped(rows: Rows, *, x: str, y: str, series: str, title: str, top: float =
     return _styled(alt.layer(drawn, whiskers))
 
 
+def ladder(rows: Rows, *, name: str, x: str, series: str, title: str) -> Any:
+    """Names one under another, the best on top, each with its value and a line from `low` to `high`."""
+    import altair as alt
+
+    names, order = (list(dict.fromkeys(row[key] for row in rows)) for key in (name, series))
+    bounds = [one for row in rows for one in (row[x], row.get("low"), row.get("high")) if one is not None]
+    room = max((max(bounds) - min(bounds)) * 0.06, 1.0)
+    scale = alt.Scale(domain=[min(bounds) - room, max(bounds) + room], nice=False)
+    down = alt.Y(f"{name}:N", sort=names, title=None, axis=alt.Axis(labelLimit=340))
+    beside = alt.YOffset(f"{series}:N", sort=order)
+    legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=400) if len(order) > 1 else None
+    colour = alt.Color(f"{series}:N", sort=order, scale=alt.Scale(range=PALETTE), legend=legend)
+    base = alt.Chart(alt.Data(values=list(rows)), title=title, width=420, height=max(90, 34 * len(names) * max(1, len(order) / 2)))
+    line = base.mark_rule(strokeWidth=2, opacity=0.6)
+    whiskers = line.encode(alt.X("low:Q", scale=scale, title=x), alt.X2("high:Q"), down, beside, colour)
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(alt.X(f"{x}:Q", scale=scale, title=x), down, beside, colour)
+    return _styled(alt.layer(whiskers, points))
+
+
 def radar(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float = 100.0) -> Any:
     """A polygon for each series, an axis for each group, the centre zero and the rim full marks."""
     import math
