@@ -267,6 +267,12 @@ def test_words_of_a_released_prompt_are_read():
     assert Arena().find(asked, "Both are good") is None
 
 
+def test_published_rates_beside_the_real_items_alone():
+    found = list(Arena().tables([]))
+    assert [len(table.rows) for table in found] == [11, 11, 15, 15]
+    assert next(row for row in found[0].rows if row.name == "Human").cells["FDT"].value == 83.28
+
+
 # files, pages and commands
 
 

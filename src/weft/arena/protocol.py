@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from weft.arena import released, rubric
 from weft.arena.contest import Duel
 from weft.arena.rubric import AB, BA, BATTLE
-from weft.arena.tables import agreements, win_rates
+from weft.arena.tables import agreements, published_rates, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.opening.released import official
@@ -113,6 +113,8 @@ class Arena(Benchmark):
             judges = [run.judge for run in runs]
             others = {run.judge if judges.count(run.judge) == 1 else f"{run.judge}, {run.run}": fought(run) for run in runs[1:]}
             yield agreements(others, fought(runs[0]), (), f"Agreement with {runs[0].judge}")
+        if all(run.dataset == "opening" for run in runs):
+            yield from published_rates()
 
     def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
         what = "rating (95% interval)"

@@ -1,13 +1,14 @@
 """Tables of battles and of scores, as the OpenING scripts have them, with intervals, and what they leave out: place, order and ratings."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.opening.tables import official, strict
+from weft.benchmarks.rows import published, published_rows
 from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings
 from weft.types import Cell, Row, Table
 
@@ -53,6 +54,21 @@ def win_rates(
         Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE + apart, 2, "rivals" if len(groups) < 2 else "mixed"),
         Table(f"{title}: the judge", tuple(about), (Row("verdicts", about),), told, 2, "mixed"),
     ]
+
+
+def published_rates() -> Iterator[Table]:
+    """What was published of OpenING's battles: from its own verdicts, and by Wan-Weaver, whose judges tie far more often."""
+    found = published("weft.benchmarks.opening")
+    keys = {"FDT": "FDT", "without tie": "without_tie", "with tie 0": "with_tie_0", "with tie .5": "with_tie_0.5"}
+    note = "Percent. A win rate is one against those who fought: beside other opponents it says little."
+    people = {"human": "people", "gpt4o": "GPT-4o"}
+    for who, told in people.items():
+        rows = published_rows(found["win_rates"][who], lambda row: row["model"], keys, told)
+        yield Table(f"OpenING, win rates by {told}, from the released verdicts", tuple(keys), tuple(rows), note, 2)
+    for judge in ("GPT-4o", "IntJudge"):
+        some = {"rows": [row for row in found["table4"]["rows"] if row["judge"] == judge]}
+        rows = published_rows(some, lambda row: row["model"], keys, judge)
+        yield Table(f"OpenING, win rates by {judge} as Wan-Weaver prints them (Table 4)", tuple(keys), tuple(rows), note, 2)
 
 
 def _official(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
