@@ -15,7 +15,7 @@ import weft
 from server import Provider, Seen, judge_answer
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contest import contestants, items_of
-from weft.arena.protocol import Arena, as_released, fought
+from weft.arena.protocol import Arena, as_released, decided, fought
 from weft.arena.released import as_winner, released_verdict
 from weft.arena.sampling import drawn
 from weft.errors import UserError
@@ -202,6 +202,60 @@ def test_repeats_are_averaged_within_an_order(tmp_path: Path, serve: Serve):
     assert arena.tables()[0].rows[0].cells["battles"].value == 2 and len(fought(arena.finished())) == 4
     one = fight(tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3, both_orders=False)
     assert one.tables()[0].rows[0].cells["battles"].value == 2, "a judgement that was repeated is no second battle"
+
+
+def test_half_judged_battles_are_none(tmp_path: Path):
+    from weft.types import Verdict
+
+    ab = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="order AB")
+    assert [one.value for one in Arena().settle([ab])] == [None]
+    one = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="one order")
+    assert [verdict.detail["winner"] for verdict in Arena().settle([one])] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("ab", "ba", "due"),
+    [
+        (("A", "Tie(A)"), ("A", "A"), "A"),
+        (("A", "A"), ("A", "B"), "Tie(A)"),
+        (("A", "B"), ("A", "B"), "Tie"),
+        (("A", "A"), ("B", "B"), "Tie"),
+    ],
+)
+def test_the_table_has_what_the_page_says(ab: tuple[str, str], ba: tuple[str, str], due: str):
+    """Repeats are averaged within an order, orders between each other; `ba` as the first one sees it."""
+    from weft.benchmarks.base import Finished
+    from weft.stats.battles import LEAN
+    from weft.types import Verdict
+
+    said = [(f"order AB, repeat {at}", one) for at, one in enumerate(ab, 1)]
+    said += [(f"order BA, repeat {at}", one) for at, one in enumerate(ba, 1)]
+    some = [Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail={"winner": one}, variant=variant) for variant, one in said]  # type: ignore[index]
+    (verdict,) = Arena().settle(some)
+    run = Finished("r", {"s": {"item": "i", "first": "x", "second": "y"}}, [verdict])
+    assert verdict.detail["winner"] == decided(run)[0].winner == due
+    rates = next(iter(Arena().tables([run])))
+    won = {"A": 100.0, "B": 0.0}.get(due, 0.0)
+    assert next(row for row in rates.rows if row.name == "x").cells["with tie 0"].value == won
+
+
+def test_agreement_is_about_what_judges_saw(tmp_path: Path, serve: Serve):
+    def answer(winner: str) -> Callable[[Seen], dict[str, Any]]:
+        def reply(seen: Seen) -> dict[str, Any]:
+            if seen.body["model"] == "beta" and seen.texts[-1].endswith(("0", "1")):
+                return {"role": "assistant", "content": "", "refusal": "no"}
+            return says(lambda seen: winner)(seen)
+
+        return reply
+
+    provider, other = serve(answer=answer("A")), serve(answer=answer("B"))
+    runs = stored(provider, tmp_path, ("alpha", "beta"), 5)
+    first = fight(tmp_path, provider, runs)
+    second = fight(tmp_path, provider, runs, judge=f"openai-chat/judge@{other.url}")
+    table = list(Arena().tables([first.finished("a"), second.finished("b")]))[-1]
+    assert table.title.startswith("Agreement") and table.rows[0].cells["FDT"].value == 0.0 and table.rows[0].cells["FDT"].scored == 6
+    told = weft_("arena", "export", first.id, "--out", tmp_path / "v.json", "--home", tmp_path / "home")
+    assert "2 battles needed no judge" in told.stderr and len(json.loads((tmp_path / "v.json").read_text())) == 6
 
 
 def test_runs_that_cannot_meet(tmp_path: Path, serve: Serve, toy: Path):

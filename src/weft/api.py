@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 from weft import runs
 from weft.arena.fight import ArenaJob, open_arena
 from weft.engine.call import EndpointDown
-from weft.errors import BudgetReached, UserError
+from weft.errors import BudgetReached, UserError, WeftError
 from weft.report import document, site
 from weft.report.render import render
 from weft.runs import load_run, named, tables_of
 from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.writing import WriteJob, open_writing, orders_in, written
+from weft.writing import WriteJob, open_writing, ordered, written
 
 T = TypeVar("T")
 
@@ -87,7 +87,9 @@ def write(text: str, *, out: str | Path | Sequence[str | Path] = (), **options: 
     job = WriteJob(text=text, **options)
     run = _done(completed(open_writing(job), Run))
     if outs:
-        home = Path(job.home)
+        home, reply = Path(job.home), written(run)
+        if not reply.said:
+            raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
         made = document_of(run, home, text)
         for one in outs:
             document.write(made, Blobs(home / "blobs"), one)
@@ -99,7 +101,9 @@ def document_of(run: runs.Run, home: Path, asked: str) -> document.Document:
     reply = written(run)
     said = " ".join(asked.split())
     made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {said if len(said) <= 500 else said[:499] + '…'}")
-    return document.Document(document.title_of(reply.said, asked), reply.said, orders_in(run, home), made)
+    orders = ordered(run, home)
+    words = orders if len(orders) == len(reply.images) else ()
+    return document.Document(document.title_of(reply.said, asked), reply.said, words, made)
 
 
 def _done(work: Coroutine[Any, Any, T]) -> T:

@@ -112,14 +112,12 @@ def written(run: Run) -> Reply:
     return run.turns[0].reply if run.turns else Reply("failed", reason="nothing was written")
 
 
-def orders_in(run: Run, home: Path) -> tuple[str, ...]:
+def ordered(run: Run, home: Path) -> tuple[str, ...]:
     """What a planner ordered, picture by picture; nothing where there was no planner."""
-    reply = written(run)
     journal = Journal(home / "journal.sqlite", readonly=True)
     try:
-        calls = journal.calls(list(reply.keys))
+        calls = journal.calls(list(written(run).keys))
     finally:
         journal.close()
     plans = [msgspec.json.decode(call.reply, type=Reply) for call in calls.values() if call.role == "planner"]
-    orders = tuple(order.prompt for plan in plans[:1] for order in parse(parted(plan.text)[1]).pictures)
-    return orders if len(orders) == len(reply.images) else ()
+    return tuple(order.prompt for plan in plans[:1] for order in parse(parted(plan.text)[1]).pictures)

@@ -235,7 +235,7 @@ def test_rules_of_how_many_pictures_there_are(tmp_path: Path, serve: Serve):
     assert (found["collage", "count"], found["collage", ENTITY], found["collage", "separate"]) == (0, 0, 0.5)
     strict, official = run.table().cells("openai-chat/model (strict)"), run.table().cells("openai-chat/model (official)")
     assert official["IC"].value is not None and strict["IC"].value is not None and official["IC"].value > strict["IC"].value
-    assert (strict["Acc"].value, official["Acc"].value) == (pytest.approx(100 * 3 / 7, abs=0.01), pytest.approx(100 * 4 / 7, abs=0.01))
+    assert (strict["Acc"].value, official["Acc"].value) == (33.33, 50.0), "of six that ask for a number"
     reason = next(one.reason for one in run.verdicts if (one.sample, one.metric) == ("one of two", ENTITY))
     assert reason.startswith("by rule: one picture where 2 were asked for") and "the judge: why" in reason
 
@@ -250,6 +250,24 @@ def _collage():
 
     global COLLAGE
     COLLAGE = "sha256:" + hashlib.sha256(drawn("model picture picture collage 0", 48)).hexdigest()
+
+
+def test_a_collage_that_nobody_would_judge_leaves_the_count_open(tmp_path: Path, serve: Serve):
+    def moody(seen: Seen) -> dict[str, Any]:
+        made = playing()(seen)
+        return {"role": "assistant", "content": "no"} if seen.is_judge and '"pictures"' in made["content"] else made
+
+    run = evaluate(serve(answer=moody), written(tmp_path / "data", [prompt("a", "picture picture", 2)]), tmp_path / "home")
+    found = values(run)
+    assert (found["a", "count"], found["a", "separate"], found["a", ENTITY], found["a", TO_IMAGE]) == (None, None, None, 0.8)
+    official = run.table().cells("openai-chat/model (official)")
+    assert official["Acc"].value == 100.0 and official["IC"].value == 8.0
+
+
+def test_the_official_row_has_what_a_judge_said_of_one_picture(tmp_path: Path, serve: Serve):
+    run = evaluate(serve(answer=playing()), written(tmp_path / "data", [prompt("a", "picture")]), tmp_path / "home")
+    assert run.table().cells("openai-chat/model (strict)")["IC"].value is None
+    assert run.table().cells("openai-chat/model (official)")["IC"].value == 8.0
 
 
 def test_repeated_judgements_go_by_what_most_say(tmp_path: Path, serve: Serve):

@@ -37,8 +37,8 @@ def test_a_page_and_markdown_without_network(tmp_path: Path):
     assert page.index("Step 1: add a red star at b2.") < page.index("Step 3: add a green square at d4.") and "Asked for:" in page
     assert 'alt="Draw a mint table with a red star at b2."' in page
     text = (tmp_path / "table.md").read_text()
-    assert re.findall(r"\((table_files/\d\.png)\)", text) == [f"table_files/{at}.png" for at in (1, 2, 3)]
-    assert sorted(path.name for path in (tmp_path / "table_files").iterdir()) == ["1.png", "2.png", "3.png"]
+    files = re.findall(r"\((table_files/(\d)-\w{8}\.png)\)", text)
+    assert [number for _, number in files] == ["1", "2", "3"] and all((tmp_path / name).is_file() for name, _ in files)
     assert (tmp_path / "table.html").stat().st_mode & 0o777 == 0o644
     listed = weft(tmp_path, "runs").stdout
     assert listed.startswith("write-weaver-") and weft(tmp_path, "report", "last").returncode == 0
@@ -113,14 +113,22 @@ def test_what_models_write_stays_text(tmp_path: Path):
     text = as_markdown(made, blobs, tmp_path / "x.md")
     assert "<script" not in text and "<img" not in text and "<javascript" not in text and "a < b" in text
     assert "](javascript:" not in text and "](file:" not in text and "![t]" not in text and "[web](https://a.example)" in text
-    assert "\n\\[ref]: javascript" in text and tame("**b** [x](http://y)") == "**b** [x](http://y)"
+    assert "[ref]\\: javascript" in text and tame("**b** [x](http://y)") == "**b** [x](http://y)"
+    assert "]:" not in tame("* [r]: javascript:alert(1)\n\n[a\nb]: javascript:x") and tame("[x] (javascript:y)") == "[x] \\(javascript:y)"
+    odd = as_markdown(made, blobs, tmp_path / "a#b c.md")
+    assert "](a%23b%20c_files/1-" in odd
 
 
 def test_the_same_from_python(tmp_path: Path):
     import weft as package
 
     run = package.write(TABLE, model=WOVEN, out=[tmp_path / "a.html", tmp_path / "a.md"], home=tmp_path / "home")
-    assert len(run.turns[0].reply.images) == 3 and (tmp_path / "a.html").is_file() and (tmp_path / "a_files" / "3.png").is_file()
+    assert len(run.turns[0].reply.images) == 3 and (tmp_path / "a.html").is_file() and len(list((tmp_path / "a_files").iterdir())) == 3
+    file = tmp_path / "own.py"
+    file.write_text("def model(messages, want):\n    raise OSError('disk')\n")
+    with pytest.raises(package.api.WeftError, match="nothing was written: failed"):
+        package.write("x", model=f"{file}:model", out=tmp_path / "b.html", home=tmp_path / "home")
+    assert not (tmp_path / "b.html").exists()
 
 
 def test_titles():

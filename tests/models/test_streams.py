@@ -160,7 +160,7 @@ def test_an_error_inside_a_stream_is_an_error(tmp_path: Path, serve: Serve):
 
 
 def test_pieces_of_any_size_are_put_together():
-    heard: list[str] = []
+    heard: list[str | None] = []
     text = "".join(part.decode() for part in events(in_pieces("Ünïcode <b> and </imagine> more", 2)))
     data = (": a comment\n\nevent: x\n" + text).encode()
     for size in (1, 3, 17, len(data)):
@@ -170,7 +170,7 @@ def test_pieces_of_any_size_are_put_together():
             stream.feed(data[at : at + size])
         body = stream.body()
         assert body["choices"][0]["message"]["content"] == "Ünïcode <b> and </imagine> more" and body["usage"]["prompt_tokens"] == 7
-        assert heard and all("Ünïcode <b> and </imagine> more".startswith(one) for one in heard)
+        assert heard[0] is None and "".join(one or "" for one in heard) == "Ünïcode <b> and </imagine> more"
 
 
 def test_what_is_no_stream_is_refused():
@@ -181,4 +181,100 @@ def test_what_is_no_stream_is_refused():
         Stream(lambda text: None, "x").body()
     odd = Stream(lambda text: None, "x")
     odd.feed(b'data: {"choices": [7]}\ndata: 5\ndata: {"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n')
-    assert odd.body()["choices"][0]["message"] == {"role": "assistant", "content": "", "refusal": "no"}
+    with pytest.raises(CallError, match="a form that is not known"):
+        odd.body()
+    refused = Stream(lambda text: None, "x")
+    refused.feed(b'data: {"choices": [{"delta": {"refusal": "no", "reasoning": "hm"}, "finish_reason": "stop"}]}\n')
+    assert refused.body()["choices"][0]["message"] == {"role": "assistant", "content": "", "refusal": "no", "reasoning_content": "hm"}
+
+
+def test_a_key_that_a_planner_echoes_goes_nowhere(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    key = "sk-Zq81canary7719xyzw"
+    monkeypatch.setenv("WEFT_API_KEY", key)
+    plan = f'One.<imagine uses="none">a sign that says {key}</imagine>End.'
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(plan)))), serve(answer=painted)
+    evaluate(tmp_path, plans, paints)
+    assert paints.count == 1 and not any(key in json.dumps(seen.body) for seen in paints.seen), "and it is not bought twice"
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("journal.sqlite*"))
+    assert key.encode() not in stored
+
+
+def test_content_as_a_list_of_parts_is_read(tmp_path: Path, serve: Serve):
+    def pieces(times: int) -> list[bytes]:
+        made = [{"choices": [{"delta": {"content": [{"type": "text", "text": piece}]}}]} for piece in in_pieces(PLAN)]
+        return [b"data: " + json.dumps(one).encode() + b"\n\n" for one in made] + [b"data: [DONE]\n\n"]
+
+    plans, paints = serve(answer=painted, fault=streaming(pieces)), serve(answer=painted)
+    assert len(evaluate(tmp_path, plans, paints).turns[0].reply.images) == 3
+
+
+def test_a_form_that_is_not_known_is_asked_for_at_once(tmp_path: Path, serve: Serve):
+    odd = b'data: {"choices": [{"delta": {"content": {"words": "x"}}, "finish_reason": "stop"}]}\n\n'
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: [odd])), serve(answer=painted)
+    run = evaluate(tmp_path, plans, paints)
+    assert len(run.turns[0].reply.images) == 3 and [seen.body["stream"] for seen in plans.seen] == [True, False]
+
+
+def test_what_a_stream_is_wrapped_in_does_not_count(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("weft.models.openai_chat.MAX_TEXT", 4000)
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN, 1)))), serve(answer=painted)
+    assert len(evaluate(tmp_path, plans, paints).turns[0].reply.images) == 3
+    endless = serve(answer=painted, fault=streaming(lambda times: events(["x" * 5000])))
+    assert "sent more than" in evaluate(tmp_path / "b", endless, paints).turns[0].reply.reason
+
+
+def chained(count: int, word: str) -> str:
+    return "".join(f"{at}.<imagine>{word} {at}</imagine>" for at in range(count))
+
+
+def test_pictures_of_a_plan_that_was_given_up_are_not_bought(tmp_path: Path, serve: Serve):
+    """Those that are being drawn come back; those that wait for them are not asked for."""
+
+    def pieces(times: int) -> list[bytes]:
+        return events([chained(12, "old")], done=False) if times == 1 else events(["Short.<imagine>new</imagine>"])
+
+    plans, paints = serve(answer=painted, fault=streaming(pieces)), serve(answer=painted, latency=0.15)
+    run = evaluate(tmp_path, plans, paints)
+    assert len(run.turns[0].reply.images) == 1 and paints.count <= 3
+    never = serve(answer=painted, fault=streaming(lambda times: events([chained(12, "old")], done=False)))
+    slow = serve(answer=painted, latency=0.15)
+    assert evaluate(tmp_path / "b", never, slow).turns[0].reply.outcome == "failed" and slow.count <= 3
+
+
+def test_a_planner_that_writes_nothing_but_tags_keeps_nobody_waiting(tmp_path: Path):
+    from weft.models.compose.weaver import _Drawing
+
+    async def heard(piece: str, times: int) -> float:
+        async def draw(*_: Any) -> Any:
+            raise AssertionError
+
+        drawing = _Drawing(draw)
+        began = time.monotonic()
+        drawing.hear(None)
+        for _ in range(times):
+            drawing.hear(piece)
+        return time.monotonic() - began
+
+    for piece in ("</imagine>", "<imagine></imagine>", ">", "a"):
+        assert asyncio.run(heard(piece, 20_000)) < 5
+
+
+def test_letters_that_grow_when_they_are_small(tmp_path: Path, serve: Serve):
+    plan = "İ" * 40 + '<imagine uses="none">a big red dog</imagine><imagine uses="none">a cat</imagine>'
+    plans, paints = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(plan, 4)))), serve(answer=painted)
+    assert len(evaluate(tmp_path, plans, paints).turns[0].reply.images) == 2 and paints.count == 2
+
+
+def test_what_a_user_gave_is_not_dropped_for_ever(tmp_path: Path, serve: Serve):
+    """A server that will not have it is told of, and asked once."""
+
+    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        return web.json_response({"error": {"message": "stream is not supported"}}, status=400)
+
+    provider = serve(answer=painted, fault=fault)
+    model = f"openai-chat/m@{provider.url}"
+    data = prompts(tmp_path / "data")
+    run = weft.evaluate(
+        "weaverbench", data=data, home=tmp_path, model=model, judge="constant/max", model_options={"extra": {"stream": True}}
+    )
+    assert run.turns[0].reply.outcome == "failed" and provider.count < 5

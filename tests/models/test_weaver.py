@@ -389,5 +389,20 @@ def test_a_painter_of_ones_own_may_ask_for_the_size(tmp_path: Path):
     assert (picture.width, picture.height) == (96, 64)
 
 
+def test_functions_with_a_size_of_their_own_are_left_alone(tmp_path: Path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "def model(messages, want, size=512):\n"
+        "    return 'it is ' + str(size)\n"
+        "def judge(messages, want, question, /):\n"
+        "    names = question.schema['properties']['scores']['properties']\n"
+        "    return {'scores': {name: {'Score': 5} for name in names}}\n"
+    )
+    given_: dict[str, Any] = {"data": prompts(tmp_path / "data", 1), "home": tmp_path / "home", "model": f"{file}:model"}
+    run = weft.evaluate("weaverbench", judge=f"{file}:judge", where={"count": "exact"}, **given_)
+    assert run.turns[0].reply.text == "it is 512"
+    assert next(one.value for one in run.verdicts if one.metric == "completeness") == 0.5
+
+
 def test_orders_have_their_words():
     assert re.search("<imagine ", weft.models.compose.weaver.HOW) and Imagine("x").uses is None

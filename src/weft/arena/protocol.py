@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from weft.arena import released, rubric
 from weft.arena.contest import Duel
-from weft.arena.rubric import AB, BA, BATTLE
+from weft.arena.rubric import AB, BA, BATTLE, ONE
 from weft.arena.tables import agreements, published_rates, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.opening.released import official
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
-from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, both_orders, leaning, ratings
+from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning, ratings
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Part, Question, Sample, Table, Turn, Verdict
 
@@ -63,14 +63,14 @@ class Arena(Benchmark):
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         duel: Duel = answered.turn.gold
-        orders = (AB, BA) if answered.options.both_orders else (AB,)
+        orders = (AB, BA) if answered.options.both_orders else (ONE,)
         by_rule = _without_judge(duel)
         if by_rule is not None:
             return [replace(_verdict(answered, by_rule[0], by_rule[1]), variant=order) for order in orders]
         if answered.rubrics.official:
             return [answered.check(BATTLE, lambda blobs: [rubric.as_released(answered, order, blobs) for order in orders])]
         most = answered.options.judge_pictures
-        if pictures_in(rubric.sections_of(answered, AB)) > most:
+        if pictures_in(rubric.sections_of(answered, ONE)) > most:
             return [answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])]
         return [rubric.about(answered, order) for order in orders]
 
@@ -81,9 +81,9 @@ class Arena(Benchmark):
 
     def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         winner: Winner = found["winner"]
-        seen: Winner = winner if question.variant == AB else FLIPPED[winner]
+        seen: Winner = FLIPPED[winner] if question.variant == BA else winner
         why = str(found.get("reasoning", ""))
-        told = why if question.variant == AB else f"[A and B exchanged] {why}"
+        told = f"[A and B exchanged] {why}" if question.variant == BA else why
         return [Mark(BATTLE, (LEAN[seen] + 1) / 2, told, detail={"winner": seen, "said": winner})]
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
@@ -104,7 +104,7 @@ class Arena(Benchmark):
 
     def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
         for run in runs:
-            rates, *rest = win_rates(fought(run), f"Win rates, judged by {run.judge}", as_released(run), fought(run, judged=True))
+            rates, *rest = tables_of(run, f"Win rates, judged by {run.judge}")
             there = {name for groups in run.groups.values() for name in (groups["first"], groups["second"])}
             lost = sorted(there - {row.name for row in rates.rows})
             yield replace(rates, note=f"{rates.note} Without a battle that was scored: {', '.join(lost)}.") if lost else rates
@@ -121,7 +121,7 @@ class Arena(Benchmark):
         rows: list[dict[str, Any]] = []
         for run in runs:
             told = run.judge if len({one.judge for one in runs}) == len(runs) else f"{run.judge}, {run.run}"
-            for name, cell in ratings(both_orders(fought(run))[0]).items():
+            for name, cell in ratings(decided(run)).items():
                 rows.append({"name": name, "series": told, what: cell.value, "low": cell.low, "high": cell.high})
         return what, rows
 
@@ -149,37 +149,63 @@ def _on_sheets(answered: Answered, order: str, most: int, blobs: Blobs) -> Quest
 def _settled(some: Sequence[Verdict]) -> Verdict:
     """One verdict from those of both orders, and of repeats."""
     first = some[0]
-    if len(some) == 1 and not first.variant:
-        return first
     orders = _orders(some)
     keys = tuple(dict.fromkeys(key for one in some for key in one.keys))
-    if not all(orders.values()):
-        missing = next(one for one in some if one.value is None)
-        told = "" if len(orders) == 1 else "one of its two orders could not be judged: "
-        return replace(missing, variant="", reason=told + missing.reason, keys=keys, behind=tuple(some))
-    lean = statistics.fmean(statistics.fmean(leans) for leans in orders.values())
+    half = len(orders) == 1 and ONE not in orders and any(orders)
+    if half or not all(orders.values()):
+        missing = next((one for one in some if one.value is None), first)
+        told = "one of its two orders is not judged yet" if half else missing.reason
+        told = told if half or len(orders) == 1 else f"one of its two orders could not be judged: {told}"
+        return replace(missing, variant="", value=None, score=None, reason=told, keys=keys, behind=tuple(some), spread=None)
+    means = {order: statistics.fmean(leans) for order, leans in orders.items()}
+    lean = statistics.fmean(means.values())
     winner = leaning(lean)
-    said = [f"{order}: {leaning(statistics.fmean(leans))}" for order, leans in orders.items()]
-    contrary = len(orders) > 1 and len({value > 0 for leans in orders.values() for value in leans if value}) > 1
-    whole = {"A": "A wins", "B": "B wins", "Tie(A)": "a tie that leans to A", "Tie(B)": "a tie that leans to B", "Tie": "a tie"}[winner]
-    told = f"{whole} ({', '.join(said)})" + ("; the two orders contradict each other" if contrary else "")
-    by = "rule" if all(one.by == "rule" for one in some) else first.by
+    said = f" ({', '.join(f'{order}: {leaning(one)}' for order, one in means.items())})" if len(means) > 1 else ""
+    contrary = min(means.values()) < 0 < max(means.values())
+    told = TOLD[winner] + said + ("; the two orders contradict each other" if contrary else "")
+    by = "rule" if all(one.by == "rule" for one in some) else "judge"
+    told = f"{told}: {first.reason}" if by == "rule" else told
     detail = {"winner": winner, **({"rule": True} if by == "rule" else {})}
     return replace(first, variant="", value=(lean + 1) / 2, reason=told, keys=keys, by=by, detail=detail, behind=tuple(some), spread=None)
 
 
-def fought(run: Finished, *, judged: bool = False) -> list[Battle]:
-    """The battles of a run, each order one of its own, as its judge saw it, repeats settled; those that are unscored are none. `judged`:
-    without those that were decided by rule."""
+TOLD: Mapping[Winner, str] = {
+    "A": "A wins",
+    "B": "B wins",
+    "Tie(A)": "a tie that leans to A",
+    "Tie(B)": "a tie that leans to B",
+    "Tie": "a tie",
+}
+
+
+def decided(run: Finished) -> list[Battle]:
+    """The battles of a run, each as it was settled; those that are unscored are none."""
     made: list[Battle] = []
     for verdict in run.verdicts:
-        if verdict.value is None or (judged and detail_of(verdict).get("rule")):
+        winner: Winner | None = detail_of(verdict).get("winner")
+        if verdict.value is not None and winner is not None:
+            groups = run.groups[verdict.sample]
+            made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
+    return made
+
+
+def fought(run: Finished) -> list[Battle]:
+    """What its judge said, each order a battle of its own, as it was shown, repeats settled. What is unscored, or was decided by
+    rule, is not among them."""
+    made: list[Battle] = []
+    for verdict in run.verdicts:
+        if verdict.value is None or detail_of(verdict).get("rule"):
             continue
         groups = run.groups[verdict.sample]
         for order, leans in _orders(verdict.behind or (verdict,)).items():
             battle = Battle(groups["item"], groups["first"], groups["second"], leaning(statistics.fmean(leans)))
             made.append(battle.flipped() if order == BA else battle)
     return made
+
+
+def tables_of(run: Finished, title: str) -> list[Table]:
+    """Win rates, both ways, and what is to be known of the judge."""
+    return win_rates(fought(run), title, as_released(run), decided(run))
 
 
 def _orders(some: Sequence[Verdict]) -> dict[str, list[float]]:
@@ -198,11 +224,12 @@ def as_released(run: Finished) -> list[Battle]:
     made: list[Battle] = []
     for verdict in run.verdicts:
         groups = run.groups[verdict.sample]
-        one = next((one for one in verdict.behind or (verdict,) if not one.variant.startswith(BA)), None)
-        if one is None or detail_of(one).get("rule"):
-            continue
-        stored = detail_of(one).get("official")
-        winner: Winner | None = released.as_winner(stored) if isinstance(stored, str) else detail_of(one).get("winner")
-        if winner is not None:
-            made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
+        for one in verdict.behind or (verdict,):
+            if one.variant.startswith(BA) or detail_of(one).get("rule"):
+                continue
+            stored = detail_of(one).get("official")
+            winner: Winner | None = released.as_winner(stored) if isinstance(stored, str) else detail_of(one).get("winner")
+            if winner is not None:  # of repeats the first that is a verdict
+                made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
+                break
     return made

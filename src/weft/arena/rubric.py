@@ -16,12 +16,12 @@ from weft.types import Message, Question, Text
 
 BATTLE = "battle"
 WINNERS = ("A", "B", "Tie(A)", "Tie(B)")
-AB, BA = "order AB", "order BA"
+AB, BA, ONE = "order AB", "order BA", "one order"
 
 
 def rivals(duel: Duel, order: str) -> tuple[Made, Made]:
     """Who stands as A, and who as B."""
-    return (duel.first, duel.second) if order == AB else (duel.second, duel.first)
+    return (duel.second, duel.first) if order == BA else (duel.first, duel.second)
 
 
 def schema() -> dict[str, Any]:

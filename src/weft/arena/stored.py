@@ -4,9 +4,8 @@ from pathlib import Path
 
 from weft.arena.criteria import Criteria
 from weft.arena.files import Verdicts, read_verdicts
-from weft.arena.protocol import Arena, as_released, fought
-from weft.arena.tables import win_rates
-from weft.benchmarks.base import Benchmark
+from weft.arena.protocol import Arena, fought, tables_of
+from weft.benchmarks.base import Benchmark, detail_of
 from weft.errors import UserError
 from weft.runs import Run, known, load_run
 from weft.stats.battles import Battle
@@ -32,21 +31,29 @@ def verdicts_of(name: str, home: Path) -> Verdicts:
     if Path(name).is_file():
         return read_verdicts(Path(name))
     run = _battles(name, home)
+    return Verdicts(tuple(fought(run.finished())), tuple(_told(run)))
+
+
+def _told(run: Run) -> list[str]:
     unscored = sum(verdict.value is None for verdict in run.verdicts)
-    told = (f"{run.id}: {unscored} of {len(run.verdicts)} battles are unscored, and in no rate",) if unscored else ()
-    return Verdicts(tuple(fought(run.finished())), told)
+    told = [run.summary().unfinished] if run.record.state != "finished" else []
+    told += [f"{unscored} of {len(run.verdicts)} battles are unscored, and in no rate"] if unscored else []
+    return [f"{run.id}: {one}" for one in told]
 
 
-def battles_in(name: str, home: Path) -> list[Battle]:
-    return fought(_battles(name, home).finished())
+def battles_in(name: str, home: Path) -> tuple[list[Battle], list[str]]:
+    """What a judge said in a run, and what is to be told of it."""
+    run = _battles(name, home)
+    ruled = sum(bool(detail_of(verdict).get("rule")) for verdict in run.verdicts)
+    told = [f"{run.id}: {ruled} battles needed no judge, since somebody had no answer; they are not among them"] if ruled else []
+    return fought(run.finished()), [*_told(run), *told]
 
 
 def tables_of_battles(name: str, home: Path, title: str) -> list[Table] | None:
     """Those of a run; None for a file."""
     if Path(name).is_file():
         return None
-    run = _battles(name, home).finished()
-    return win_rates(fought(run), title, as_released(run), fought(run, judged=True))
+    return tables_of(_battles(name, home).finished(), title)
 
 
 def scored_tables(name: str, home: Path) -> list[Table]:

@@ -20,13 +20,13 @@ NOTE = (
 
 
 def win_rates(
-    battles: Sequence[Battle], title: str, released: Sequence[Battle] | None = None, judged: Sequence[Battle] | None = None
+    battles: Sequence[Battle], title: str, released: Sequence[Battle] | None = None, settled: Sequence[Battle] | None = None
 ) -> list[Table]:
-    """Models, the strongest first; then what a reader must know of the judge. `released` are the battles as the released scripts would have
-    them, for official rows where those differ; `judged` those that a judge decided, where others needed none."""
-    merged, same = both_orders(battles)
-    if judged is not None:
-        same = both_orders(judged)[1]
+    """Models, the strongest first; then what a reader must know of the judge. `battles` are what a judge said. `released` are the battles
+    as the released scripts would have them, for official rows where those differ; `settled` what they come to, where that is known already
+    and some needed no judge."""
+    found_so, same = both_orders(battles)
+    merged = found_so if settled is None else settled
     strength = ratings(merged)
     rows: list[Row] = []
     for name, rating in strength.items():
@@ -38,11 +38,11 @@ def win_rates(
         rows += [Row(name, theirs, way="official")] if differs else []
     ties = sum(one.winner not in ("A", "B") for one in merged)
     about = {
-        "first place wins": first_place(battles if judged is None else judged),
+        "first place wins": first_place(battles),
         "both orders agree": same,
         "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged)) if merged else Cell(None),
         "battles": _count(len(merged)),
-        **({"by rule": _count(len(merged) - len(both_orders(judged)[0]))} if judged is not None else {}),
+        **({"by rule": _count(len(merged) - len(found_so))} if settled is not None else {}),
     }
     told = (
         "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
@@ -83,10 +83,11 @@ def scored_answers(run: Finished, title: str) -> Table:
     rows: list[Row] = []
     for model in models:
         mine = [replace(one, sample=run.groups[one.sample]["item"]) for one in run.verdicts if run.groups[one.sample]["model"] == model]
-        items = _count(len({one.sample for one in mine}))
+        items = {one.sample for one in mine}
         left = {one.sample for one in mine if one.value is None or one.by == "failure"}
-        ways = {"strict": strict(mine), "official": official(mine)} if left else {"": strict(mine)}
-        rows += [Row(model, {**cells, "items": items}, way=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
+        ours, theirs = {**strict(mine), "items": _count(len(items))}, {**official(mine), "items": _count(len(items - left))}
+        ways = {"strict": ours, "official": theirs} if left else {"": ours}
+        rows += [Row(model, cells, way=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
     first = {row.name: row.cells["Overall"].value or 0.0 for row in reversed(rows)}
     rows.sort(key=lambda row: -first[row.name])
     return Table(title, (*CRITERIA, "Overall", "items"), tuple(rows), "0 to 10, 95% intervals by item.", 2)

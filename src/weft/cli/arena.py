@@ -137,9 +137,10 @@ def export(
     from weft.errors import UserError
     from weft.stats.battles import models_in
 
-    found = battles_in(run, home)
+    found, told = battles_in(run, home)
     if out.exists():
         raise UserError(f"{out} is there already; name another file")
+    _note(told)
     ids = {name: str(at) for at, name in enumerate(models_in(found))}
     sides = [(one, {"id": ids[one.first], "name": one.first}, {"id": ids[one.second], "name": one.second}) for one in found]
     records = [{"data_id": one.item, "model_A": a, "model_B": b, "winner": one.winner} for one, a, b in sides]
@@ -218,7 +219,9 @@ def agree(
 
 @app.command()
 def scores(
-    file: Annotated[str, typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`.")],
+    file: Annotated[
+        str, typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`.")
+    ] = "last",
     format: Format = "screen",
     home: o.Home = o.Path(".weft"),
 ) -> None:

@@ -18,7 +18,7 @@ from weft.report import document
 from weft.runs import Run
 from weft.session import Interrupted, in_loop
 from weft.store.blobs import Blobs
-from weft.writing import WriteJob, open_writing, written
+from weft.writing import WriteJob, open_writing, ordered, written
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 
@@ -87,7 +87,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
 
         if not webbrowser.open(outs[0].absolute().as_uri()):
             say("no browser could be opened here: open the file yourself")
-    missing = watch.last is not None and watch.last.planned > len(reply.images)
+    missing = len(ordered(run, home)) > len(reply.images)
     return 1 if missing or reply.outcome != "answered" else 0
 
 

@@ -56,8 +56,8 @@ class Sent(Struct, frozen=True):
     again: bool = False
 
 
-# who wants a text while it is still being written, all of it so far each time; who cannot tell does not
-LISTEN: "ContextVar[Callable[[str], None] | None]" = ContextVar("LISTEN", default=None)
+Heard = Callable[[str | None], None]  # pieces of a text as they come, not scrubbed yet; None: it begins, or begins again
+LISTEN: "ContextVar[Heard | None]" = ContextVar("LISTEN", default=None)  # who wants a text while it is still being written
 
 
 class Endpoint:

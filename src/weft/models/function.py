@@ -74,12 +74,12 @@ class FunctionEndpoint(Endpoint):
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
         function = self._made or await in_thread(self._function)
-        told = {name: getattr(want, name) for name in ("question", "size") if _wants(function, name)}
+        more, told = _wanted(function, want)
         limit = asyncio.timeout(self._timeout)
         await self._free()
         try:
             async with limit:
-                made = await self._called(function, told, shown, want.kind)
+                made = await self._called(function, told, shown, want.kind, *more)
         except TimeoutError as error:
             why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
             raise CallError(f"{self.name} {why}", NO) from None
@@ -241,12 +241,17 @@ def _home(thing: Any) -> tuple[str, str]:
     return file, str(target.__qualname__).rpartition("<locals>.")[2]
 
 
-def _wants(function: OwnFunction, name: str) -> bool:
-    """Whether it asks for more: a judge for the `question` itself, its metrics, schema and material by name; a painter for the `size`."""
+def _wanted(function: OwnFunction, want: Want) -> tuple[list[Any], dict[str, Any]]:
+    """What it asks for besides, by place and by name: a judge the `question` itself, its metrics, schema and material by name; a painter
+    the `size`, where one was chosen, or where it cannot be called without."""
     try:
-        return name in inspect.signature(function).parameters
+        known = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return False
+        return [], {}
+    asked = [name for name in ("question", "size") if name in known]
+    asked = [name for name in asked if name == "question" or want.size is not None or known[name].default is inspect.Parameter.empty]
+    by_place = [name for name in asked if known[name].kind is inspect.Parameter.POSITIONAL_ONLY]
+    return [getattr(want, name) for name in by_place], {name: getattr(want, name) for name in asked if name not in by_place}
 
 
 def _is_async(function: OwnFunction) -> bool:

@@ -16,7 +16,8 @@ import math
 import re
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 8 * 1024 * 1024  # bytes of a reply where words are due
 MAX_REPLY = 128 * 1024 * 1024  # where pictures are
 LARGE = 4 * 1024 * 1024  # of replies that are larger than this, one at a time is read to its end and taken apart
+WRAPPED = 64  # times as long as what was said a stream of events may be
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PIECE = 3 * 65536  # a multiple of three, so that pieces of base64 join without padding
 REFUSALS = ("content_policy", "moderation", "content_filter", "safety", "sensitivecontent", "datainspectionfailed", "image_content_policy")
@@ -80,6 +82,31 @@ class Http:
         stream of events is handed to `stream` piece by piece, which says in the end what it came to."""
         body = Body(payload, blobs, bare=bare)
         sent = {"Content-Type": "application/json", "Content-Length": str(body.length), **headers}
+        async with self._posted(url, body, sent, called, most, stream) as answer:
+            yield answer
+
+    @contextlib.asynccontextmanager
+    async def form(
+        self,
+        url: str,
+        payload: Mapping[str, Any],
+        images: Sequence[Image],
+        headers: Mapping[str, str],
+        blobs: Blobs,
+        *,
+        called: str,
+        most: int,
+    ) -> AsyncGenerator[Answer]:
+        """The same with pictures as files: `multipart/form-data`, one as `image`, several as `image[]`, in their order."""
+        body = Form(payload, images, blobs)
+        sent = {"Content-Type": f"multipart/form-data; boundary={body.boundary}", "Content-Length": str(body.length), **headers}
+        async with self._posted(url, body, sent, called, most, None) as answer:
+            yield answer
+
+    @contextlib.asynccontextmanager
+    async def _posted(
+        self, url: str, body: "Body", sent: Mapping[str, str], called: str, most: int, stream: "Pieces | None"
+    ) -> AsyncGenerator[Answer]:
         async with self._ask("POST", url, called, body, sent, most, stream) as answer:
             if 300 <= answer.status < 400:
                 place = without_secrets(answer.headers.get("location", "?"))
@@ -142,8 +169,10 @@ class Http:
             ):
                 told = {name.lower(): value for name, value in response.headers.items()}
                 answer = Answer(response.status, told, bytearray())
-                feed = stream.feed if stream is not None and is_events(answer) else None
-                return Answer(response.status, told, await self._all_of(response, called, most, holding, limit, feed))
+                if stream is not None and is_events(answer):
+                    await self._fed(response, called, most, stream)
+                    return answer
+                return Answer(response.status, told, await self._all_of(response, called, most, holding, limit))
         except (aiohttp.ClientError, PictureError) as error:
             if body is not None and body.broken is not None:
                 raise CallError(f"a picture {body.broken}", NO) from None
@@ -163,6 +192,18 @@ class Http:
         said = " ".join(scrub(str(error) or type(error).__name__).split())
         return CallError(f"{called}: the connection broke: {said[:300]}", TRANSIENT)
 
+    async def _fed(self, response: "aiohttp.ClientResponse", called: str, most: int, stream: "Pieces") -> None:
+        """A stream of events, piece by piece. What was said is bounded as a whole reply is; what it comes in may be many times as long."""
+        came = 0
+        async for piece in response.content.iter_any():
+            came += len(piece)
+            try:
+                stream.feed(piece)
+            except ValueError as error:
+                raise CallError(f"{called} sent a broken piece of its reply: {type(error).__name__}", TRANSIENT) from None
+            if stream.size > most or came > WRAPPED * most:
+                raise CallError(f"{called} sent more than {most >> 20} MiB", NO, billed=True)
+
     async def _all_of(
         self,
         response: "aiohttp.ClientResponse",
@@ -170,14 +211,11 @@ class Http:
         most: int,
         holding: contextlib.AsyncExitStack,
         limit: asyncio.Timeout,
-        feed: Callable[[bytes], None] | None = None,
     ) -> bytearray:
         """The whole reply. Where it is large, others that are large are waited for; the time that takes is not the server's."""
         data, alone = bytearray(), False
         async for piece in response.content.iter_any():
             data += piece
-            if feed is not None:
-                feed(piece)
             if len(data) > most:
                 raise CallError(f"{called} sent more than {most >> 20} MiB", NO, billed=True)
             if len(data) > LARGE and not alone:
@@ -201,6 +239,8 @@ class Http:
 
 class Pieces(Protocol):
     """Who puts a stream of events together."""
+
+    size: int  # of what was said
 
     def feed(self, piece: bytes) -> None: ...
 
@@ -255,6 +295,10 @@ class Body:
             raise CallError("the request's text collides with weft's picture marker", NO)
         self.length = sum(map(len, self._texts)) + sum((image.size + 2) // 3 * 4 for image in self._images)
 
+    def coded(self, piece: bytes) -> bytes:
+        """A piece of a picture's file as it is sent."""
+        return binascii.b2a_base64(piece, newline=False)
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for text, image in zip(self._texts, self._images, strict=False):
             yield text
@@ -272,11 +316,38 @@ class Body:
             with self._blobs.file(image) as file:
                 while piece := file.read(PIECE):
                     digest.update(piece)
-                    yield binascii.b2a_base64(piece, newline=False)
+                    yield self.coded(piece)
         except OSError as error:
             raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
         if digest.hexdigest() != image.digest:  # what was sent by now is no whole request
             raise self._blobs.damaged(image)
+
+
+class Form(Body):
+    """A form with pictures as files. What is no text goes as JSON has it."""
+
+    def __init__(self, payload: Mapping[str, Any], images: Sequence[Image], blobs: Blobs) -> None:
+        self._blobs, self.broken, self._images = blobs, None, list(images)
+        self.boundary = f"weft-{uuid.uuid4().hex}"
+        texts: list[bytes] = []
+        whole = b""
+        for name, value in payload.items():
+            told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            whole += self._head(name) + b"\r\n" + told.encode() + b"\r\n"
+        field = "image" if len(images) == 1 else "image[]"
+        for at, image in enumerate(images):
+            ending = image.media_type.partition("/")[2].replace("jpeg", "jpg")
+            about = f'; filename="{at + 1}.{ending}"\r\nContent-Type: {image.media_type}'.encode()
+            texts.append(whole + self._head(field, about) + b"\r\n")
+            whole = b"\r\n"
+        self._texts = [*texts, whole + f"--{self.boundary}--\r\n".encode()]
+        self.length = sum(map(len, self._texts)) + sum(image.size for image in self._images)
+
+    def _head(self, name: str, about: bytes = b"") -> bytes:
+        return f'--{self.boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode() + about + b"\r\n"
+
+    def coded(self, piece: bytes) -> bytes:
+        return piece
 
 
 def _replace(value: Any, mark: Callable[[Image], str]) -> Any:

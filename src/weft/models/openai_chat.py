@@ -20,7 +20,7 @@ from weft.models.endpoint import LISTEN, NO, TRANSIENT, CallError, Endpoint, Sen
 from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.registry import Spec, finite, options, seconds
-from weft.models.streamed import Stream
+from weft.models.streamed import Odd, Stream
 from weft.secrets import hide, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
@@ -77,20 +77,35 @@ class OpenAIChat(Endpoint):
             payload = self._payload(messages, want)
             heard = LISTEN.get() if payload["stream"] else None
             stream = Stream(heard, self.address) if heard is not None else None
-            async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
-                if came.status < 400 and not came.said:
-                    got, sent = await self._taken(came.body)
-                    break
-                status = came.status
-                if status < 400:
-                    code = re.sub("[^0-9]", "", came.codes.split(" ")[0])
-                    status = int(code) if len(code) == 3 else 502
-                said = came.said or came.text
-                if is_refusal(came.codes):
-                    return Sent((), "refused", said[:1000], came.text, self._model)
-                if not self._drop_unsupported(status, said, payload):
-                    raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+            try:
+                answered = await self._once(payload, headers, most, stream)
+            except Odd:  # at once it may do better
+                self._unsupported.add("stream")
+                continue
+            if isinstance(answered, Sent):
+                return answered
+            if answered is not None:
+                got, sent = answered
+                break
         return self._read(await self._follow(got) if got.links else got, sent, want)
+
+    async def _once(
+        self, payload: dict[str, Any], headers: Mapping[str, str], most: int, stream: Stream | None
+    ) -> tuple[Unpacked, Sent] | Sent | None:
+        """One request: what came, or a refusal, or nothing where the same is to be asked without what the server does not know."""
+        async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
+            if came.status < 400 and not came.said:
+                return await self._taken(came.body)
+            status = came.status
+            if status < 400:
+                code = re.sub("[^0-9]", "", came.codes.split(" ")[0])
+                status = int(code) if len(code) == 3 else 502
+            said = came.said or came.text
+            if is_refusal(came.codes):
+                return Sent((), "refused", said[:1000], came.text, self._model)
+            if not self._drop_unsupported(status, said, payload):
+                raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+        return None
 
     # the request
 
@@ -146,7 +161,7 @@ class OpenAIChat(Endpoint):
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
         got = await asyncio.to_thread(unpack, choice, self._blobs)
         served = str(fields(body).get("model") or self._model)
-        return got, Sent((), "answered", raw=msgspec.json.encode(body).decode(), served=served, usage=_usage(body))
+        return got, Sent((), "answered", raw=msgspec.json.encode(body).decode(), served=served, usage=usage_of(body))
 
     def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
         raw, served, usage = sent.raw, sent.served, sent.usage
@@ -198,7 +213,8 @@ class OpenAIChat(Endpoint):
             ("stream", ("stream",)),
             ("max_tokens", ("max_completion_tokens",)),
         ):
-            if payload.get(field) and any(word in lowered for word in words):
+            ours = field not in self._parameters or field == "max_tokens"  # what a user gave stays, and is the user's to take back
+            if ours and payload.get(field) and any(re.search(rf"\b{word}", lowered) for word in words):
                 self._unsupported.add(field)
                 return True
         return False
@@ -222,7 +238,7 @@ def _image_part(image: Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": image}}
 
 
-def _usage(body: Any) -> Usage:
+def usage_of(body: Any) -> Usage:
     numbers = fields(fields(body).get("usage"))
     cost = numbers.get("cost")
     return Usage(
@@ -242,13 +258,23 @@ def key_variable(url: str, chosen: str = "") -> str:
     return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
 
 
-def _flag(value: Any) -> bool:
+def key_for(url: str, chosen: str = "") -> str:
+    """The key for an address, from the environment; nothing where there is none."""
+    variable = key_variable(url, chosen)
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        hide(key)
+        raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")
+    return key
+
+
+def flag(value: Any) -> bool:
     if str(value).lower() not in ("true", "false", "1", "0"):
         raise ValueError("give true or false")
     return str(value).lower() in ("true", "1")
 
 
-def _object(value: Any) -> dict[str, Any]:
+def json_object(value: Any) -> dict[str, Any]:
     try:
         made: Any = msgspec.json.decode(value) if isinstance(value, str) else value
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -261,7 +287,7 @@ def _object(value: Any) -> dict[str, Any]:
     return fields(made)
 
 
-def _one_of(*allowed: str) -> Callable[[Any], str]:
+def one_of(*allowed: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in allowed:
             raise ValueError(f"give one of {', '.join(allowed)}")
@@ -274,12 +300,12 @@ def _one_of(*allowed: str) -> Callable[[Any], str]:
     **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), finite),
     **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
     **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
-    images=_one_of("interleaved", "list", "strip", "none"),
-    own_images=_one_of("user", "assistant", "images"),
-    sizes=_one_of("words", "size", "aspect_ratio"),
+    images=one_of("interleaved", "list", "strip", "none"),
+    own_images=one_of("user", "assistant", "images"),
+    sizes=one_of("words", "size", "aspect_ratio"),
     timeout=seconds,
-    fetch_images=_flag,
-    extra=_object,
+    fetch_images=flag,
+    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     url = spec.url or DEFAULT_URL
@@ -301,9 +327,5 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
         own_images="user" if own_images == "user" else "assistant",
         max_side=chosen.pop("max_side", None),
     )
-    variable = key_variable(url, chosen.pop("key_env", ""))
-    key = os.environ.get(variable, "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        hide(key)
-        raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")
+    key = key_for(url, chosen.pop("key_env", ""))
     return OpenAIChat(spec.model, url, blobs, key=key, takes=takes, own_images=own_images, parameters=parameters, **chosen)

@@ -43,6 +43,10 @@ SECTIONS = ("models", "prices")
 GROUP = "weft.models"
 BUILT_IN: dict[str, tuple[str, str]] = {
     "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
+    "openai-images": (
+        "weft.models.openai_images:from_spec",
+        "any server that speaks OpenAI's image API, generations and edits: openai-images/NAME@URL",
+    ),
     "infer": ("weft.models.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),

@@ -1,29 +1,34 @@
 """Replies that come in pieces, as servers of OpenAI's chat send them (`text/event-stream`): heard as they come, then put together to the
-reply that would have come at once. One that ends before its end is no reply."""
+reply that would have come at once. One that ends before its end is no reply; nor is one in a form that is not known."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 
-from weft.models.endpoint import TRANSIENT, CallError
+from weft.models.endpoint import TRANSIENT, CallError, Heard
 from weft.models.http import fields
 
-Heard = Callable[[str], None]  # who wants to know all that was said so far, whenever something that is written in tags may have ended
+THOUGHTS = ("reasoning_content", "reasoning")
+
+
+class Odd(CallError):
+    """The pieces cannot be read; at once it may do better."""
 
 
 class Stream:
     def __init__(self, heard: Heard, called: str) -> None:
         self._heard, self._called = heard, called
-        self._rest, self._done, self._ended = b"", False, ""
+        self._rest, self._done, self._ended, self._odd = b"", False, "", False
         self._said: list[str] = []
         self._thought: list[str] = []
         self._refused: list[str] = []
         self._whole: dict[str, Any] = {}
         self._error: Any = None
+        self.size = 0  # of what was said, without what it was wrapped in
+        heard(None)
 
-    def feed(self, piece: bytes | bytearray) -> None:
-        lines = (self._rest + bytes(piece)).split(b"\n")
+    def feed(self, piece: bytes) -> None:
+        lines = (self._rest + piece).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
             self._line(line.strip())
@@ -44,13 +49,25 @@ class Stream:
         self._whole |= {key: event[key] for key in ("model", "usage") if event.get(key)}
         choices: Any = event.get("choices")
         choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
-        delta = fields(choice.get("delta"))
-        for key, kept in (("content", self._said), ("reasoning_content", self._thought), ("refusal", self._refused)):
-            if isinstance(delta.get(key), str):
-                kept.append(delta[key])
         self._ended = str(choice.get("finish_reason") or self._ended)
-        if self._said and ">" in str(delta.get("content") or ""):
-            self._heard("".join(self._said))
+        self._take(fields(choice.get("delta")))
+
+    def _take(self, delta: dict[str, Any]) -> None:
+        thought = next((delta[key] for key in THOUGHTS if isinstance(delta.get(key), str) and delta[key]), "")
+        said, refused = self._text(delta.get("content")), self._text(delta.get("refusal"))
+        self.size += len(said) + len(thought) + len(refused)
+        for text, kept in ((said, self._said), (thought, self._thought), (refused, self._refused)):
+            kept += [text] if text else []
+        if said:
+            self._heard(said)
+
+    def _text(self, content: Any) -> str:
+        """Words, plain or as a list of parts."""
+        if content is None or isinstance(content, str):
+            return content or ""
+        parts = [fields(part).get("text") for part in cast(list[Any], content)] if isinstance(content, list) else [None]
+        self._odd = self._odd or not all(isinstance(part, str) for part in parts)
+        return "".join(part for part in parts if isinstance(part, str))
 
     def body(self) -> dict[str, Any]:
         """The reply as it would have come at once."""
@@ -58,6 +75,8 @@ class Stream:
             self.feed(b"\n")
         if self._error is not None:
             return {"error": self._error}
+        if self._odd:
+            raise Odd(f"{self._called} streams its reply in a form that is not known", TRANSIENT)
         if not self._done and not self._ended:
             raise CallError(f"{self._called}: the stream was cut before its end", TRANSIENT)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._said)}

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -74,18 +75,18 @@ def as_markdown(document: Document, blobs: Blobs, out: Path) -> str:
             made.append(tame(part.text.strip()))
         elif isinstance(part, Image):
             number, (image, said) = next(pictures)
-            file = folder / f"{number}{EXTENSIONS.get(image.media_type, '.png')}"
+            file = folder / f"{number}-{image.digest[:8]}{EXTENSIONS.get(image.media_type, '.png')}"
             file.write_bytes(_bytes(image, blobs))
             alt = " ".join(re.sub(r"[\[\]\\<>]", " ", said).split()) or f"picture {number}"
-            made.append(f"![{alt}]({folder.name.replace(' ', '%20')}/{file.name})")
+            made.append(f"![{alt}]({quote(folder.name)}/{file.name})")
     return "\n\n".join(made) + "\n"
 
 
 def tame(text: str) -> str:
-    """Markdown in which nothing is markup but Markdown, no picture is fetched, and links lead to the web alone."""
-    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")
-    text = re.sub(r"\]\((?!\s{0,4}<?https?://)", r"]\\(", text, flags=re.IGNORECASE)
-    return re.sub(r"^([ >]{0,8})\[([^\]\n]{1,200})\]:(?!\s{0,4}<?https?://)", r"\1\\[\2]:", text, flags=re.IGNORECASE | re.MULTILINE)
+    """Markdown in which nothing is markup but Markdown, no picture is fetched, and links lead to the web alone. It is safe before it is
+    pretty: in code, too, `<` is written as `&lt;`."""
+    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[").replace("]:", "]\\:")
+    return re.sub(r"\](\s{0,4})\((?!\s{0,4}<?https?://)", r"]\1\\(", text, flags=re.IGNORECASE)
 
 
 def write(document: Document, blobs: Blobs, out: Path) -> None:

@@ -50,7 +50,7 @@ FILES = ("weaverbench.jsonl", "weaverbench.json", "prompts.jsonl", "prompts.json
 LENGTHS = ("short", "medium", "long")
 SHORT, MEDIUM = 40, 110  # words up to which a prompt is called so; the paper's examples have about 20, 85 and 140
 WORDS, PICTURES = "text", "image+text"
-EXACT, FREE = "exact", "free"
+EXACT, FREE, NONE = "exact", "free", "none"
 KNOWN = ("id", "category", "input", "required_images", "length", "output")
 MOST_PICTURES = 100
 OWN = "own prompts"
@@ -151,7 +151,7 @@ class Prompts(Records):
             "category": category,
             "input": PICTURES if any(isinstance(part, Image) for part in ask) else WORDS,
             "length": self._length(name, record, words),
-            "count": FREE if goal.required is None else EXACT,
+            "count": FREE if goal.required is None else EXACT if goal.required else NONE,
         }
         return Sample(own, (Turn(0, ask, "interleaved", truth, None, f"{own}.json", goal),), (), groups)
 

@@ -34,7 +34,7 @@ class WeaverBench(Benchmark):
     metrics = (*rubric.SCORES, rubric.COUNT, rubric.SEPARATE)
     Options = WeaverOptions
     axes = ("category", "input", "length", "count")
-    axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE)}
+    axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)}
     published_judge = tables.JUDGE
     takes_all_read = True
 
@@ -47,7 +47,7 @@ class WeaverBench(Benchmark):
     def about(self, dataset: Dataset) -> list[str]:
         goals: list[Goal] = [sample.turns[0].gold for sample in dataset.samples]
         pictures = sum(sample.groups["input"] == data.PICTURES for sample in dataset.samples)
-        counted = sum(goal.required is not None for goal in goals)
+        counted = sum(bool(goal.required) for goal in goals)
         categories = len({goal.category for goal in goals})
         return [f"{len(goals)} prompts of {categories} categories, {pictures} with pictures; {counted} say how many pictures they want"]
 

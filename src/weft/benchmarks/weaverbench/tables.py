@@ -108,7 +108,7 @@ def _cell(terms: Terms) -> Cell:
 
 
 def _accuracy(verdicts: Sequence[Verdict]) -> Cell:
-    asked = [one for one in verdicts if one.metric == COUNT and _goal(one).required is not None]
+    asked = [one for one in verdicts if one.metric == COUNT and _goal(one).required]
     return cell_of(asked, digits=2, scale=100) if asked else Cell(None)
 
 

@@ -40,7 +40,7 @@ Then, in the folder above this one (this folder is called FOLDER here):
                                                                             {"output": [{"text": ...}, {"image": "ID-o-0.png"}]}
 
 A try that costs nothing is `--model copy --judge constant/max`: a model that returns the picture it is given, and a judge that gives full
-marks to all; Acc is right where one picture was due and one was given.
+marks to all; Acc is right where one picture was asked for.
 """
 
 

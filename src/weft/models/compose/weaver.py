@@ -7,6 +7,7 @@ What a visualizer will not draw is missing from it, and told; what it cannot dra
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -17,9 +18,10 @@ from msgspec.structs import replace
 
 from weft.models.baselines import STAND_IN
 from weft.models.compose.base import Composition, joined
-from weft.models.compose.imagine import Imagine, Plan, parse
+from weft.models.compose.imagine import MOST_PICTURES, Imagine, Plan, parse
 from weft.models.endpoint import LISTEN
 from weft.models.thinking import parted
+from weft.secrets import scrub
 from weft.types import Image, Message, Part, Reply, Text, Thought, Want, outcome_of
 
 HOW = """You answer with a document in which words and pictures take turns. You write the words. Each picture is drawn by a painter; right \
@@ -42,6 +44,7 @@ ORDER = "Draw the next picture of this document, as a single picture and nothing
 SIZE = "\nIt is {wide} x {high} pixels."
 SO_FAR = "The document so far:"
 REQUEST = "A document was asked for:"
+CLOSING = "</imagine>"
 USUAL = 3  # pictures of a document, for who must guess
 ONE = "\nThe reader wants one picture, and no words: write one block alone."
 
@@ -133,13 +136,27 @@ class _Drawing:
     def __init__(self, draw: Callable[[Plan, Imagine, Mapping[int, Reply]], Awaitable[Reply]]) -> None:
         self._draw, self._told, self._began, self._drawn = draw, WATCH.get(), time.monotonic(), 0
         self._tasks: dict[tuple[str | Imagine, ...], asyncio.Task[Reply]] = {}  # by all of the document up to the picture
+        self._sent: set[asyncio.Task[Reply] | None] = set()  # those that wait for nobody any more
+        self._heard: list[str] = []
+        self._tail, self._looks = "", 0
         self._say(0)
 
-    def hear(self, text: str) -> None:
-        """What the planner has written so far. Blocks that are closed stay as they are, whatever comes."""
-        end = text.lower().rfind("</imagine>")
-        if end >= 0:
-            self.begin(parse(parted(text[: end + len("</imagine>")])[1]))
+    def hear(self, piece: str | None) -> None:
+        """What the planner writes, as it comes. Blocks that are closed stay as they are, whatever comes; only then is it looked at, and not
+        for ever: a model may write nothing but tags."""
+        if piece is None:
+            self._heard.clear()
+            self._tail = ""
+            return
+        self._heard.append(piece)
+        self._tail = (self._tail + piece)[-4 * len(CLOSING) :]
+        if CLOSING not in self._tail.lower() or self._looks >= 2 * MOST_PICTURES:
+            return
+        self._tail, self._looks = "", self._looks + 1
+        text = scrub("".join(self._heard))
+        ends = [match.end() for match in re.finditer(CLOSING, text, re.IGNORECASE)]
+        if ends:
+            self.begin(parse(parted(text[: ends[-1]])[1]))
 
     def begin(self, plan: Plan) -> list[asyncio.Task[Reply]]:
         """Those of a plan in their order; what was begun is not begun again."""
@@ -160,6 +177,7 @@ class _Drawing:
         failed = next((reply for reply in before.values() if reply.outcome == "failed"), None)
         if failed is not None:
             return Reply("failed", reason=f"picture {len(earlier) + 1} waits for one that failed: {failed.reason}")
+        self._sent.add(asyncio.current_task())
         made = await self._draw(plan, order, before)
         self._drawn += 1
         self._say(len(self._tasks))
@@ -168,16 +186,22 @@ class _Drawing:
     async def all_of(self, plan: Plan) -> tuple[list[Reply], list[Reply]]:
         """The pictures of a plan in their order; and those that were begun for a plan that the planner did not keep to."""
         due = self.begin(plan)
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        wasted = [task.result() for task in self._tasks.values() if task not in due and not task.cancelled() and task.exception() is None]
-        return [task.result() for task in due], wasted
+        others = await self._given_up([task for task in self._tasks.values() if task not in due])
+        await asyncio.gather(*due, return_exceptions=True)
+        return [task.result() for task in due], others
 
     async def over(self) -> list[Reply]:
-        """Whatever is still being drawn is waited for, or given up where everything is."""
+        """Nothing more is drawn: what was sent is waited for, since it may have been paid for, unless everything is given up."""
         current = asyncio.current_task()
-        for task in self._tasks.values() if current is not None and current.cancelling() else ():
-            task.cancel()
-        found = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if current is not None and current.cancelling():
+            self._sent.clear()
+        return await self._given_up(list(self._tasks.values()))
+
+    async def _given_up(self, tasks: Sequence[asyncio.Task[Reply]]) -> list[Reply]:
+        for task in tasks:
+            if task not in self._sent:
+                task.cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
         return [one for one in found if isinstance(one, Reply)]
 
     def _say(self, planned: int) -> None:

@@ -181,7 +181,9 @@ class Exact(Local):
             sums.append(sum(shares) / len(shares))
         gap = sums[0] - sums[1]
         near = abs(gap) < 0.05
-        winner = ("Tie(A)" if gap >= 0 else "Tie(B)") if near else "A" if gap > 0 else "B"
+        first, second = (msgspec.json.encode(material(question, side)) for side in ("first", "second"))
+        lean = gap > 0 or (gap == 0 and first <= second)  # of two that are as good, whichever: but not by its place
+        winner = ("Tie(A)" if lean else "Tie(B)") if near else "A" if gap > 0 else "B"
         return {"reasoning": f"A has {100 * sums[0]:.0f}% of what is due, B {100 * sums[1]:.0f}%", "winner": winner}
 
     def _separate(self, turn: Truth, question: Question) -> Found:
