@@ -135,7 +135,7 @@ def test_titles():
     assert title_of((Text("## *Roses* ##\nx"),), "asked") == "Roses" and title_of((Text("x"),), " a  b ") == "a b"
     began = time.monotonic()
     assert len(title_of((Text("# a" + " " * 100_000 + "b"),), "x" * 10_000)) <= 100
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 60, "it would take hours, were it cubic"
 
 
 def woven(seen: Any) -> dict[str, Any]:

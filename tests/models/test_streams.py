@@ -256,7 +256,7 @@ def test_a_planner_that_writes_nothing_but_tags_keeps_nobody_waiting(tmp_path: P
         return time.monotonic() - began
 
     for piece in ("</imagine>", "<imagine></imagine>", ">", "a"):
-        assert asyncio.run(heard(piece, 20_000)) < 5
+        assert asyncio.run(heard(piece, 20_000)) < 60, "minutes, were it quadratic"
 
 
 def test_letters_that_grow_when_they_are_small(tmp_path: Path, serve: Serve):

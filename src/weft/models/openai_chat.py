@@ -258,6 +258,20 @@ def key_variable(url: str, chosen: str = "") -> str:
     return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
 
 
+def url_of(spec: Spec) -> str:
+    """The address of a named model: the user's, or OpenAI's own. Raises UserError for what is none, or has a key in it."""
+    url = spec.url or DEFAULT_URL
+    try:
+        parts = address_of(url, ours=True)
+    except ValueError as error:
+        raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
+    if not spec.model:
+        raise UserError(f"{without_secrets(spec.text)}: name the model, as in {spec.provider}/NAME@URL")
+    if parts.query:
+        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    return url
+
+
 def key_for(url: str, chosen: str = "") -> str:
     """The key for an address, from the environment; nothing where there is none."""
     variable = key_variable(url, chosen)
@@ -308,15 +322,7 @@ def one_of(*allowed: str) -> Callable[[Any], str]:
     extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
-    url = spec.url or DEFAULT_URL
-    try:
-        parts = address_of(url, ours=True)
-    except ValueError as error:
-        raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
-    if not spec.model:
-        raise UserError(f"{without_secrets(spec.text)}: name the model, as in openai-chat/NAME@URL")
-    if parts.query:
-        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    url = url_of(spec)
     parameters = {**chosen.pop("extra", {})}
     for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
         if name in chosen:

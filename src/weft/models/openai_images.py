@@ -15,9 +15,8 @@ import msgspec
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
 from weft.models.http import MAX_REPLY, Answer, Http, address_of, decide, fields, is_refusal
-from weft.models.openai_chat import DEFAULT_URL, flag, json_object, key_for, one_of, usage_of
+from weft.models.openai_chat import flag, json_object, key_for, one_of, url_of, usage_of
 from weft.models.registry import Spec, options, seconds
-from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text, Want
 
@@ -147,15 +146,7 @@ class OpenAIImages(Endpoint):
     extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
-    url = spec.url or DEFAULT_URL
-    try:
-        parts = address_of(url, ours=True)
-    except ValueError as error:
-        raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
-    if not spec.model:
-        raise UserError(f"{without_secrets(spec.text)}: name the model, as in openai-images/NAME@URL")
-    if parts.query:
-        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
+    url = url_of(spec)
     if chosen.get("most_images", 1) < 1:
         raise UserError(f"{spec.text}: most_images must be at least 1")
     parameters = {**chosen.pop("extra", {})}
