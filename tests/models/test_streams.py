@@ -61,7 +61,7 @@ def streaming(pieces: Callable[[int], list[bytes]], pause: float = 0.0) -> Any:
 def evaluate(tmp_path: Path, plans: Provider, paints: Provider, **more: Any) -> weft.Run:
     model = f"weaver:planner=openai-chat/p@{plans.url},visualizer=openai-chat/v@{paints.url}"
     data = tmp_path / "data" if (tmp_path / "data").exists() else prompts(tmp_path / "data")
-    quick = Patience(tries=3, base=0.01)
+    quick = Patience(tries=3, rate_limit_tries=3, base=0.01)
     return weft.evaluate("weaverbench", data=data, home=tmp_path / "home", model=model, judge="constant/max", patience=quick, **more)
 
 
