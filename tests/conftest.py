@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from server import Provider
 from toy import toy_records, write_weave
 from weft.store.blobs import Blobs
 
+hypothesis.settings.register_profile("weft", deadline=None)  # a busy machine is no defect
+hypothesis.settings.load_profile("weft")
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
 
 
