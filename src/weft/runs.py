@@ -15,6 +15,7 @@ from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
+from weft.models.http import fields
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
@@ -179,12 +180,19 @@ def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
     model = manifest["model"]
     how = [*told_options(manifest)]
     how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
-    temperature = model.get("temperature") or model.get("parameters", {}).get("temperature")
-    how += [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
+    how += _told_model(model)
+    how += [f"{role} {one}" for role, part in fields(model.get("parts")).items() for one in _told_model(fields(part))]
     how += [f"{manifest['judge_repeats']} judgements each"] if manifest.get("judge_repeats", 1) > 1 else []
     how += [f"against {manifest['against']}"] if manifest.get("against") else []
     how += ["unfinished"] if state != "finished" else []
     return f"{model['name']} [{', '.join(how)}]" if how else str(model["name"])
+
+
+def _told_model(model: Mapping[str, Any]) -> list[str]:
+    """What was chosen for a model, as far as it tells runs of it apart."""
+    temperature = model.get("temperature") or fields(model.get("parameters")).get("temperature")
+    told = [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
+    return [*told, str(model["plan"])] if isinstance(model.get("plan"), str) else told
 
 
 def told_options(manifest: Mapping[str, Any]) -> list[str]:
