@@ -358,7 +358,7 @@ def test_commands(tmp_path: Path, serve: Serve):
     page = (tmp_path / "report" / "d" / "0.html").read_text()
     assert "A: <bdi>" not in page and page.count('class="column"') == 2 and "order AB" in page and "because" in page
     assert "Win rates" in (tmp_path / "report" / "index.html").read_text()
-    assert weft_("runs", *home).returncode == 0 and weft_("compare", "last", "last", *home).returncode in (0, 2)
+    assert weft_("runs", *home).returncode == 0 and "given twice" in weft_("compare", "last", "last", *home).stderr
     assert weft_("arena", "run", *ids, *home).returncode == 2
     wrong = weft_("arena", "table", ids[0], *home)
     assert wrong.returncode == 2 and "is no run of battles" in wrong.stderr
