@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -82,3 +82,8 @@ def visible(text: str) -> str:
 def told(text: object) -> str:
     """A text for the terminal."""
     return visible(scrub(str(text)))
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """A decoded JSON object, or nothing where something else came."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -15,7 +15,7 @@ from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
-from weft.models.http import fields
+from weft.outside import fields
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive

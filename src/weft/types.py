@@ -16,6 +16,7 @@ from msgspec import Struct
 Role = Literal["system", "user", "assistant"]
 Kind = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
+Ended = Literal["", "blocked", "truncated"]  # how a reply ended, where its outcome does not say: a filter's doing, a limit's
 MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # a picture that a dialogue's text calls by its number, 1-based
 
 
@@ -103,6 +104,12 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     usage: Usage = Usage()
     keys: tuple[str, ...] = ()
+    ended: Ended = ""
+
+    @property
+    def ending(self) -> str:
+        """In a word, finer than the outcome: ok, no image, refused, blocked, truncated, provider error."""
+        return self.ended or ENDINGS[self.outcome]
 
     @property
     def words(self) -> str:
@@ -132,6 +139,9 @@ class Reply(Struct, frozen=True, omit_defaults=True):
         return self.images[-1] if self.outcome == "answered" and self.images else None
 
 
+ENDINGS = {"answered": "ok", "refused": "refused", "empty": "no image", "failed": "provider error"}
+
+
 def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
     """The outcome of a reply from what it holds and what was due, and why it is no answer. Thoughts are none."""
     reply = Reply("answered", parts)
@@ -145,11 +155,31 @@ def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
 
 
 class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.models.fit` reshapes the rest, and says how."""
+    """What a model can take in; `weft.models.fit` reshapes the rest, and says how. `most`: pictures in one request."""
 
     images: Literal["interleaved", "list", "strip", "none"] = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"
     max_side: int | None = None
+    most: int | None = None
+
+
+class Gives(Struct, frozen=True):
+    """What a model can send, and be told. It is never asked for what it cannot send: that costs nothing, and is no answer. `both`: words
+    and pictures in one reply; `order`: as they were made, one after another. `sizes` says how a picture's size is told to it."""
+
+    text: bool = True
+    image: bool = True
+    both: bool = True
+    order: bool = True
+    thoughts: bool = False
+    seed: bool = False
+    sizes: Literal["pixels", "ratio", "words"] = "words"
+
+    def lacks(self, kind: Kind) -> str:
+        """Why it cannot answer a request that wants this; nothing if it can."""
+        if kind == "text" and not self.text:
+            return "it makes pictures, and no words"
+        return "it makes words, and no pictures" if kind == "image" and not self.image else ""
 
 
 class Model(Protocol):

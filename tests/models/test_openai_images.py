@@ -109,6 +109,7 @@ def test_words_alone_are_a_generation(blobs: Blobs):
     assert server.seen[0]["what"] == "generations"
     assert server.seen[0]["body"] == {
         "model": "m", "prompt": "a cat", "n": 1, "num_inference_steps": 9, "seed": 5, "quality": "high", "size": "640x480",
+        "response_format": "b64_json",
     }  # fmt: skip
     assert "b64_json" not in sent.raw
 
@@ -126,7 +127,7 @@ def test_pictures_go_before_one_text_in_their_order(blobs: Blobs, edits: str):
         )
     else:
         assert seen["fields"] == [
-            ("model", "m"), ("prompt", "put the hat of image 2 on image 1"), ("n", "1"),
+            ("model", "m"), ("prompt", "put the hat of image 2 on image 1"), ("n", "1"), ("response_format", "b64_json"),
             ("image[]", ("1.png", "image/png")), ("image[]", ("2.png", "image/png")),
         ]  # fmt: skip
         send(server, blobs, said(first, "alone"), edits=edits)
@@ -219,6 +220,6 @@ def test_requests_fit_the_official_openapi_document(blobs: Blobs):
     generations, edits = openapi.validator("CreateImageRequest"), openapi.validator("EditImageBodyJsonParam")
     server = Images()
     send(server, blobs, said("a cat"), want=Want("image", size=(1024, 1536)), quality="low", background="opaque", output_format="png")
-    send(server, blobs, said(blobs.put(ONE), "a hat"), want=Want("image", size=(1536, 1024)), input_fidelity="high")
+    send(server, blobs, said(blobs.put(ONE), "a hat"), want=Want("image", size=(1536, 1024)), input_fidelity="high", edits="json")
     generations.validate(server.seen[0]["body"])
     edits.validate(server.seen[1]["body"])

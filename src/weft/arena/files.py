@@ -12,8 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.models.http import fields
-from weft.outside import bytes_file, json_from
+from weft.outside import bytes_file, fields, json_from
 from weft.stats.battles import Battle, Winner
 
 WINNERS: Mapping[str, Winner] = {"a": "A", "b": "B", "tie(a)": "Tie(A)", "tie(b)": "Tie(B)", "tie": "Tie", "tie()": "Tie"}

@@ -12,8 +12,7 @@ from weft.benchmarks.outputs import Folder
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.models.endpoint import NO, CallError
-from weft.models.http import fields
-from weft.outside import json_file
+from weft.outside import fields, json_file
 from weft.store.blobs import Blobs
 from weft.types import Kind, Part, Text
 

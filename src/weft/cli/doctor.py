@@ -27,8 +27,8 @@ def doctor(
 
     from weft import __version__
     from weft.models.http import address_of
-    from weft.models.openai_chat import DEFAULT_URL, KEY_BY_HOST, key_variable
-    from weft.models.registry import parse, read_config
+    from weft.models.registry import known_of, load_target, parse, providers, read_config
+    from weft.models.wire import KEY_BY_HOST, OTHERS, key_variable
     from weft.secrets import without_secrets
     from weft.store.journal import Journal
 
@@ -41,9 +41,9 @@ def doctor(
     else:
         say(f"journal {path}: none yet")
     say("keys, from the environment")
-    for variable in sorted({*KEY_BY_HOST.values(), "WEFT_API_KEY"}):
-        host = next((host for host, name in KEY_BY_HOST.items() if name == variable), "any other address")
-        say(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {host})")
+    for variable in sorted({*KEY_BY_HOST.values(), OTHERS}):
+        hosts = ", ".join(host for host, name in KEY_BY_HOST.items() if name == variable) or "any other address"
+        say(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {hosts})")
     named = read_config().get("models", {})
     specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
     bad = False
@@ -51,10 +51,11 @@ def doctor(
         say("endpoints")
     for name, text in specs.items():
         spec = parse(text)
-        if spec.provider != "openai-chat":
+        known = known_of(load_target(providers()[spec.provider][0])) if spec.provider in providers() else None
+        url = spec.url or (known.url if known is not None else "")
+        if not url:
             say(f"  {without_secrets(name)}: {without_secrets(text)}, local")
             continue
-        url = spec.url or DEFAULT_URL
         try:
             parts = address_of(url)
         except ValueError as error:

@@ -134,6 +134,8 @@ class Caller:
         self.limiter = Limiter(start=most if at_once else min(endpoint.start or START, most), maximum=most, pace=pace)
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        if lacks := self.endpoint.gives.lacks(want.kind):  # nobody is asked for what they cannot send
+            return Reply("empty", reason=lacks)
         messages = handed_to(messages, self._mark)
         if not self._memo:
             return await self._local(messages, want)
@@ -186,7 +188,7 @@ class Caller:
                     raise EndpointDown(str(error), user=True) from None
                 sent = Sent((), "failed", str(error))
         self.tally.calls += 1
-        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage)
+        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage, ended=sent.ended)
 
     async def _answer(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
         """From the journal, or by a call that is in it before anyone gets its answer."""
@@ -201,7 +203,7 @@ class Caller:
         began, early = time.time(), self._early
         sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
-        reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,))
+        reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,), sent.ended)
         call = CallRecord(
             key=key,
             request_digest=hashlib.sha256(request).hexdigest(),

@@ -81,7 +81,8 @@ def _elsewhere(model: Mapping[str, Any]) -> bool:
 
 
 def told_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    return {"name": endpoint.name, "takes": msgspec.to_builtins(endpoint.takes), **endpoint.identity}
+    takes = {name: value for name, value in msgspec.to_builtins(endpoint.takes).items() if name != "most" or value is not None}
+    return {"name": endpoint.name, "takes": takes, **endpoint.identity}
 
 
 def told_model(wired: Wired) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from weft.errors import WeftError
-from weft.types import Message, Outcome, Part, Takes, Usage, Want
+from weft.types import Ended, Gives, Message, Outcome, Part, Takes, Usage, Want
 
 
 class Retry(Struct, frozen=True):
@@ -54,6 +54,7 @@ class Sent(Struct, frozen=True):
     served: str = ""
     usage: Usage = Usage()
     again: bool = False
+    ended: Ended = ""
 
 
 Heard = Callable[[str | None], None]  # pieces of a text as they come, not scrubbed yet; None: it begins, or begins again
@@ -69,6 +70,7 @@ class Endpoint:
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     start: int | None = None  # calls in flight to begin with, where many would only wait in the server
     takes: Takes = Takes()
+    gives: Gives = Gives()
     partial: bool = False  # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
     foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
     longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it

@@ -5,6 +5,7 @@
     images=list         one message: all pictures, then the text, with `[image k]` where a picture stood
     images=strip        the same with one picture: a row of all of them, each with its number drawn on it; before a dialogue, a note says so
     images=none         text alone, with `[picture not shown]`
+    most=N              of more pictures than N the first are put in one row, numbered, as in a strip; the text says which they are
     max_side=N          pictures with a longer side than N pixels are shrunk to it
 
 The strip's geometry is WEAVE's: height of the tallest, 5 white pixels between, number at (10, 10) in H // 12 points, white or black by
@@ -34,6 +35,11 @@ NOTE = (
     "[image 2] stands for the one with number 2. A picture that you make is one picture, not a row."
 )
 
+ROW = (
+    "The first picture above is a row of image 1 to image {count} of what follows, each with its number in its corner{rest}. "
+    "A picture that you make is one picture, not a row."
+)
+
 
 def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """The messages as the model can take them. Labels have done their work after this and are dropped."""
@@ -43,8 +49,9 @@ def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Mess
     elif takes == EVERYTHING and all(isinstance(part, Text) or part.label is None for part in parts if not isinstance(part, Thought)):
         return messages
     if takes.own_images == "user":
-        messages = _move_own_images(messages)
-    if takes.images != "interleaved":
+        messages = own_images_moved(messages)
+    crowded = takes.most is not None and sum(isinstance(part, Image) for message in messages for part in message.parts) > takes.most
+    if takes.images != "interleaved" or crowded:
         messages = _flatten(messages, takes, blobs)
     return tuple(Message(message.role, tuple(_fitted(part, takes.max_side, blobs) for part in message.parts)) for message in messages)
 
@@ -52,7 +59,7 @@ def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Mess
 async def fitted(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Message, ...]:
     """`fit`, in a thread where it decodes pictures. Raises PictureError, also where there is no memory for a picture."""
     try:
-        if takes.images == "strip" or takes.max_side is not None:
+        if takes.images == "strip" or takes.max_side is not None or takes.most is not None:
             return await asyncio.to_thread(fit, messages, takes, blobs)
         return fit(messages, takes, blobs)
     except MemoryError:
@@ -94,7 +101,8 @@ def shrunk(part: Image, max_side: int, blobs: Blobs) -> Image:
     return blobs.put_picture(small)
 
 
-def _move_own_images(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def own_images_moved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Pictures of the model's own turns at the head of the user's next."""
     moved: list[Message] = []
     waiting: list[Part] = []
     for message in messages:
@@ -166,6 +174,11 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
         if len(messages) > 1:
             text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
         return (Message("user", (blobs.put_picture(strip_of(images, called, blobs)), text)),)
+    if takes.most is not None and len(images) > takes.most:
+        joined = len(images) - takes.most + 1
+        row = blobs.put_picture(strip_of(images[:joined], range(1, joined + 1), blobs))
+        rest = f"; the others are image {joined + 1} to image {len(images)}" if joined < len(images) else ""
+        return (Message("user", (row, *images[joined:], Text(f"{ROW.format(count=joined, rest=rest)}\n{text.text}"))),)
     return (Message("user", (*images, text)),)
 
 

@@ -8,24 +8,19 @@ the user's settings only proxies are taken from the environment, never a `.netrc
 """
 
 import asyncio
-import binascii
 import contextlib
-import email.utils
-import hashlib
-import math
-import re
-import time
 import urllib.request
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError
-from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Retry
+from weft.models.bodies import Body, Form
+from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError
+from weft.models.outcomes import error_facts
 from weft.secrets import hide, scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image
@@ -38,9 +33,6 @@ MAX_REPLY = 128 * 1024 * 1024  # where pictures are
 LARGE = 4 * 1024 * 1024  # of replies that are larger than this, one at a time is read to its end and taken apart
 WRAPPED = 64  # times as long as what was said a stream of events may be
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PIECE = 3 * 65536  # a multiple of three, so that pieces of base64 join without padding
-REFUSALS = ("content_policy", "moderation", "content_filter", "safety", "sensitivecontent", "datainspectionfailed", "image_content_policy")
-QUOTA = ("insufficient_quota", "credit_balance", "spend", "billing", "quota_exceeded")
 
 
 class Answer(Struct, frozen=True):
@@ -105,29 +97,26 @@ class Http:
 
     @contextlib.asynccontextmanager
     async def _posted(
-        self, url: str, body: "Body", sent: Mapping[str, str], called: str, most: int, stream: "Pieces | None"
+        self, url: str, body: Body, sent: Mapping[str, str], called: str, most: int, stream: "Pieces | None"
     ) -> AsyncGenerator[Answer]:
         async with self._ask("POST", url, called, body, sent, most, stream) as answer:
             if 300 <= answer.status < 400:
                 place = without_secrets(answer.headers.get("location", "?"))
                 raise CallError(f"{called} answered {answer.status}: it redirects to {place}; give that address", DENIED)
-            try:
-                decoded: Any = stream.body() if stream is not None and is_events(answer) else msgspec.json.decode(answer.data)
-            except (msgspec.DecodeError, UnicodeError, RecursionError):
-                if answer.status < 400:
-                    raise CallError(f"{called} answered {answer.status} with broken JSON ({len(answer.data)} bytes)", TRANSIENT) from None
-                yield answer
-                return
-            said, codes = error_facts(decoded)
-            small = answer.data if said or answer.status >= 400 else b""  # what it says is in `decoded`: no second copy is kept
-            answer = Answer(answer.status, answer.headers, small, decoded, scrub(said), codes)
-            del decoded
-            yield answer
+            yield _read(answer, called, stream)
 
     @contextlib.asynccontextmanager
-    async def get(self, url: str, *, called: str) -> AsyncGenerator[Answer]:
-        async with self._ask("GET", url, called, None, {}, MAX_REPLY) as answer:
+    async def get(
+        self, url: str, *, called: str, headers: Mapping[str, str] | None = None, most: int = MAX_REPLY
+    ) -> AsyncGenerator[Answer]:
+        """What is there, as it is."""
+        async with self._ask("GET", url, called, None, headers or {}, most) as answer:
             yield answer
+
+    async def look(self, url: str, headers: Mapping[str, str], *, called: str, most: int = MAX_TEXT) -> Answer:
+        """JSON that is there, such as the state of a task."""
+        async with self.get(url, called=called, headers=headers, most=most) as answer:
+            return _read(answer, called, None)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -140,7 +129,7 @@ class Http:
         method: str,
         url: str,
         called: str,
-        body: "Body | None",
+        body: Body | None,
         headers: Mapping[str, str],
         most: int,
         stream: "Pieces | None" = None,
@@ -153,7 +142,7 @@ class Http:
         method: str,
         url: str,
         called: str,
-        body: "Body | None",
+        body: Body | None,
         headers: Mapping[str, str],
         most: int,
         holding: contextlib.AsyncExitStack,
@@ -237,6 +226,19 @@ class Http:
         return self._session
 
 
+def _read(answer: Answer, called: str, stream: "Pieces | None") -> Answer:
+    """An answer with its JSON, and the error that it tells of."""
+    try:
+        decoded: Any = stream.body() if stream is not None and is_events(answer) else msgspec.json.decode(answer.data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        if answer.status < 400:
+            raise CallError(f"{called} answered {answer.status} with broken JSON ({len(answer.data)} bytes)", TRANSIENT) from None
+        return answer
+    said, codes = error_facts(decoded)
+    small = answer.data if said or answer.status >= 400 else b""  # what it says is in `decoded`: no second copy is kept
+    return Answer(answer.status, answer.headers, small, decoded, scrub(said), codes)
+
+
 class Pieces(Protocol):
     """Who puts a stream of events together."""
 
@@ -275,152 +277,3 @@ def address_of(url: str, *, ours: bool = False) -> SplitResult:
     if parts.username or parts.password:
         raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
     return parts
-
-
-class Body:
-    """A JSON request. Inside `payload`, an `Image` stands where its data URL (or, `bare`, its base64 alone) will."""
-
-    def __init__(self, payload: Mapping[str, Any], blobs: Blobs, *, bare: bool = False) -> None:
-        self._blobs = blobs
-        self.broken: PictureError | None = None  # why it could not be sent whole
-        self._images: list[Image] = []
-        marker = "weft-picture-" + binascii.hexlify(time.monotonic_ns().to_bytes(8, "big")).decode()
-
-        def mark(image: Image) -> str:
-            self._images.append(image)
-            return marker if bare else f"data:{image.media_type};base64,{marker}"
-
-        self._texts = msgspec.json.encode(_replace(payload, mark)).split(marker.encode())
-        if len(self._texts) != len(self._images) + 1:
-            raise CallError("the request's text collides with weft's picture marker", NO)
-        self.length = sum(map(len, self._texts)) + sum((image.size + 2) // 3 * 4 for image in self._images)
-
-    def coded(self, piece: bytes) -> bytes:
-        """A piece of a picture's file as it is sent."""
-        return binascii.b2a_base64(piece, newline=False)
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for text, image in zip(self._texts, self._images, strict=False):
-            yield text
-            try:
-                for piece in self._pieces(image):
-                    yield piece
-            except PictureError as error:
-                self.broken = error
-                raise
-        yield self._texts[-1]
-
-    def _pieces(self, image: Image) -> Iterator[bytes]:
-        digest = hashlib.sha256()
-        try:
-            with self._blobs.file(image) as file:
-                while piece := file.read(PIECE):
-                    digest.update(piece)
-                    yield self.coded(piece)
-        except OSError as error:
-            raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
-        if digest.hexdigest() != image.digest:  # what was sent by now is no whole request
-            raise self._blobs.damaged(image)
-
-
-class Form(Body):
-    """A form with pictures as files. What is no text goes as JSON has it."""
-
-    def __init__(self, payload: Mapping[str, Any], images: Sequence[Image], blobs: Blobs) -> None:
-        self._blobs, self.broken, self._images = blobs, None, list(images)
-        self.boundary = f"weft-{uuid.uuid4().hex}"
-        texts: list[bytes] = []
-        whole = b""
-        for name, value in payload.items():
-            told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            whole += self._head(name) + b"\r\n" + told.encode() + b"\r\n"
-        field = "image" if len(images) == 1 else "image[]"
-        for at, image in enumerate(images):
-            ending = image.media_type.partition("/")[2].replace("jpeg", "jpg")
-            about = f'; filename="{at + 1}.{ending}"\r\nContent-Type: {image.media_type}'.encode()
-            texts.append(whole + self._head(field, about) + b"\r\n")
-            whole = b"\r\n"
-        self._texts = [*texts, whole + f"--{self.boundary}--\r\n".encode()]
-        self.length = sum(map(len, self._texts)) + sum(image.size for image in self._images)
-
-    def _head(self, name: str, about: bytes = b"") -> bytes:
-        return f'--{self.boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode() + about + b"\r\n"
-
-    def coded(self, piece: bytes) -> bytes:
-        return piece
-
-
-def _replace(value: Any, mark: Callable[[Image], str]) -> Any:
-    """The same JSON with each picture replaced by its marked data URL."""
-    if isinstance(value, Image):
-        return mark(value)
-    if isinstance(value, dict):
-        return {key: _replace(one, mark) for key, one in fields(value).items()}
-    if isinstance(value, list):
-        return [_replace(one, mark) for one in cast(list[Any], value)]
-    return value
-
-
-def fields(value: Any) -> dict[str, Any]:
-    """A decoded JSON object, or nothing where something else came."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asked us to wait, from any of the headers in use."""
-    try:
-        if "retry-after-ms" in headers:
-            delay = max(0.0, float(headers["retry-after-ms"]) / 1000)
-            return delay if math.isfinite(delay) else None
-        value = headers.get("retry-after")
-        if value is None:
-            return None
-        if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
-            return float(value)
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _told_delay(body: Any) -> float | None:
-    """Google's way to say how long to wait: RetryInfo among the error's details."""
-    details: Any = fields(fields(body).get("error")).get("details")
-    for detail in cast(list[Any], details) if isinstance(details, list) else []:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(fields(detail).get("retryDelay", "")))
-        if match:
-            return float(match.group(1))
-    return None
-
-
-def error_facts(body: Any) -> tuple[str, str]:
-    """(message, codes) of an error body in any of the shapes servers use; both '' when there is no error in it."""
-    said = fields(body)
-    error: Any = said.get("error") or said.get("detail") or (said if "message" in said and "code" in said else None)
-    if not error:
-        return "", ""
-    facts = fields(error)
-    if not facts:
-        return str(error), ""
-    metadata = fields(facts.get("metadata"))
-    codes = [facts.get("code"), facts.get("type"), facts.get("status"), metadata.get("error_type")]
-    if metadata.get("reasons"):
-        codes.append("moderation")
-    return str(facts.get("message") or facts), " ".join(str(code) for code in codes if code is not None).lower()
-
-
-def is_refusal(codes: str) -> bool:
-    """Whether the error's own codes say that the content was turned away, whatever the status."""
-    return any(word in codes.replace("-", "_") for word in REFUSALS)
-
-
-def decide(status: int, codes: str, headers: Mapping[str, str], body: Any = None) -> Retry:
-    """What an error means for the next try."""
-    if status == 402 or any(word in codes for word in QUOTA):
-        return FATAL
-    if status in (401, 403, 404):
-        return DENIED
-    if status in (429, 503, 529):
-        return Retry("rate_limit", retry_after(headers) or _told_delay(body))
-    if status in (408, 409, 425) or status >= 500:
-        return TRANSIENT
-    return NO

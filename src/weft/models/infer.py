@@ -14,8 +14,10 @@ import msgspec
 
 from weft.errors import PictureError, UserError
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of
+from weft.models.outcomes import decide
 from weft.models.registry import Spec, finite, options, seconds
+from weft.outside import fields
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Text, Want, outcome_of

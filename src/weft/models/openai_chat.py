@@ -6,31 +6,34 @@ Keys come from the environment and go only into the request header; whoever keep
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
-from weft.errors import PictureError, UserError
+from weft.errors import PictureError
 from weft.models.compose.imagine import ratio
-from weft.models.endpoint import LISTEN, NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of, decide, fields, is_refusal
+from weft.models.converters import count, finite, flag, json_object, one_of, seconds
+from weft.models.endpoint import LISTEN, TRANSIENT, CallError, Sent
+from weft.models.http import MAX_REPLY, MAX_TEXT
 from weft.models.openai_parts import Unpacked, unpack
-from weft.models.registry import Spec, finite, options, seconds
+from weft.models.outcomes import is_refusal
+from weft.models.registry import Spec, about, options
 from weft.models.streamed import Odd, Stream
-from weft.secrets import hide, without_secrets
+from weft.models.wire import OPENAI, Wire, key_for, status_of, url_of, usage_of
+from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Takes, Text, Thought, Usage, Want, outcome_of
+from weft.types import Gives, Image, Message, Takes, Text, Thought, Want, outcome_of
 
-DEFAULT_URL = "https://api.openai.com/v1"
+OPEN = Gives(order=False, thoughts=True, seed=True)  # whatever is behind it may
 LEAST = 64  # tokens, under which a limit is no use
-KEY_BY_HOST = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 
 
-class OpenAIChat(Endpoint):
+class OpenAIChat(Wire):
+    provider = "openai-chat"
+
     def __init__(
         self,
         model: str,
@@ -40,6 +43,7 @@ class OpenAIChat(Endpoint):
         name: str = "",
         key: str = "",
         takes: Takes | None = None,
+        gives: Gives | None = None,
         own_images: str = "user",
         sizes: str = "words",
         modalities: str = "image,text",
@@ -47,21 +51,17 @@ class OpenAIChat(Endpoint):
         fetch_images: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self._model, self._blobs, self._key = model, blobs, key.strip()
-        if self._key:
-            hide(self._key)
-        self._url = url.rstrip("/") + ("" if url.rstrip("/").endswith("/chat/completions") else "/chat/completions")
-        self._own_images, self._fetch, self._sizes = own_images, fetch_images, sizes
+        super().__init__(model, url, blobs, key=key, timeout=timeout, fetch_images=fetch_images, parameters=parameters)
+        self._url += "" if self._url.endswith("/chat/completions") else "/chat/completions"
+        self._own_images, self._sizes = own_images, sizes
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
-        self._parameters = dict(parameters or {})
         self._unsupported: set[str] = set()
-        self._http = Http(timeout)
-        self.close = self._http.close
-        self.name = name or f"openai-chat/{model}"
-        self.address = urlsplit(self._url)._replace(query="", fragment="").geturl().removesuffix("/chat/completions")
+        self.name = name or self.name
+        self.address = self.address.removesuffix("/chat/completions")
         self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
+        self.gives = gives or OPEN
         self.identity = {
-            "provider": "openai-chat",
+            "provider": self.provider,
             "model": model,
             "url": self.address,
             "own_images": own_images,
@@ -71,8 +71,7 @@ class OpenAIChat(Endpoint):
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        most = MAX_TEXT if want.kind == "text" else MAX_REPLY
+        headers, most = self._headers(), MAX_TEXT if want.kind == "text" else MAX_REPLY
         while True:
             payload = self._payload(messages, want)
             heard = LISTEN.get() if payload["stream"] else None
@@ -96,22 +95,15 @@ class OpenAIChat(Endpoint):
         async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
             if came.status < 400 and not came.said:
                 return await self._taken(came.body)
-            status = came.status
-            if status < 400:
-                code = re.sub("[^0-9]", "", came.codes.split(" ")[0])
-                status = int(code) if len(code) == 3 else 502
-            said = came.said or came.text
-            if is_refusal(came.codes):
-                return Sent((), "refused", said[:1000], came.text, self._model)
-            if not self._drop_unsupported(status, said, payload):
-                raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+            if is_refusal(came.codes) or not self._drop_unsupported(status_of(came), came.said or came.text, payload):
+                return self._turned_away(came)
         return None
 
     # the request
 
     def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, "messages": [self._message(m) for m in messages], "stream": False}
-        payload.update(self._parameters)
+        payload.update(self._drawn(want))
         if LISTEN.get() is not None and want.kind == "text" and want.schema is None and "stream" not in self._unsupported:
             payload["stream"] = True
             payload |= {"stream_options": {"include_usage": True}} if "stream_options" not in self._unsupported else {}
@@ -126,8 +118,6 @@ class OpenAIChat(Endpoint):
                 "type": "json_schema",
                 "json_schema": {"name": "verdict", "strict": True, "schema": want.schema},
             }
-        if want.draw and isinstance(payload.get("seed"), int):
-            payload["seed"] += want.draw
         if want.size is not None and self._sizes == "size":
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
         elif want.size is not None and self._sizes == "aspect_ratio":
@@ -166,36 +156,28 @@ class OpenAIChat(Endpoint):
     def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
         raw, served, usage = sent.raw, sent.served, sent.usage
         if got.refusal:
-            return Sent(got.parts, "refused", got.refusal, raw, served, usage)
+            return Sent(got.parts, "refused", got.refusal, raw, served, usage, ended="blocked" if got.blocked else "")
         if got.cut and self._is_capped():  # not the model's doing, and no answer to keep
             why = f"the reply was cut at {self.longest} tokens, the limit that --budget sets where there is none: give max_tokens"
-            return Sent((), "failed", why, raw, served, usage)
+            return Sent((), "failed", why, raw, served, usage, ended="truncated")
         outcome, reason = outcome_of(got.parts, want.kind)
         if outcome == "empty" and got.broken:
             return Sent(got.parts, "empty", f"its picture {got.broken}", raw, served, usage, again=True)
         if got.cut and not reason:
             reason = "the reply was cut at the token limit"
         silent = all(isinstance(part, Thought) for part in got.parts)
-        return Sent(got.parts, outcome, reason, raw, served, usage, again=outcome == "empty" and silent)
+        again = outcome == "empty" and silent
+        return Sent(got.parts, outcome, reason, raw, served, usage, again, "truncated" if got.cut else "")
 
     async def _follow(self, got: Unpacked) -> Unpacked:
-        """Pictures that came as links: fetched from the endpoint's own host, from others only where the user allowed it."""
+        """Pictures that came as links, in their places."""
         parts = list(got.parts)
         for position, link in reversed(got.links):
             try:
-                if address_of(link).netloc != urlsplit(self._url).netloc and not self._fetch:
-                    why = f"{self.address} sent a link to another host instead of a picture; allow it with fetch_images=true"
-                    raise CallError(why, NO, billed=True)
-                async with self._http.get(link, called="the picture's link") as came:
-                    if came.status != 200:
-                        moved = ": it redirects" if 300 <= came.status < 400 else ""
-                        raise CallError(f"the picture's link answered {came.status}{moved}", TRANSIENT)
-                    parts.insert(position, await asyncio.to_thread(self._blobs.put, bytes(came.data)))
+                parts.insert(position, await self._fetched(link))
             except PictureError as error:
-                return msgspec.structs.replace(got, broken=str(error), links=())
-            except ValueError as error:
-                return msgspec.structs.replace(got, broken=f"came as a link: {error}", links=())
-        return msgspec.structs.replace(got, parts=tuple(parts), links=())
+                return replace(got, broken=str(error), links=())
+        return replace(got, parts=tuple(parts), links=())
 
     # errors
 
@@ -225,113 +207,64 @@ class OpenAIChat(Endpoint):
         self.longest = min(self.longest or sent, max((number for number in told if number < sent), default=sent // 2))
         return self.longest >= LEAST
 
-    def _explain(self, status: int, said: str) -> str:
-        said = " ".join(said.split())
-        said = said if len(said) <= 300 else said[:299] + "…"
-        if status == 401:
-            hint = "the key was not accepted" if self._key else "it wants a key; set the environment variable that `weft doctor` names"
-            return f"{self.address} answered 401: {hint}: {said}"
-        return f"{self.address} answered {status}{': that is not allowed' if status == 403 else ''}: {said}"
-
 
 def _image_part(image: Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": image}}
 
 
-def usage_of(body: Any) -> Usage:
-    numbers = fields(fields(body).get("usage"))
-    cost = numbers.get("cost")
-    return Usage(
-        tokens_in=_count(numbers.get("prompt_tokens") or numbers.get("input_tokens")),
-        tokens_out=_count(numbers.get("completion_tokens") or numbers.get("output_tokens")),
-        cost=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
-    )
+NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+SENT = (*NUMBERS, "max_tokens", "seed", "reasoning_effort")  # options that go with every request under their own names
+COMMON: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(NUMBERS, finite),
+    **dict.fromkeys(("max_tokens", "seed"), int),
+    **dict.fromkeys(("max_side", "most_images"), count),
+    **dict.fromkeys(("key_env", "reasoning_effort"), str),
+    "timeout": seconds,
+    "fetch_images": flag,
+    "extra": json_object,
+}
 
 
-def _count(value: Any) -> int:
-    """A number of tokens, as far as it can be one."""
-    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
+def sent_with(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The parameters among the options, which are left without them."""
+    named = {name: chosen.pop(name) for name in SENT if name in chosen}
+    return {**chosen.pop("extra", {}), **named}
 
 
-def key_variable(url: str, chosen: str = "") -> str:
-    """The environment variable that holds the key for an address. A known provider's key goes to that provider alone."""
-    return chosen or KEY_BY_HOST.get(urlsplit(url).hostname or "", "WEFT_API_KEY")
+def chat(kind: type[OpenAIChat], spec: Spec, blobs: Blobs, usual: str, chosen: dict[str, Any], takes: Takes, **more: Any) -> OpenAIChat:
+    """An endpoint of this protocol from its options. `takes` is how its requests are fitted, unless they say otherwise."""
+    url = url_of(spec, usual)
+    takes = replace(takes, max_side=chosen.pop("max_side", takes.max_side), most=chosen.pop("most_images", takes.most))
+    key = key_for(url, chosen.pop("key_env", ""))
+    return kind(spec.model, url, blobs, key=key, takes=takes, parameters=sent_with(chosen), **chosen, **more)
 
 
-def url_of(spec: Spec) -> str:
-    """The address of a named model: the user's, or OpenAI's own. Raises UserError for what is none, or has a key in it."""
-    url = spec.url or DEFAULT_URL
-    try:
-        parts = address_of(url, ours=True)
-    except ValueError as error:
-        raise UserError(f"{spec.provider}/{spec.model}: {error}") from None
-    if not spec.model:
-        raise UserError(f"{without_secrets(spec.text)}: name the model, as in {spec.provider}/NAME@URL")
-    if parts.query:
-        raise UserError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
-    return url
-
-
-def key_for(url: str, chosen: str = "") -> str:
-    """The key for an address, from the environment; nothing where there is none."""
-    variable = key_variable(url, chosen)
-    key = os.environ.get(variable, "").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        hide(key)
-        raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")
-    return key
-
-
-def flag(value: Any) -> bool:
-    if str(value).lower() not in ("true", "false", "1", "0"):
-        raise ValueError("give true or false")
-    return str(value).lower() in ("true", "1")
-
-
-def json_object(value: Any) -> dict[str, Any]:
-    try:
-        made: Any = msgspec.json.decode(value) if isinstance(value, str) else value
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"not a JSON object ({error})") from None
-    if not isinstance(made, dict):
-        raise ValueError("not a JSON object")
-    secret = [name for name in fields(made) if name.lower() in ("key", "api_key", "token", "authorization")]
-    if secret:
-        raise ValueError(f"{secret[0]}: keys come from the environment; name the variable with key_env=NAME")
-    return fields(made)
-
-
-def one_of(*allowed: str) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if value not in allowed:
-            raise ValueError(f"give one of {', '.join(allowed)}")
-        return str(value)
-
-    return check
-
-
+@about(Takes(own_images="user"), OPEN)
 @options(
-    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), finite),
-    **dict.fromkeys(("max_tokens", "seed", "max_side"), int),
-    **dict.fromkeys(("key_env", "reasoning_effort", "modalities"), str),
+    **COMMON,
+    modalities=str,
     images=one_of("interleaved", "list", "strip", "none"),
     own_images=one_of("user", "assistant", "images"),
     sizes=one_of("words", "size", "aspect_ratio"),
-    timeout=seconds,
-    fetch_images=flag,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
-    url = url_of(spec)
-    parameters = {**chosen.pop("extra", {})}
-    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "seed", "reasoning_effort"):
-        if name in chosen:
-            parameters[name] = chosen.pop(name)
-    own_images = chosen.pop("own_images", "user")
-    takes = Takes(
-        images=chosen.pop("images", "interleaved"),
-        own_images="user" if own_images == "user" else "assistant",
-        max_side=chosen.pop("max_side", None),
-    )
-    key = key_for(url, chosen.pop("key_env", ""))
-    return OpenAIChat(spec.model, url, blobs, key=key, takes=takes, own_images=own_images, parameters=parameters, **chosen)
+    own_images = chosen.get("own_images", "user")
+    takes = Takes(chosen.pop("images", "interleaved"), "user" if own_images == "user" else "assistant")
+    return chat(OpenAIChat, spec, blobs, OPENAI, chosen, takes)
+
+
+WORDS = Gives(image=False, both=False, order=False, seed=True)
+
+
+@about(Takes(own_images="user"), WORDS, url=OPENAI)
+@options(**COMMON)
+def openai(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+    """OpenAI's own models, which answer in words here: their pictures are behind `openai-images` and `openai-responses`."""
+    return chat(OpenAIChat, spec, blobs, OPENAI, chosen, Takes(own_images="user"), gives=WORDS, name=f"{spec.provider}/{spec.model}")
+
+
+@about(Takes(own_images="user"), WORDS)
+@options(**COMMON)
+def sglang(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+    """SGLang's chat, which answers in words: its pictures are behind its image API (`openai-images`)."""
+    return chat(OpenAIChat, spec, blobs, "", chosen, Takes(own_images="user"), gives=WORDS, name=f"{spec.provider}/{spec.model}")

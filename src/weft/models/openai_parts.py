@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.errors import PictureError
-from weft.models.http import fields
+from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Image, Part, Text, Thought
 
@@ -24,6 +24,7 @@ class Unpacked(Struct, frozen=True):
     refusal: str = ""
     broken: str = ""
     cut: bool = False
+    blocked: bool = False
     links: tuple[tuple[int, str], ...] = ()
 
 
@@ -37,9 +38,9 @@ def unpack(choice: dict[str, Any], blobs: Blobs) -> Unpacked:
     if isinstance(message.get("images"), list):
         message["images"] = [reader.picture(one) for one in cast(list[Any], message["images"])]
     refusal = message.get("refusal")
-    if not refusal and finish == "content_filter":
-        refusal = "stopped by the content filter"
-    return Unpacked(tuple(reader.parts), str(refusal or ""), reader.broken, finish == "length", tuple(reader.links))
+    blocked = not refusal and finish == "content_filter"
+    refusal = "stopped by the content filter" if blocked else refusal
+    return Unpacked(tuple(reader.parts), str(refusal or ""), reader.broken, finish == "length", blocked, tuple(reader.links))
 
 
 class _Reader:

@@ -18,7 +18,6 @@ options (`options`); an unknown one is an error.
 import importlib
 import importlib.metadata
 import importlib.util
-import math
 import re
 import sys
 import tomllib
@@ -30,10 +29,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
+from weft.models.converters import finite, seconds
 from weft.models.endpoint import Endpoint
 from weft.outside import text_file
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
+from weft.types import Gives, Takes
+
+__all__ = ["finite", "seconds"]
 
 if TYPE_CHECKING:
     from weft.models.compose.base import Composition
@@ -42,11 +45,28 @@ FILE = "weft.toml"
 SECTIONS = ("models", "prices")
 GROUP = "weft.models"
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
+    "openai": ("weft.models.openai_chat:openai", "OpenAI's models, in words: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL"),
     "openai-images": (
         "weft.models.openai_images:from_spec",
         "any server that speaks OpenAI's image API, generations and edits: openai-images/NAME@URL",
     ),
+    "openai-responses": (
+        "weft.models.openai_responses:from_spec",
+        "OpenAI's Responses with the image tool: openai-responses/NAME or openai-responses/NAME@URL",
+    ),
+    "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
+    "gemini": ("weft.models.gemini:from_spec", "Google's models, words and pictures in their order: gemini/NAME or gemini/NAME@URL"),
+    "openrouter": ("weft.models.openrouter:from_spec", "many providers behind one key: openrouter/NAME or openrouter/NAME@URL"),
+    "anthropic": ("weft.models.anthropic:from_spec", "Anthropic's models, in words: anthropic/NAME or anthropic/NAME@URL"),
+    "vllm-omni": ("weft.models.vllm_omni:from_spec", "vLLM-Omni's chat: vllm-omni/NAME@URL"),
+    "sglang": ("weft.models.openai_chat:sglang", "SGLang's chat, in words: sglang/NAME@URL (pictures: openai-images)"),
+    "dashscope": (
+        "weft.models.dashscope:from_spec",
+        "Qwen-Image, and Wan with mode=task: dashscope/NAME or dashscope/NAME@URL",
+    ),
+    "ark": ("weft.models.ark:from_spec", "Seedream on Ark: ark/NAME or ark/NAME@URL"),
+    "bfl": ("weft.models.bfl:from_spec", "FLUX of Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
+    "xai": ("weft.models.xai:from_spec", "xAI's pictures: xai/NAME or xai/NAME@URL"),
     "infer": ("weft.models.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
@@ -129,21 +149,6 @@ class Spec(Struct, frozen=True):
         return taken
 
 
-def finite(value: Any) -> float:
-    """A converter of options: a number, and no infinity."""
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("give a finite number")
-    return number
-
-
-def seconds(value: Any) -> float:
-    number = finite(value)
-    if number <= 0:
-        raise ValueError("give a number of seconds")
-    return number
-
-
 def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:
     """Declares what a provider's `from_spec(spec, blobs, **options)` takes: each option with its converter, which raises ValueError."""
 
@@ -152,6 +157,31 @@ def options(**known: Callable[[Any], Any]) -> Callable[[F], F]:
         return make
 
     return declare
+
+
+class About(Struct, frozen=True):
+    """What is known of a provider's models before one is made: what they take and give, where they are, what must be installed."""
+
+    takes: Takes = Takes()
+    gives: Gives = Gives()
+    url: str = ""  # where they are, unless the user says otherwise; nothing for what must be told an address, or has none
+    extra: str = ""
+    judge: str = ""  # which it is, if it is only one or the other: "judge", "model"
+
+
+def about(takes: Takes = Takes(), gives: Gives = Gives(), url: str = "", extra: str = "", judge: str = "") -> Callable[[F], F]:
+    """Declares what a provider's models can do, unless their options say otherwise."""
+
+    def declare(make: F) -> F:
+        make.about = About(takes, gives, url, extra, judge)  # type: ignore[attr-defined]
+        return make
+
+    return declare
+
+
+def known_of(make: Any) -> About | None:
+    """What a provider declared of its models."""
+    return getattr(make, "about", None)
 
 
 def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:

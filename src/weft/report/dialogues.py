@@ -36,6 +36,7 @@ def fitted(takes: Mapping[str, Any]) -> str:
     told += (
         ["its own pictures in the user's messages"] if takes.get("own_images") == "user" and takes.get("images") == "interleaved" else []
     )
+    told += [f"of more than {takes['most']} pictures the first in one row"] if takes.get("most") else []
     told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
     return ", ".join(told)
 

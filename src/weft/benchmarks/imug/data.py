@@ -15,8 +15,7 @@ from weft.benchmarks.imug.classes import CLASS_OF
 from weft.benchmarks.imug.mcq import LETTERS, letters_of, options
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.models.http import fields
-from weft.outside import bytes_file, json_from
+from weft.outside import bytes_file, fields, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Part, Sample, Text, Turn
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 from weft.benchmarks.outputs import Folder
 from weft.errors import UserError
 from weft.models.endpoint import NO, CallError, Sent
-from weft.models.http import fields
-from weft.outside import json_file
+from weft.outside import fields, json_file
 from weft.types import Message, Part, Text, Want
 
 ERROR = "ERROR:"  # how the released client begins what it keeps of a turn that failed

@@ -20,7 +20,7 @@ from weft.benchmarks.imug.outputs import Outputs
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
-from weft.models.http import fields
+from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Text, Turn, Verdict
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from weft.benchmarks.parts import parts_of
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.models.http import fields
-from weft.outside import bytes_file
+from weft.outside import bytes_file, fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
 

@@ -14,7 +14,7 @@ from weft.benchmarks.opening.data import Goal
 from weft.benchmarks.parts import Outputs
 from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
-from weft.models.http import fields
+from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
 

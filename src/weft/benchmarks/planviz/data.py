@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_of, strays
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.models.http import fields
-from weft.outside import bytes_file, json_from
+from weft.outside import bytes_file, fields, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Problem, Sample, Text, Turn
 

@@ -28,7 +28,7 @@ from weft.benchmarks.records import digest_of
 from weft.errors import PictureError, StoreError, UserError
 from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
-from weft.models.http import fields
+from weft.outside import fields
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Turn, Verdict

@@ -20,7 +20,7 @@ from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.errors import UserError
 from weft.judges.parse import Unusable
 from weft.models.endpoint import UNDECIDED
-from weft.models.http import fields
+from weft.outside import fields
 from weft.types import Image, Mark, Part, Question, Text
 
 CORRECT, VISUAL, EFFICIENT = "correctness", "visual", "efficiency"

@@ -20,8 +20,7 @@ from weft.benchmarks.planviz.style_tables import AS_WRITTEN
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
 from weft.judges.ocr import quoted, unquoted
-from weft.models.http import fields
-from weft.outside import bytes_file, json_from
+from weft.outside import bytes_file, fields, json_from
 from weft.types import Dataset, Problem, Sample, Text
 
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve"

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from weft.benchmarks.hub import download
 from weft.errors import UserError
-from weft.models.http import fields
-from weft.outside import bytes_file, json_file, json_from
+from weft.outside import bytes_file, fields, json_file, json_from
 from weft.types import Problem
 
 HUB = "cheryyunl/ROVER"

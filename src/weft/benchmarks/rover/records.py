@@ -7,7 +7,7 @@ from typing import Any, cast
 from weft.benchmarks.records import Records
 from weft.benchmarks.rover.files import UNREADABLE, Found, Half, find
 from weft.errors import UserError
-from weft.models.http import fields
+from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Problem
 

@@ -18,7 +18,7 @@ from weft.benchmarks.weaverbench.data import Goal
 from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
 from weft.models.endpoint import Endpoint
-from weft.models.http import fields
+from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
 

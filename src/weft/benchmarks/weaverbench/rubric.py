@@ -11,7 +11,7 @@ from weft.benchmarks.prompts import filled, object_schema
 from weft.benchmarks.weaverbench.data import Goal
 from weft.judges.parse import Unusable
 from weft.models.endpoint import UNDECIDED
-from weft.models.http import fields
+from weft.outside import fields
 from weft.types import Mark, Message, Question, Text
 
 ADHERENCE, NARRATIVE = "prompt_adherence", "narrative_coordination"

@@ -12,8 +12,7 @@ import msgspec
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import NO, UNDECIDED, CallError, Sent
-from weft.models.http import fields
-from weft.outside import json_file
+from weft.outside import fields, json_file
 from weft.store.blobs import Blobs
 from weft.tabletop.exact import imug, planviz, rover, weave, weaver
 from weft.tabletop.make.sidecar import sidecar_of

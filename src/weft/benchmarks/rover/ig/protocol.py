@@ -23,7 +23,7 @@ from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
-from weft.models.http import fields
+from weft.outside import fields
 from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
 
 Thinks = Annotated[

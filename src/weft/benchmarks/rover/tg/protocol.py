@@ -18,8 +18,8 @@ from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
-from weft.models.http import fields
 from weft.models.thinking import parted
+from weft.outside import fields
 from weft.types import Dialogue, Message, Question, Reply, Sample, Turn, Verdict
 
 Mode = Annotated[

@@ -1,0 +1,88 @@
+"""What APIs share that make one picture of one text and a list of pictures: OpenAI's, Ark's and xAI's answer alike, in `data`.
+
+Stateless: what a model is to see is one list of pictures and one text, in which they are called by their number. It makes pictures and no
+words. An empty list, or one with an error in it, is what such services send for what they will not show."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+import msgspec
+
+from weft.errors import PictureError
+from weft.models.endpoint import NO, TRANSIENT, CallError, Sent
+from weft.models.http import MAX_REPLY, Answer
+from weft.models.outcomes import error_facts, is_refusal
+from weft.models.wire import Wire, usage_of
+from weft.outside import fields
+from weft.store.blobs import Blobs
+from weft.types import Gives, Image, Message, Takes, Text, Want
+
+PICTURES = Gives(text=False, both=False, sizes="pixels")
+
+
+class ImageApi(Wire):
+    gives = PICTURES
+    empty = "it sent no picture"
+    silent_filter = False  # whether an empty list stands for what was turned away
+
+    def __init__(self, model: str, url: str, blobs: Blobs, *, most_images: int, max_side: int | None = None, **more: Any) -> None:
+        super().__init__(model, url, blobs, **more)
+        self._most = most_images
+        self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
+
+    def _asked(self, prompt: str, images: Sequence[Image], want: Want) -> AbstractAsyncContextManager[Answer]:
+        """The request, with an answer to come."""
+        raise NotImplementedError
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        if lacks := self.gives.lacks(want.kind):
+            return Sent((), "empty", lacks, served=self.name)
+        prompt, images = flat(messages)
+        if len(images) > self._most:
+            raise CallError(f"{self.name} takes at most {self._most} pictures, and there are {len(images)} (option most_images)", NO)
+        async with self._asked(prompt, images, want) as came:
+            if came.status >= 400 or came.said:
+                return self._turned_away(came)
+            return await self._read(came.body)
+
+    def _post(self, path: str, payload: dict[str, Any]) -> AbstractAsyncContextManager[Answer]:
+        return self._http.post(f"{self._url}{path}", payload, self._headers(), self._blobs, called=self.address, most=MAX_REPLY)
+
+    async def _read(self, body: Any) -> Sent:
+        """The first picture."""
+        answer = fields(body)
+        data: Any = answer.get("data")
+        if not isinstance(data, list):
+            raise CallError(f"{self.address} answered 200 without `data`", TRANSIENT)
+        entry = fields(cast(list[Any], data)[0]) if data else {}
+        used = usage_of(body)
+        told = {**answer, "data": [{name: value for name, value in entry.items() if name != "b64_json"}]} if entry else answer
+        raw = msgspec.json.encode(told).decode()
+        if entry.get("error"):
+            return self._refused(entry, raw)
+        if not entry or entry.get("respect_moderation") is False or not (entry.get("b64_json") or entry.get("url")):
+            if self.silent_filter:
+                return Sent((), "refused", f"{self.empty}: turned away without a word", raw, self._model, used, ended="blocked")
+            return Sent((), "empty", self.empty, raw, self._model, used)
+        try:
+            coded, link = entry.get("b64_json"), entry.get("url")
+            image = await (self._decoded(coded) if isinstance(coded, str) and coded else self._fetched(str(link)))
+        except PictureError as error:
+            return Sent((), "empty", f"its picture {error}", raw, self._model, used, again=True)
+        return Sent((image,), "answered", "", raw, self._model, used)
+
+    def _refused(self, entry: dict[str, Any], raw: str) -> Sent:
+        """An error in a picture's place: turned away, unless its code says that the service is in trouble."""
+        said, codes = error_facts(entry)
+        trouble = any(word in codes for word in ("internal", "timeout", "ratelimit", "unavailable", "overload"))
+        if trouble and not is_refusal(codes):
+            raise CallError(f"{self.address}: {said[:300]}", TRANSIENT)
+        return Sent((), "refused", said[:300], raw, self._model, ended="blocked")
+
+
+def flat(messages: Sequence[Message]) -> tuple[str, list[Image]]:
+    """One text and the pictures, in their order."""
+    images = [part for message in messages for part in message.parts if isinstance(part, Image)]
+    texts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
+    return "\n".join(texts).strip(), images
