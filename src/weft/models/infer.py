@@ -16,14 +16,19 @@ from weft.errors import PictureError, UserError
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of
 from weft.models.outcomes import decide
-from weft.models.registry import Spec, finite, options, seconds
+from weft.models.registry import Spec, about, finite, options, seconds
 from weft.outside import fields
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Text, Want, outcome_of
+from weft.types import Gives, Image, Message, Part, Takes, Text, Want, outcome_of
+
+
+GIVES = Gives(both=False, order=False, seed=True)
 
 
 class Infer(Endpoint):
+    gives = GIVES
+
     def __init__(self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None) -> None:
         """A query in an address is sent with every request, and neither kept nor told: it may be a token."""
         told = [without_secrets(url) for url in urls]
@@ -85,6 +90,7 @@ def _part(part: Part) -> dict[str, Any]:
     return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
+@about(Takes(), GIVES)
 @options(temperature=finite, timeout=seconds, seed=int)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""

@@ -111,7 +111,7 @@ class OpenAIChat(Wire):
             payload["max_tokens"] = self.longest
         if "max_tokens" in self._unsupported and "max_tokens" in payload:
             payload["max_completion_tokens"] = payload.pop("max_tokens")
-        if want.kind != "text" and self._modalities and "modalities" not in self._unsupported:
+        if want.kind != "text" and self.gives.image and self._modalities and "modalities" not in self._unsupported:
             payload["modalities"] = self._modalities
         if want.schema is not None and "response_format" not in self._unsupported:
             payload["response_format"] = {
@@ -253,7 +253,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     return chat(OpenAIChat, spec, blobs, OPENAI, chosen, takes)
 
 
-WORDS = Gives(image=False, both=False, order=False, seed=True)
+WORDS = Gives(image=False, both=False, order=False, thoughts=True, seed=True)
 
 
 @about(Takes(own_images="user"), WORDS, url=OPENAI)

@@ -138,7 +138,7 @@ class OpenAIResponses(Wire):
         return tuple(parts), refusal, broken
 
     def _turned_away(self, came: Answer) -> Sent:
-        if came.status < 400 and not is_refusal(came.codes):  # failed, with 200
+        if fields(came.body).get("status") == "failed" and not is_refusal(came.codes):  # with 200
             status = next((status for code, status in CODES.items() if code in came.codes), 0)
             retry = decide(status, came.codes, came.headers, came.body) if status else Retry("no")
             raise CallError(self._explain(came.status, came.said), retry, billed=True)

@@ -1,0 +1,381 @@
+"""Provider by capability, as `weft models` tells it, each cell proved on a socket: what a provider can do, it does, and what it cannot is
+refused before it is asked. Then the ways in which each ends, and two turns with the model's own picture."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import FAKES, Asked, DashScope, Fake, Responses
+from server import drawn
+from weft.engine.call import Caller, EndpointDown, Patience
+from weft.engine.prices import Budget
+from weft.errors import UserError
+from weft.models.endpoint import CallError, Endpoint, Sent, TaskEndpoint
+from weft.models.fit import fitted
+from weft.models.registry import known_of, load_target, providers, resolve
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.types import Gives, Image, Message, Reply, Takes, Text, Thought, Want
+
+QUICK = Patience(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
+SMALL = drawn("small", 30)
+WAYS: dict[str, tuple[type[Fake], dict[str, Any]]] = {
+    **{name: (kind, {}) for name, kind in FAKES.items()},
+    "openai-images, as JSON": (FAKES["openai-images"], {"edits": "json"}),
+    "openai-responses, stateless": (Responses, {"history": "stateless"}),
+    "dashscope, as tasks": (DashScope, {"mode": "task"}),
+}
+DRAWING = [name for name, (kind, _) in WAYS.items() if kind.pictures_out]
+
+
+def declared(way: str) -> tuple[Takes, Gives]:
+    known = known_of(load_target(providers()[WAYS[way][0].provider][0]))
+    assert known is not None
+    return known.takes, known.gives
+
+
+class Talk:
+    """One model behind a fake, asked as a run asks it."""
+
+    def __init__(self, fake: Fake, caller: Caller, endpoint: Endpoint, blobs: Blobs, journal: Journal) -> None:
+        self.fake, self.caller, self.endpoint, self.blobs, self.journal = fake, caller, endpoint, blobs, journal
+
+    async def ask(self, *messages: Message, want: Want = Want("image")) -> Reply:
+        return await self.caller.reply(await fitted(messages, self.caller.takes, self.blobs), want)
+
+    @property
+    def last(self) -> Asked:
+        return self.fake.seen[-1]
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> Iterator[Blobs]:
+    yield Blobs(tmp_path / "blobs")
+
+
+def talk(way: str, blobs: Blobs, work: Callable[[Talk], Any], says: str = "ok", **options: Any) -> Any:
+    kind, usual = WAYS[way]
+
+    async def talked() -> Any:
+        async with kind(says).up() as fake:
+            endpoint = resolve(fake.name, blobs, {**usual, **options})
+            if isinstance(endpoint, TaskEndpoint):
+                endpoint.poll = 0.001
+            journal = Journal(blobs.root / "journal.sqlite")
+            caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), patience=QUICK, blobs=blobs, run="r")
+            try:
+                return await work(Talk(fake, caller, endpoint, blobs, journal))
+            finally:
+                await endpoint.close()
+                journal.close()
+
+    return asyncio.run(talked())
+
+
+def user(*parts: Any) -> Message:
+    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+# what each can do
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_words(way: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("say hello"), want=Want("text"))
+        assert (
+            (reply.outcome, reply.text) == ("answered", "hello")
+            if declared(way)[1].text
+            else (reply.outcome == "empty" and not one.fake.seen)
+        )
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pictures(way: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("draw a cat"))
+        if not declared(way)[1].image:
+            assert reply.outcome == "empty" and "no pictures" in reply.reason and not one.fake.seen
+            return
+        assert reply.outcome == "answered" and reply.picture is not None and reply.ending == "ok"
+        assert blobs.read(reply.picture) == one.last.drawing and reply.picture.media_type == "image/png"
+        assert one.last.coded[:40] not in "".join(call.raw for call in one.journal.calls(reply.keys).values())
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_words_and_pictures_in_one_reply_in_their_order(way: str, blobs: Blobs):
+    gives = declared(way)[1]
+
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("a story with a picture"), want=Want("interleaved"))
+        kinds = [type(part) for part in reply.said]
+        assert reply.outcome == "answered" and (Text in kinds and Image in kinds) is gives.both
+        if gives.both and gives.order:
+            assert kinds[:3] == [Text, Image, Text]
+
+    talk(way, blobs, work, "both" if gives.order and gives.both else "ok")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_thoughts_are_kept_and_are_no_answer(way: str, blobs: Blobs):
+    gives = declared(way)[1]
+
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("think"), want=Want("image" if gives.image else "text"))
+        assert ("let me see" in reply.thoughts) is gives.thoughts and "let me see" not in reply.text
+        assert len(reply.images) == gives.image  # a draft is none
+
+    talk(way, blobs, work, "thoughts")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_seed_is_sent_and_moves_with_the_draw(way: str, blobs: Blobs):
+    gives = declared(way)[1]
+
+    async def work(one: Talk) -> None:
+        await one.ask(user("draw"), want=Want("image" if gives.image else "text", draw=2))
+        assert one.last.seed == 7
+
+    if gives.seed or way.startswith("openai-images"):  # other servers of that API take one, and OpenAI's own does not
+        talk(way, blobs, work, seed=5)
+    else:
+        with pytest.raises(UserError, match="unknown option 'seed'"):
+            talk(way, blobs, work, seed=5)
+
+
+@pytest.mark.parametrize("way", DRAWING)
+def test_a_size_is_told_as_each_can_be_told(way: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        await one.ask(user("draw"), want=Want("image", size=(1536, 1024)))
+        told = {"pixels": ("1536x1024", "1536*1024"), "ratio": ("3:2",), "words": ("",)}[declared(way)[1].sizes]
+        assert one.last.size in told
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pictures_among_words_in_their_order(way: str, blobs: Blobs):
+    takes, gives = declared(way)
+    first, second = blobs.put(drawn("first")), blobs.put(drawn("second"))
+
+    async def work(one: Talk) -> None:
+        await one.ask(user("take ", first, "and", second, "please"), want=Want("image" if gives.image else "text"))
+        flow = one.last.flow
+        if takes.images == "interleaved":
+            assert [word.strip() for word in flow] == ["take", first.digest, "and", second.digest, "please"]
+        elif takes.most == 1:
+            assert len(one.last.pictures) == 1 and "a row of image 1 to image 2" in "".join(flow)
+        else:
+            assert one.last.pictures == [first.digest, second.digest] and "take [image 1] and [image 2] please" in flow
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if (declared(way)[0].most or 99) <= 16])
+def test_more_pictures_than_it_takes_go_in_one_row_that_is_told(way: str, blobs: Blobs):
+    most = declared(way)[0].most or 0
+    images = [blobs.put(drawn(str(number))) for number in range(most + 2)]
+
+    async def work(one: Talk) -> None:
+        await one.ask(user(*images, "which is the largest?"))
+        seen = one.last.pictures
+        assert len(seen) == most and seen[1:] == [image.digest for image in images[3:]] and seen[0] not in [i.digest for i in images]
+        assert "a row of image 1 to image 3" in "".join(one.last.flow)
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", DRAWING)
+def test_two_turns_with_its_own_picture_byte_for_byte(way: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        first = await one.ask(user("draw a cat"))
+        assert first.picture is not None
+        second = await one.ask(user("draw a cat"), Message("assistant", first.parts), user("now with a hat"))
+        assert second.outcome == "answered", second.reason
+        assert one.last.pictures[-1] == hashlib.sha256(one.fake.seen[0].drawing).hexdigest() == first.picture.digest
+        assert any("now with a hat" in word for word in one.last.flow) and any("draw a cat" in word for word in one.last.flow)
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", DRAWING)
+def test_a_dialogue_that_it_never_had_is_sent_whole(way: str, blobs: Blobs):
+    """A dataset's own answers in the model's place: nobody's state, and no turn of it lost."""
+    shown = blobs.put(SMALL)
+
+    async def work(one: Talk) -> None:
+        past = (Message("system", (Text("be brief"),)), user("draw a cat"), Message("assistant", (Text("here:"), shown)))
+        reply = await one.ask(*past, user("now with a hat"))
+        assert reply.outcome == "answered", reply.reason
+        whole = "\n".join([*one.last.flow, str(one.last.body.get("instructions")), str(one.last.body.get("systemInstruction"))])
+        assert all(words in whole for words in ("draw a cat", "here:", "now with a hat", "be brief"))
+        assert one.last.pictures == [shown.digest]
+
+    talk(way, blobs, work)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if declared(way)[1].text and way not in ("infer", "vllm-omni")])
+def test_a_judge_is_asked_with_its_schema(way: str, blobs: Blobs):
+    properties = {"score": {"type": "integer"}, "reasoning": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["score", "reasoning"], "additionalProperties": False}
+
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("how good is", blobs.put(SMALL)), want=Want("text", schema))
+        assert reply.text.startswith('{"score": 7') and one.last.schema == schema
+
+    talk(way, blobs, work)
+
+
+# how each ends
+
+ENDINGS = {
+    "refused": ("refused", "refused"),
+    "blocked": ("refused", "blocked"),
+    "filtered": ("refused", "blocked"),
+    "policy": ("refused", "blocked"),
+    "cut": ("answered", "truncated"),
+    "wordy": ("empty", "no image"),
+    "nothing": ("empty", "no image"),
+    "broken": ("empty", "no image"),
+}
+CHAT = ("refused", "blocked", "filtered", "cut", "nothing")
+IMAGES = ("blocked", "nothing", "broken")
+HOW = {
+    "openai": CHAT, "sglang": CHAT, "openai-chat": (*CHAT, "wordy", "broken"), "openrouter": (*CHAT, "wordy", "broken"),
+    "vllm-omni": ("blocked", "cut", "wordy", "nothing"), "openai-images": IMAGES, "openai-images, as JSON": IMAGES,
+    "ark": (*IMAGES, "refused"), "xai": (*IMAGES, "refused"), "gemini": (*ENDINGS,), "anthropic": ("refused", "cut", "nothing"),
+    "openai-responses": (*ENDINGS,), "openai-responses, stateless": (*ENDINGS,), "dashscope": IMAGES,
+    "dashscope, as tasks": (*IMAGES, "refused"), "bfl": ("refused", "blocked", "broken"), "infer": ("wordy", "nothing"),
+}  # fmt: skip
+OTHERWISE = {  # a filter's doing, where no model could have refused; a service that leaves out without a word what it will not show
+    **{(way, "refused"): ("refused", "blocked") for way in ("ark", "xai", "dashscope, as tasks", "bfl", "gemini")},
+    ("xai", "nothing"): ("refused", "blocked"),
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "says"), [(way, says) for way, all_of in HOW.items() for says in all_of if (way, says) != ("gemini", "policy")]
+)
+def test_how_a_reply_ends(way: str, says: str, blobs: Blobs):
+    async def work(one: Talk) -> Reply:
+        return await one.ask(user("draw a cat"), want=Want("image" if declared(way)[1].image else "text"))
+
+    reply = talk(way, blobs, work, says)
+    assert (reply.outcome, reply.ending) == OTHERWISE.get((way, says), ENDINGS[says]) and (reply.reason or says == "cut")
+
+
+ERRORS = {"rate": "rate_limit", "quota": "fatal", "denied": "denied", "trouble": "transient", "error in 200": "", "no json": "transient"}
+RETRIES = {("anthropic", "trouble"): "rate_limit", ("gemini", "overloaded"): "rate_limit"}
+ABSENT = {  # what these do not say
+    *(("vllm-omni", says) for says in ("quota", "rate")),
+    *(("infer", says) for says in ("quota", "denied")),
+    *((way, "error in 200") for way in ("anthropic", "bfl")),
+}
+
+
+async def one_try(endpoint: Endpoint, messages: tuple[Message, ...], want: Want) -> Sent:
+    if not isinstance(endpoint, TaskEndpoint):
+        return await endpoint.send(messages, want)
+    ticket = await endpoint.submit(messages, want)
+    while (sent := await endpoint.collect(ticket, want)) is None:
+        pass
+    return sent
+
+
+@pytest.mark.parametrize(("way", "says"), [(way, says) for way in WAYS for says in ERRORS if (way, says) not in ABSENT])
+def test_what_an_error_means_for_the_next_try(way: str, says: str, blobs: Blobs):
+    async def work(one: Talk) -> CallError:
+        with pytest.raises(CallError) as caught:
+            await one_try(one.endpoint, (user("draw a cat"),), Want("image" if declared(way)[1].image else "text"))
+        return caught.value
+
+    error = talk(way, blobs, work, says)
+    due = RETRIES.get((way, says), ERRORS[says])
+    assert error.retry.kind == due if due else error.retry.kind in ("transient", "rate_limit")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if (way, "quota") not in ABSENT])
+def test_a_quota_that_is_used_up_ends_the_run_at_once(way: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        with pytest.raises(EndpointDown):
+            await one.ask(user("draw"), want=Want("image" if declared(way)[1].image else "text"))
+        assert len(one.fake.seen) == 1
+
+    talk(way, blobs, work, "quota")
+
+
+@pytest.mark.parametrize("says", ["nothing", "other"])
+def test_chance_is_given_another_try_and_that_is_counted(says: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("draw"))
+        (call,) = one.journal.calls(reply.keys).values()
+        assert len(one.fake.seen) == call.attempts == QUICK.empty_tries
+
+    talk("gemini", blobs, work, says)
+
+
+@pytest.mark.parametrize("says", ["filtered", "refused", "wordy", "blocked"])
+def test_what_was_turned_away_is_never_asked_again(says: str, blobs: Blobs):
+    async def work(one: Talk) -> None:
+        await one.ask(user("draw"))
+        assert len(one.fake.seen) == 1
+
+    talk("gemini", blobs, work, says)
+
+
+# what is each one's own
+
+
+def test_gemini_gets_its_signatures_back_and_drafts_are_thoughts(blobs: Blobs):
+    async def work(one: Talk) -> None:
+        first = await one.ask(user("draw"))
+        drafts = [part for part in first.parts if isinstance(part, Thought)]
+        assert [part.text for part in drafts] == ["let me see", "[a draft, 24 x 24]"]
+        await one.ask(user("draw"), Message("assistant", first.parts), user("again"))
+        model = one.last.body["contents"][1]["parts"]
+        assert [part.get("thoughtSignature", "").startswith("signed-1") for part in model] == [True, True]
+        text, image = first.said
+        edited = (Text("quite another"), image)
+        reply = await one.ask(user("draw"), Message("assistant", edited), user("again"))
+        assert (
+            reply.outcome == "answered"
+            and one.last.body["contents"][1]["parts"][0]["thoughtSignature"] == "skip_thought_signature_validator"
+        )
+        assert text.state is not None
+
+    talk("gemini", blobs, work, "thoughts")
+
+
+def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: Blobs):
+    async def work(one: Talk) -> None:
+        first = await one.ask(user("draw"))
+        await one.ask(user("draw"), Message("assistant", first.parts), user("again"))
+        assert one.last.body["previous_response_id"] == "resp_1" and len(one.last.body["input"]) == 1
+        await one.ask(user("draw, but not so"), Message("assistant", first.parts), user("again"))
+        assert "previous_response_id" not in one.last.body and len(one.last.body["input"]) == 3
+        one.fake.kept.clear()  # type: ignore[attr-defined]
+        reply = await one.ask(user("draw"), Message("assistant", first.parts), user("once more"))
+        assert reply.outcome == "failed" and "history=stateless" in reply.reason
+
+    talk("openai-responses", blobs, work)
+
+
+def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WEFT_API_KEY", "canary-bfl")
+
+    async def work(one: Talk) -> None:
+        assert isinstance(one.endpoint, TaskEndpoint)
+        assert (await one.ask(user("draw"))).outcome == "answered"
+        assert {headers.get("x-key") for headers in one.fake.polled} == {"canary-bfl"}  # type: ignore[attr-defined]
+        with pytest.raises(CallError, match="another host"):
+            await one.endpoint.collect("http://127.0.0.1:9/v1/get_result?id=1", Want("image"))
+
+    talk("bfl", blobs, work)
