@@ -223,6 +223,7 @@ class Summary(Struct, frozen=True):
     calls: int = 0  # behind all replies, those taken over from earlier runs included
     again: int = 0  # replies that a benchmark's protocol asked for more than once
     alike: int = 0  # replies that a strategy chose among candidates that were all the same
+    ended: dict[str, int] = {}  # replies that a filter or a limit ended
     lines: tuple[str, ...] = ()  # the same, in words
 
     @property
@@ -247,6 +248,7 @@ def summarise(
         samples=len({turn.sample for turn in turns}),
         turns=len(turns),
         outcomes=dict(sorted(Counter(turn.reply.outcome for turn in turns).items())),
+        ended=dict(sorted(Counter(turn.reply.ended for turn in turns if turn.reply.ended).items())),
         verdicts=len(found),
         scored=sum(verdict.value is not None for verdict in found),
         zero_by_rule=_top(zero, most),
@@ -264,6 +266,7 @@ def summarise(
 def _lines(summary: Summary) -> list[str]:
     manifest = summary.manifest
     outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
+    outcomes += "".join(f"; {count} of them {name}" for name, count in summary.ended.items())
     chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
     made = [

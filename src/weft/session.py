@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import math
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -36,7 +37,7 @@ from weft.runs import Run, load_run, options_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
-from weft.types import Dataset
+from weft.types import Dataset, Kind
 
 HOME = ".weft"
 COME_BACK = 20.0  # and after trouble of ours
@@ -101,6 +102,7 @@ class Session:
         self.halt, self.budget, self.prices, self.callers = stage.halt, stage.budget, stage.prices, stage.callers
         self.noted = stage.noted
         self.run_id = plan.run_id()
+        self.lacking: dict[Kind, tuple[int, str]] = {}  # kinds of turns that the model cannot answer: how many, and why
         self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
@@ -120,7 +122,7 @@ class Session:
         blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
-        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
+        judge = _can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings))
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
@@ -153,6 +155,7 @@ class Session:
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance)
             session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
+            session.lacking = _lacking(plan, model)
             session.foreseen += [model.composition.foreseen] if model.composition is not None and model.composition.foreseen else []
             yield session
 
@@ -167,7 +170,7 @@ class Session:
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
-        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings)
+        judge = _can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings))
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
@@ -284,6 +287,24 @@ def data_of(job: StoredJob, run: Run) -> Path:
     if not data.exists():
         raise UserError(f"the dataset of {run.id} is not at {data}: say where it is with --data")
     return data
+
+
+def _can_judge(judge: Endpoint) -> Endpoint:
+    if lacks := judge.gives.lacks("text"):
+        raise UserError(f"{judge.name} cannot judge: {lacks}")
+    return judge
+
+
+def _lacking(plan: Plan, model: Wired) -> dict[Kind, tuple[int, str]]:
+    """What a model is not asked for. Raises UserError if it could answer nothing at all: before anything is spent."""
+    if model.composition is not None:  # its parts do what they can
+        return {}
+    gives = model.endpoints["model"].gives
+    due: Counter[Kind] = Counter(turn.want for sample in plan.dataset.samples for turn in sample.turns if plan.asks(turn))
+    found: dict[Kind, tuple[int, str]] = {kind: (count, lacks) for kind, count in due.items() if (lacks := gives.lacks(kind))}
+    if found and len(found) == len(due):
+        raise UserError(f"{model.name} can answer none of the {sum(due.values())} turns: {next(iter(found.values()))[1]}")
+    return found
 
 
 async def _read_beside(early: Early, halt: Halt, read: Callable[[], Dataset]) -> Dataset:

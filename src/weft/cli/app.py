@@ -10,7 +10,7 @@ from weft.cli.demo import demo
 from weft.cli.doctor import doctor
 from weft.cli.journal import app as journal_app
 from weft.cli.judge import judge
-from weft.cli.models import models
+from weft.cli.models import app as models_app
 from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report, runs
 from weft.cli.run import run
@@ -58,5 +58,5 @@ app.add_typer(data_app, name="data")
 app.add_typer(journal_app, name="journal")
 app.command()(demo)
 app.add_typer(train_app, name="train")
-app.command()(models)
+app.add_typer(models_app, name="models")
 app.command()(doctor)

@@ -61,14 +61,16 @@ class Left(msgspec.Struct, frozen=True):
     reason: WeftError | None
     out: int
     records: int
+    verdicts: int = 0  # that were due when it ended, and are not there
 
     @classmethod
     def by(cls, session: Session) -> "Left":
         dataset = session.plan.dataset
         out = len({problem.record for problem in dataset.problems if problem.severity == "error" and problem.record})
-        return cls(
-            session.job.home, session.journal.path.parent, session.run_id, session.plan.benchmark, session.halt.reason, out, dataset.records
-        )
+        run, reason, progress = session.run_id, session.halt.reason, session.progress
+        missing = progress.verdicts_due - progress.verdicts_done
+        where = session.journal.path.parent
+        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing)
 
     def stored(self) -> Run:
         return Run.stored(self.place, self.run, self.benchmark)
@@ -102,6 +104,8 @@ def _introduce(console: Console, session: Session) -> None:
         console.print(f"note: {problem}")
     if len(session.noted) > 20:
         console.print(f"note: and {len(session.noted) - 20} more of this kind")
+    for kind, (count, why) in session.lacking.items():
+        console.print(f"{count} of {session.progress.turns} turns want {kind}, and {why}: those are not asked, and count as no answer")
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)
     if warned:
         console.print(f"{warned} warning{'s' * (warned != 1)} about records; `weft data check` lists them")
@@ -132,6 +136,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
+        turns = summary.manifest["dataset"]["turns"]
+        console.print(f"left to do: {turns - summary.turns} of {turns} turns, {left.verdicts} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")

@@ -21,10 +21,10 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, UNDECIDED, CallError, Sent
-from weft.models.registry import Spec
+from weft.models.registry import Spec, about
 from weft.store.blobs import Blobs, write_file
 from weft.store.pictures import flat
-from weft.types import Image, Message, Text, Want
+from weft.types import Gives, Image, Message, Takes, Text, Want
 
 MISSING = "reading words in pictures needs the extra `ocr`: pip install 'weft-eval[ocr]'"
 QUIET = {"Global.log_level": "critical"}
@@ -178,6 +178,7 @@ class Ocr(Local):
         }
 
 
+@about(Takes(), Gives(image=False, both=False, order=False), extra="ocr")
 def from_spec(spec: Spec, blobs: Blobs) -> Ocr:
     return Ocr(blobs)
 

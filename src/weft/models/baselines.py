@@ -6,9 +6,9 @@ import msgspec
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint, Sent
-from weft.models.registry import Spec, finite
+from weft.models.registry import Spec, about, finite
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Kind, Message, Part, Text, Want, outcome_of
+from weft.types import Dataset, Gives, Image, Kind, Message, Part, Takes, Text, Want, outcome_of
 
 
 class Local(Endpoint):
@@ -100,10 +100,12 @@ def stand_in(kind: Kind, blobs: Blobs) -> Part:
     return Text("A") if kind == "text" else blobs.put_picture(Pil.new("RGB", (64, 64), "grey"), durable=False)
 
 
+@about(Takes(), Gives(both=False, order=False))
 def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
     return Copy()
 
 
+@about(Takes(), Gives(image=False, both=False, order=False))
 def constant_from_spec(spec: Spec, blobs: Blobs) -> Constant:
     try:
         return Constant(None if spec.model == "max" else finite(spec.model))

@@ -166,14 +166,14 @@ class About(Struct, frozen=True):
     gives: Gives = Gives()
     url: str = ""  # where they are, unless the user says otherwise; nothing for what must be told an address, or has none
     extra: str = ""
-    judge: str = ""  # which it is, if it is only one or the other: "judge", "model"
+    key: bool = True  # whether one goes with a request
 
 
-def about(takes: Takes = Takes(), gives: Gives = Gives(), url: str = "", extra: str = "", judge: str = "") -> Callable[[F], F]:
+def about(takes: Takes = Takes(), gives: Gives = Gives(), url: str = "", extra: str = "", key: bool = True) -> Callable[[F], F]:
     """Declares what a provider's models can do, unless their options say otherwise."""
 
     def declare(make: F) -> F:
-        make.about = About(takes, gives, url, extra, judge)  # type: ignore[attr-defined]
+        make.about = About(takes, gives, url, extra, key)  # type: ignore[attr-defined]
         return make
 
     return declare

@@ -5,8 +5,9 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
-from weft.models.registry import Spec, finite, options
+from weft.models.registry import Spec, about, finite, options
 from weft.store.blobs import Blobs
+from weft.types import Gives, Takes
 
 KNOWN = {
     "exact": (),
@@ -29,6 +30,7 @@ def _plan(value: Any) -> str:
     return str(value)
 
 
+@about(Takes(), Gives(both=False, order=False, seed=True))
 @options(error=_rate, seed=int, temperature=finite, weights=Path, plan=_plan)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     if spec.model not in KNOWN:
