@@ -1,6 +1,7 @@
 """Fixtures: a small WEAVE dataset of our own, the real samples where they are, and a provider on a real socket."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from fakes import Fake
 from server import Provider
 from toy import toy_records, write_weave
 from weft.store.blobs import Blobs
@@ -33,6 +35,24 @@ def real() -> Path:
 @pytest.fixture
 def blobs(tmp_path: Path) -> Blobs:
     return Blobs(tmp_path / "blobs")
+
+
+@pytest.fixture
+def stand() -> Iterator[Callable[[Fake], Fake]]:
+    """Fakes that stand until the test is over, in a thread with a loop of their own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    closing = contextlib.AsyncExitStack()
+
+    def start(fake: Fake) -> Fake:
+        return asyncio.run_coroutine_threadsafe(closing.enter_async_context(fake.up()), loop).result(10)
+
+    yield start
+    asyncio.run_coroutine_threadsafe(closing.aclose(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()
 
 
 @pytest.fixture

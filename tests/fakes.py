@@ -7,6 +7,7 @@ The providers' own libraries talk to the same fakes (test_sdks.py), so that a fa
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ class Chat(Fake):
 
     def message(self, asked: Asked) -> tuple[dict[str, Any], str]:
         image = {"type": "image_url", "index": 0, "image_url": {"url": f"data:image/png;base64,{asked.coded}"}}
-        said: dict[str, Any] = {"role": "assistant", "content": json.dumps({"score": 7, "reasoning": "so"}) if asked.schema else "hello"}
+        said: dict[str, Any] = {"role": "assistant", "content": json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"}
         if asked.kind != "text":
             said |= {"content": "here it is", "images": [image]}
         if self.says == "thoughts":
@@ -167,13 +168,126 @@ class Chat(Fake):
         if (trouble := self.common()) is not None:
             return trouble
         message, finish = self.message(asked)
-        usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16, "cost": 0.03}
+        usage: dict[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+        usage |= {"cost": 0.03} if (asked.body.get("usage") or {}).get("include") else {}
         choice = {"index": 0, "finish_reason": finish, "message": message, "logprobs": None}
         return reply({"id": "c1", "object": "chat.completion", "created": 1, "model": "m-1", "choices": [choice], "usage": usage})
 
 
+class Batches:
+    """What a place for batches has: files, batches by file, and how many looks a batch takes. `spoil` are lines that come to nothing, by
+    their number; `ends` is how a batch ends."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.by_file: dict[str, str] = {}
+        self.looks: Counter[str] = Counter()
+        self.answers: dict[str, list[dict[str, Any]]] = {}
+        self.spoil: dict[int, str] = {}
+        self.ends = "ok"
+        self.patience = 2
+
+    def lines(self, file: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.files[file].splitlines()]
+
+
 class OpenAI(Chat):
+    """With batches."""
+
     provider = "openai"
+
+    def __init__(self, says: str = "ok") -> None:
+        super().__init__(says)
+        self.batches = Batches()
+
+    def routes(self, router: web.UrlDispatcher) -> None:
+        super().routes(router)
+        router.add_post("/v1/files", self.take)
+        router.add_post("/v1/batches", self.begin)
+        router.add_get("/v1/batches", self.listed)
+        router.add_get("/v1/batches/{batch}", self.look)
+        router.add_get("/v1/files/{file}/content", self.content)
+
+    async def take(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        file = form["file"]
+        assert form["purpose"] == "batch" and not isinstance(file, str) and file.filename.endswith(".jsonl")
+        name = f"file-{len(self.batches.files) + 1}"
+        self.batches.files[name] = file.file.read()
+        size = len(self.batches.files[name])
+        return reply(
+            {
+                "id": name,
+                "object": "file",
+                "bytes": size,
+                "created_at": 1,
+                "filename": "weft.jsonl",
+                "purpose": "batch",
+                "status": "processed",
+            }
+        )
+
+    async def begin(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        assert body["endpoint"] == "/v1/chat/completions" and body["completion_window"] == "24h"
+        file = body["input_file_id"]
+        assert file not in self.batches.by_file, "paid for twice"
+        self.batches.by_file[file] = f"batch_{file}"
+        return reply(self.batch(file, "validating"))
+
+    def batch(self, file: str, state: str) -> dict[str, Any]:
+        total = len(self.batches.lines(file))
+        made = {
+            "id": f"batch_{file}",
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "input_file_id": file,
+            "completion_window": "24h",
+            "created_at": 1,
+        }
+        counts = {"total": total, "completed": total if state == "completed" else 0, "failed": 0}
+        return {**made, "status": state, "output_file_id": None, "error_file_id": None, "request_counts": counts, "errors": None}
+
+    async def listed(self, request: web.Request) -> web.Response:
+        found = [self.batch(file, "in_progress") for file in self.batches.by_file]
+        return reply({"object": "list", "data": found, "has_more": False})
+
+    async def look(self, request: web.Request) -> web.Response:
+        name = request.match_info["batch"]
+        file = name.removeprefix("batch_")
+        self.batches.looks[name] += 1
+        if self.batches.looks[name] < self.batches.patience:
+            return reply(self.batch(file, "in_progress"))
+        if self.batches.ends == "failed":
+            errors = {"object": "list", "data": [{"code": "invalid_json_line", "message": "line 1 is no request", "line": 1}]}
+            return reply({**self.batch(file, "failed"), "errors": errors})
+        state = "expired" if self.batches.ends == "expired" else "completed"
+        return reply({**self.batch(file, state), "output_file_id": f"out-{file}", "error_file_id": f"err-{file}"})
+
+    async def content(self, request: web.Request) -> web.Response:
+        kind, _, file = request.match_info["file"].partition("-")
+        made: list[dict[str, Any]] = []
+        for number, line in reversed(list(enumerate(self.batches.lines(file)))):  # in no order that anyone may count on
+            assert line["method"] == "POST" and line["url"] == "/v1/chat/completions"
+            spoilt = self.batches.spoil.get(number)
+            if spoilt == "missing" or (kind == "err") != (spoilt is not None):
+                continue
+            asked = Asked(line["url"], {}, line["body"])
+            self.read(asked)
+            message, finish = self.message(asked)
+            usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+            body: dict[str, Any] = {
+                "id": "c",
+                "model": "m-1",
+                "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+                "usage": usage,
+            }
+            response: Any = {"status_code": 200, "request_id": "r", "body": body}
+            if spoilt == "error":
+                response = {"status_code": 500, "request_id": "r", "body": {"error": {"message": "oh no", "type": "server_error"}}}
+            error = {"code": "batch_expired", "message": "too late"} if spoilt == "expired" else None
+            made.append({"id": f"r{number}", "custom_id": line["custom_id"], "response": None if error else response, "error": error})
+        return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
 
 
 class SGLang(Chat):
@@ -369,7 +483,7 @@ class Responses(Fake):
 
     def answer(self, asked: Asked, keeps: bool) -> web.Response:
         name = f"resp_{len(self.seen)}"
-        text = json.dumps({"score": 7, "reasoning": "so"}) if asked.schema else "hello"
+        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
         said: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
         if self.says == "refused":
             said = {"type": "refusal", "refusal": "I would rather not"}
@@ -420,8 +534,60 @@ class Gemini(Fake):
         super().__init__(says)
         self.signed: dict[str, str] = {}
 
+        self.batches = Batches()
+
     def routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/v1beta/models/{model}:generateContent", self.handle)
+        router.add_post("/upload/v1beta/files", self.place)
+        router.add_post("/upload/here", self.take)
+        router.add_post("/v1beta/models/{model}:batchGenerateContent", self.begin)
+        router.add_get("/v1beta/batches", self.listed)
+        router.add_get("/v1beta/batches/{batch}", self.look)
+        router.add_get("/v1beta/files/{file}:download", self.content)
+
+    async def place(self, request: web.Request) -> web.Response:
+        assert request.headers["X-Goog-Upload-Protocol"] == "resumable" and request.headers["X-Goog-Upload-Command"] == "start"
+        return reply({}, **{"X-Goog-Upload-URL": f"{self.url}/upload/here", "X-Goog-Upload-Status": "active"})
+
+    async def take(self, request: web.Request) -> web.Response:
+        assert "finalize" in request.headers["X-Goog-Upload-Command"] and "x-goog-api-key" not in request.headers
+        name = f"files/in{len(self.batches.files) + 1}"
+        self.batches.files[name] = await request.read()
+        return reply({"file": {"name": name, "mimeType": "application/jsonl"}}, **{"X-Goog-Upload-Status": "final"})
+
+    async def begin(self, request: web.Request) -> web.Response:
+        batch = (await request.json())["batch"]
+        file = batch["inputConfig"]["fileName"]
+        assert file not in self.batches.by_file, "paid for twice"
+        self.batches.by_file[file] = batch.get("displayName") or batch["display_name"]
+        return reply(self.batch(file, "PENDING"))
+
+    def batch(self, file: str, state: str) -> dict[str, Any]:
+        about: dict[str, Any] = {"model": "models/m", "displayName": self.batches.by_file[file], "state": f"BATCH_STATE_{state}"}
+        if state == "SUCCEEDED":
+            about["output"] = {"responsesFile": f"files/out{file.removeprefix('files/in')}"}
+        return {"name": f"batches/b{file.removeprefix('files/in')}", "metadata": about, "done": state == "SUCCEEDED"}
+
+    async def listed(self, request: web.Request) -> web.Response:
+        return reply({"operations": [self.batch(file, "RUNNING") for file in self.batches.by_file]})
+
+    async def look(self, request: web.Request) -> web.Response:
+        name = request.match_info["batch"]
+        self.batches.looks[name] += 1
+        return reply(
+            self.batch(f"files/in{name.removeprefix('b')}", "RUNNING" if self.batches.looks[name] < self.batches.patience else "SUCCEEDED")
+        )
+
+    async def content(self, request: web.Request) -> web.Response:
+        assert request.query["alt"] == "media"
+        made: list[dict[str, Any]] = []
+        for number, line in enumerate(self.batches.lines(f"files/in{request.match_info['file'].removeprefix('out')}")):
+            spoilt = self.batches.spoil.get(number)
+            asked = Asked("", {}, line["request"])
+            assert not self.read(asked)
+            answer = {"error": {"code": 503, "message": "overloaded"}} if spoilt else {"response": self.answer(asked)}
+            made += [] if spoilt == "missing" else [{"key": line["key"], **answer}]
+        return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
 
     def read(self, asked: Asked) -> str:
         """What is wrong with it, if anything."""
@@ -436,7 +602,7 @@ class Gemini(Fake):
                     continue
                 signature = part.get("thoughtSignature", part.get("thought_signature", ""))
                 due = self.signed.get(asked.flow[-1])
-                if signature != due and not (due is None and signature == "skip_thought_signature_validator"):
+                if signature != due and not (not due and signature == "skip_thought_signature_validator"):
                     kind = "Image" if data else "Text"
                     return f"{kind} part is missing a thought_signature in content position {place}, part position {at}"
         config = asked.body.get("generationConfig") or {}
@@ -474,7 +640,7 @@ class Gemini(Fake):
         return reply({"error": {"code": 503 if status == 200 else status, "message": "no", "status": code, "details": details}}, status)
 
     def answer(self, asked: Asked) -> dict[str, Any]:
-        text = json.dumps({"score": 7, "reasoning": "so"}) if asked.schema else "hello"
+        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
         parts: list[dict[str, Any]] = [{"text": text}] if asked.kind == "text" else [{"text": "one "}, _inline(asked.coded)]
         if self.says == "both":
             parts = [{"text": "one "}, _inline(asked.coded), {"text": "two "}, _inline(base64.b64encode(drawn("other")).decode())]
@@ -544,7 +710,7 @@ class Anthropic(Fake):
             status, kind, headers = errors[self.says]
             said = "Your credit balance is too low to access the API" if self.says == "quota" else "no"
             return reply({"type": "error", "error": {"type": kind, "message": said}, "request_id": "r"}, status, **headers)
-        text = json.dumps({"score": 7, "reasoning": "so"}) if asked.schema else "hello"
+        text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
         content: list[dict[str, Any]] = [] if self.says == "nothing" else [{"type": "text", "text": text}]
         if self.says == "thoughts":
             content = [{"type": "thinking", "thinking": "let me see", "signature": "x"}, *content]

@@ -31,6 +31,7 @@ from weft.errors import UserError, WeftError
 from weft.judges.vlm import VlmJudge
 from weft.models import registry
 from weft.models.baselines import Truth
+from weft.models.batched import batched
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.registry import Wired, read_config, wired
 from weft.runs import Run, load_run, options_of
@@ -60,6 +61,7 @@ class Job(Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     judge_concurrency: int | None = None
     judge_repeats: int = 1
+    judge_batch: bool = False  # questions go as batches, for half the price, within a day
     budget: float | None = None
     strategy: str = "none"
     model_options: Mapping[str, Any] = {}
@@ -79,6 +81,7 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     prompts: str = "weft"
     concurrency: int | None = None
     judge_repeats: int = 1
+    judge_batch: bool = False
     budget: float | None = None
     judge_options: Mapping[str, Any] = {}
     patience: Patience = Patience()
@@ -108,7 +111,8 @@ class Session:
         self._work: asyncio.Future[None] | None = None
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
-        self._generating = Generating(plan, self.run_id, source_of(self.callers), judging, self.journal, self.halt, stage.width)
+        source, soon = source_of(self.callers), self.callers["judge"].soon
+        self._generating = Generating(plan, self.run_id, source, judging, self.journal, self.halt, stage.width, soon)
         self.progress = judging.progress
 
     @classmethod
@@ -122,7 +126,7 @@ class Session:
         blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
-        judge = _can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings))
+        judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings), job.judge_batch)
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
@@ -170,7 +174,7 @@ class Session:
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
-        judge = _can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings))
+        judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings), job.judge_batch)
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
@@ -289,10 +293,11 @@ def data_of(job: StoredJob, run: Run) -> Path:
     return data
 
 
-def _can_judge(judge: Endpoint) -> Endpoint:
+def can_judge(judge: Endpoint, in_batches: bool) -> Endpoint:
+    """The judge, as it is asked. Raises UserError for one that could not answer."""
     if lacks := judge.gives.lacks("text"):
         raise UserError(f"{judge.name} cannot judge: {lacks}")
-    return judge
+    return batched(judge) if in_batches else judge
 
 
 def _lacking(plan: Plan, model: Wired) -> dict[Kind, tuple[int, str]]:

@@ -1,5 +1,7 @@
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -184,3 +186,118 @@ def test_who_is_cancelled_just_as_a_place_is_given_gives_it_back():
         assert limiter.active == 0 and not limiter._waiters
 
     asyncio.run(go())
+
+
+# in simulated time, with always more to do
+
+
+class Simulated(asyncio.SelectorEventLoop):
+    """Time passes only while all are waiting, and then at once."""
+
+    now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:
+            self.now = max(self.now, self._scheduled[0].when())
+        super()._run_once()
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    def run(work: Coroutine[Any, Any, Any]) -> Any:
+        loop = Simulated()
+        monkeypatch.setattr(time, "monotonic", loop.time)
+        try:
+            return loop.run_until_complete(asyncio.wait_for(work, 10_000))
+        finally:
+            loop.close()
+
+    return run
+
+
+class Away(Exception):
+    """Turned away, to come again after `delay` seconds if the server says so."""
+
+    def __init__(self, delay: float | None = None) -> None:
+        self.delay = delay
+
+
+async def asked(limiter: Limiter, answer: Callable[[], Awaitable[None]], calls: int) -> tuple[float, int]:
+    """Answers a second, and how many calls were turned away on the way to them."""
+    away, began = 0, time.monotonic()
+
+    async def call() -> None:
+        nonlocal away
+        while True:
+            try:
+                async with limiter.slot() as taken:
+                    try:
+                        return await answer()
+                    except Away as error:
+                        limiter.pushed_back(taken, error.delay)
+                        raise
+            except Away as error:
+                away += 1
+                await asyncio.sleep(error.delay or 0.5)
+
+    await asyncio.gather(*(call() for _ in range(calls)))
+    return calls / (time.monotonic() - began), away
+
+
+def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(simulated: Callable[..., Any]):
+    async def limits(delay: float | None) -> list[float]:
+        limiter = Limiter(start=20)
+        limiter.pushed_back(time.monotonic(), delay)
+        working = asyncio.create_task(asked(limiter, lambda: asyncio.sleep(1), 10_000))
+        found = []
+        for seconds in (delay or 0, 7.5, 30, 30, 60):
+            await asyncio.sleep(seconds)
+            found.append(limiter.limit)
+        working.cancel()
+        return found
+
+    halved, back, careful, out_of_date, grown = simulated(limits(None))
+    assert halved == 10 and 16 <= back < 17, "one a round, up to near the twenty that were too many"
+    assert 19 <= careful < 21 and out_of_date > 22 and grown == 64
+    halved, back, careful, later, still = simulated(limits(5.0))
+    assert halved == 10 and 16 <= back < 17
+    assert careful < 17.5 and later < 18.5 and still < 20.5, "the longer a push-back holds calls back, the less often it is risked"
+
+
+def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(simulated: Callable[..., Any]):
+    tokens, filled, turned = 20.0, 100.0, list[float]()
+
+    async def answer() -> None:
+        nonlocal tokens, filled
+        now = time.monotonic()
+        assert not any(at < now < at + 1 for at in turned), "nobody comes before the time"
+        tokens, filled = min(20.0, tokens + 40 * (now - filled)), now
+        if tokens < 1:
+            turned.append(now)
+            raise Away(1.0)
+        tokens -= 1
+        await asyncio.sleep(0.1)
+
+    rate, away = simulated(asked(Limiter(), answer, 2000))
+    assert rate > 0.8 * 40 and away < 30
+
+
+@pytest.mark.parametrize(("timeout", "most"), [(0.0, 30), (2.0, 120)])
+def test_near_what_an_overloaded_server_can_do_it_stays(simulated: Callable[..., Any], timeout: float, most: int):
+    """Sixteen are worked on; others are turned away at once, or hang until nobody waits for them."""
+    working = 0
+
+    async def answer() -> None:
+        nonlocal working
+        if working == 16:
+            await asyncio.sleep(timeout)
+            raise Away
+        working += 1
+        await asyncio.sleep(0.2)
+        working -= 1
+
+    rate, away = simulated(asked(Limiter(), answer, 3000))
+    assert rate > 0.8 * 16 / 0.2 and away < most

@@ -18,7 +18,7 @@ from weft.errors import UserError
 from weft.models import registry
 from weft.models.registry import read_config
 from weft.runs import load_run
-from weft.session import HOME, Session, absolute, check_numbers, closed
+from weft.session import HOME, Session, absolute, can_judge, check_numbers, closed
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Dialogue, Reply, Sample, Turn
@@ -36,6 +36,7 @@ class ArenaJob(Struct, frozen=True, kw_only=True):
     prompts: str = "weft"
     concurrency: int | None = None
     judge_repeats: int = 1
+    judge_batch: bool = False
     budget: float | None = None
     judge_options: Mapping[str, Any] = {}
     patience: Patience = Patience()
@@ -66,7 +67,7 @@ async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
     benchmark = Criteria() if job.single else Arena()
     options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
     data = next(iter(runs.values())).record.data
-    judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings)
+    judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings), job.judge_batch)
     dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)
     parts = {run.id: name for name, run in runs.items()}
     model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not job.single else "answers", "parts": parts}

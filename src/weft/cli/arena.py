@@ -30,6 +30,7 @@ def fight(
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
+    judge_batch: o.JudgeBatch = False,
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
@@ -52,7 +53,7 @@ def fight(
       weft arena table
     """
     given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_pictures": judge_pictures}
-    _judge(runs, judge, given, False, prompts, judge_opt, judge_repeats, concurrency, budget, dry_run, benchmark, home)
+    _judge(runs, judge, given, False, prompts, judge_opt, judge_repeats, judge_batch, concurrency, budget, dry_run, benchmark, home)
 
 
 @app.command()
@@ -63,6 +64,7 @@ def score(
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
+    judge_batch: o.JudgeBatch = False,
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
@@ -79,7 +81,7 @@ def score(
       weft arena scores last
     """
     given = {"judge_pictures": judge_pictures}
-    _judge(runs, judge, given, True, prompts, judge_opt, judge_repeats, concurrency, budget, dry_run, benchmark, home)
+    _judge(runs, judge, given, True, prompts, judge_opt, judge_repeats, judge_batch, concurrency, budget, dry_run, benchmark, home)
 
 
 def _judge(
@@ -90,6 +92,7 @@ def _judge(
     prompts: str,
     judge_opt: list[str] | None,
     judge_repeats: int,
+    judge_batch: bool,
     concurrency: int | None,
     budget: float | None,
     dry_run: bool,
@@ -112,6 +115,7 @@ def _judge(
         prompts=prompts,
         concurrency=concurrency,
         judge_repeats=judge_repeats,
+        judge_batch=judge_batch,
         budget=budget,
         judge_options=o.pairs(judge_opt, "--judge-opt"),
     )

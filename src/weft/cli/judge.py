@@ -15,6 +15,7 @@ def judge(
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
+    judge_batch: o.JudgeBatch = False,
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
@@ -27,7 +28,7 @@ def judge(
 
     Examples:
 
-      weft judge last --judge openai-chat/gpt-4.1
+      weft judge last --judge openai/gpt-4.1 --judge-batch
 
       weft judge weave-bagel-1a2b --judge judge --judge-repeats 5
 
@@ -48,6 +49,7 @@ def judge(
         prompts=prompts,
         judge_options=o.pairs(judge_opt, "--judge-opt"),
         judge_repeats=judge_repeats,
+        judge_batch=judge_batch,
         concurrency=concurrency,
         budget=budget,
         home=home,

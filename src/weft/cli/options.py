@@ -12,6 +12,9 @@ Judge = Annotated[str | None, typer.Option(help="Who judges: provider/model@url,
 JudgeOpt = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the judge, such as max_tokens=1400. Repeatable.")]
 Prompts = Annotated[str, typer.Option(help="'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.")]
 JudgeRepeats = Annotated[int, typer.Option(min=1, help="How often the judge is asked each question: mean, deviation and variation follow.")]
+JudgeBatch = Annotated[
+    bool, typer.Option("--judge-batch", help="Hand the judge's questions in as batches: half the price, within a day. OpenAI, Gemini.")
+]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N samples.")]
 Where = Annotated[list[str] | None, typer.Option(help="Only samples of a group, such as domain=edit or class=Game. Repeatable.")]
 Concurrency = Annotated[

@@ -57,6 +57,7 @@ def by_role(session: Session) -> list[str]:
         words = [f"{caller.tally.calls} calls", f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight"]
         words += [f"{caller.tally.remembered} from the journal"] if caller.tally.remembered else []
         words += [f"{sum(caller.tally.retries.values())} retries"] if caller.tally.retries else []
+        words += [caller.endpoint.standing] if caller.endpoint.standing else []
         made.append(f"{role} {caller.name}: {', '.join(words)}")
     return made
 

@@ -19,6 +19,8 @@ Examples:
 
   weft run weave --data DATA --model copy --judge judge --dry-run
 
+  weft run weave --data DATA --model gemini/gemini-3-pro-image --judge openai/gpt-4.1 --judge-batch
+
   weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
 
   weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
@@ -56,6 +58,7 @@ def run(
     ] = None,
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
+    judge_batch: o.JudgeBatch = False,
     limit: o.Limit = None,
     where: o.Where = None,
     concurrency: o.Concurrency = None,
@@ -87,6 +90,7 @@ def run(
         model_options=o.pairs(model_opt, "--model-opt"),
         judge_options=o.pairs(judge_opt, "--judge-opt"),
         judge_repeats=judge_repeats,
+        judge_batch=judge_batch,
         limit=limit,
         where=o.pairs(where, "--where"),
         concurrency=concurrency,

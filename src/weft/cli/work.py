@@ -159,6 +159,8 @@ async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
         say(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
         for role, share in shares.items():
             cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
+            rate = session.endpoints[role].usual_rate
+            cost += f" in batches (${share.cost / rate:.2f} live)" if rate != 1.0 and share.cost is not None else ""
             say(
                 f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
                 f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"

@@ -172,6 +172,11 @@ class Caller:
         """The journalled answer, if there is one; makes no call."""
         return self._known(request_key(self.endpoint.identity, handed_to(messages, self._mark), want)[1]) if self._memo else None
 
+    def soon(self) -> None:
+        """No more questions are to come but those that follow from others."""
+        if isinstance(self.endpoint, TaskEndpoint):
+            self.endpoint.soon()
+
     def void(self, keys: tuple[str, ...], reason: str) -> None:
         """These answers led to nothing usable: ask again next time."""
         for key in keys:
@@ -313,7 +318,7 @@ class Caller:
         return await self._reserved(key, messages, want)
 
     async def _reserved(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
-        price = self._price
+        price = self._price if self._price is None else self._price.at(self.endpoint.rate(messages, want))
         expected = None if price is None else price.of(estimate(messages, want))
         bound = most_of(messages, want, self.endpoint.identity, self.endpoint.longest)
         most = 0.0 if price is None else self._over.of(bound, price)

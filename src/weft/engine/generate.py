@@ -7,7 +7,7 @@ early (Ctrl-C, budget, an endpoint that is gone) loses nothing but calls in flig
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -121,8 +121,19 @@ class Stored:
 
 
 class Generator:
-    def __init__(self, plan: Plan, run: str, source: Source, judging: Judging, journal: Journal, halt: Halt, width: int) -> None:
-        self.halt = halt
+    def __init__(
+        self,
+        plan: Plan,
+        run: str,
+        source: Source,
+        judging: Judging,
+        journal: Journal,
+        halt: Halt,
+        width: int,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """`done` is told when the last turn has come back."""
+        self.halt, self._left, self._done = halt, len(plan.dataset.samples), done
         self._plan, self._run, self._source, self._judging, self._journal = plan, run, source, judging, journal
         self._window = asyncio.Semaphore(width)
         self.progress = judging.progress
@@ -165,6 +176,9 @@ class Generator:
             self.halt.stop(error)
         finally:
             self._window.release()
+            self._left -= 1
+            if not self._left and self._done is not None:
+                self._done()
 
 
 def shown_ask(sample: Sample, turn: Turn) -> tuple[Part, ...]:

@@ -1,8 +1,9 @@
 """How many calls may be in flight at one endpoint, found by trying: additive increase, multiplicative decrease.
 
 The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
-round of calls. Push-back (429, 503, 529, a time-out) halves it, once for all calls that were in flight together, and a Retry-After
-holds new calls back until it has passed. So does it if more calls only wait longer (`pace.py`). Waiters are served in order.
+round of calls, and near what was too many by one in several, so that most of the time is spent just below. Push-back (429, 503, 529, a
+time-out) halves it, once for all calls that were in flight together; so does it if more calls only wait longer (`pace.py`). A Retry-After
+holds new calls back until it has passed, and the longer it was, the less often one more is tried. Waiters are served in order.
 """
 
 import asyncio
@@ -12,6 +13,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from weft.engine.pace import Pace
+
+NEAR = 0.8  # this share of what was too many is near it,
+OVER = 2  # and if so many more are not, it is no longer
+ROUNDS = 8  # of calls until one more is tried near it,
+WAITS = 6  # and times the last Retry-After: all calls are held back if that one is too many
 
 
 class Limiter:
@@ -23,6 +29,7 @@ class Limiter:
         self._pace = pace
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._decreased_at = 0.0
+        self._too_many, self._wait = 0.0, 0.0  # the limit when the endpoint last pushed back, and the seconds it asked for
         self._held_until = 0.0
 
     @asynccontextmanager
@@ -49,8 +56,15 @@ class Limiter:
             self.pushed_back(now)
             self.limit = max(float(self.minimum), min(self.limit, 2 * self._pace.useful))
         elif advice == "grow":
-            step = 1.0 / self.limit if self.decreases else 1.0
-            self.limit = min(float(self.maximum), self.limit + step)
+            self.limit = min(float(self.maximum), self.limit + self._step(now - began))
+
+    def _step(self, seconds: float) -> float:
+        """What a call that took so long lets the limit grow by."""
+        if not self.decreases:
+            return 1.0
+        near = NEAR * self._too_many <= self.limit <= self._too_many + OVER
+        rounds = max(ROUNDS, WAITS * self._wait / max(1e-9, seconds)) if near else 1.0
+        return 1.0 / (self.limit * rounds)
 
     def pushed_back(self, began: float, delay: float | None = None) -> None:
         """The endpoint had too much. `began`: when the call that was turned away took its slot."""
@@ -60,6 +74,7 @@ class Limiter:
         if began >= self._decreased_at:
             self._decreased_at = now
             self.decreases += 1
+            self._too_many, self._wait = self.limit, delay or 0.0
             self.limit = max(float(self.minimum), self.limit / 2)
 
     async def _acquire(self) -> None:

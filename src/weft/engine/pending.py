@@ -12,6 +12,8 @@ async def collected(endpoint: TaskEndpoint, journal: Journal, key: str, messages
     """One try: the answer to a request that was handed in before, or is now. What goes wrong while waiting leaves the ticket; an answer
     takes it away with the call's record."""
     ticket = journal.ticket(key)
+    if ticket is None and endpoint.at_once(messages, want):
+        return await endpoint.send(messages, want)
     if ticket is None:
         ticket = await endpoint.submit(messages, want)
         await asyncio.shield(asyncio.wrap_future(journal.put_ticket(key, ticket, endpoint.address)))

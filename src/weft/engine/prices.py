@@ -35,6 +35,10 @@ class Price(Struct, frozen=True):
     tokens_in: float
     tokens_out: float
 
+    def at(self, rate: float) -> "Price":
+        """At a share of it."""
+        return self if rate == 1.0 else Price(self.tokens_in * rate, self.tokens_out * rate)
+
     def of(self, usage: Usage) -> float:
         return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / 1e6
 

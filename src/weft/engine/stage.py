@@ -14,6 +14,7 @@ from weft.engine.plan import check_ids
 from weft.engine.prices import MOST_OUT, Budget, Price, price_of
 from weft.errors import UserError, WeftError, blamed
 from weft.judges.vlm import Jpegs
+from weft.models.batched import Batched
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -62,13 +63,14 @@ class Stage:
                 raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
             if means.budget is not None:
                 endpoint.longest = MOST_OUT if price != Price(0, 0) else None
-            self.endpoints[role], self.prices[role] = endpoint, price
+            self.endpoints[role], self.prices[role] = endpoint, price and price.at(endpoint.usual_rate)
+            most = (means.judge_concurrency or means.concurrency) if role == "judge" else means.concurrency
             self.callers[role] = Caller(
                 endpoint,
                 role=role,
                 journal=self.journal,
                 budget=self.budget,
-                concurrency=(means.judge_concurrency or means.concurrency) if role == "judge" else means.concurrency,
+                concurrency=None if isinstance(endpoint, Batched) else most,  # those of a batch are together or nothing
                 price=price,
                 patience=means.patience,
                 halt=self.halt,

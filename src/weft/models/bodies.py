@@ -34,7 +34,7 @@ class Body:
         self._texts = msgspec.json.encode(_replace(payload, mark)).split(marker.encode())
         if len(self._texts) != len(self._images) + 1:
             raise CallError("the request's text collides with weft's picture marker", NO)
-        self.length = sum(map(len, self._texts)) + sum((image.size + 2) // 3 * 4 for image in self._images)
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
 
     def coded(self, piece: bytes) -> bytes:
         """A piece of a picture's file as it is sent."""
@@ -62,6 +62,39 @@ class Body:
             raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
         if digest.hexdigest() != image.digest:  # what was sent by now is no whole request
             raise self._blobs.damaged(image)
+
+
+class Lines(Body):
+    """Requests one after another, a line each."""
+
+    def __init__(self, payloads: Sequence[Mapping[str, Any]], blobs: Blobs, *, bare: bool = False) -> None:
+        self._blobs, self.broken, self._images = blobs, None, []
+        self._texts = [b""]
+        for payload in payloads:
+            body = Body(payload, blobs, bare=bare)
+            self._texts[-1] += body._texts[0]
+            self._texts += body._texts[1:]
+            self._texts[-1] += b"\n"
+            self._images += body._images
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
+
+
+class LinesFile(Lines):
+    """The same as the file of a form, with a purpose."""
+
+    def __init__(self, payloads: Sequence[Mapping[str, Any]], blobs: Blobs, purpose: str) -> None:
+        super().__init__(payloads, blobs)
+        self.boundary = f"weft-{uuid.uuid4().hex}"
+        told = f'--{self.boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\n{purpose}\r\n'
+        told += f'--{self.boundary}\r\nContent-Disposition: form-data; name="file"; filename="weft.jsonl"\r\n'
+        self._texts[0] = f"{told}Content-Type: application/jsonl\r\n\r\n".encode() + self._texts[0]
+        self._texts[-1] += f"\r\n--{self.boundary}--\r\n".encode()
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
+
+
+def coded_size(image: Image) -> int:
+    """Bytes of its base64."""
+    return (image.size + 2) // 3 * 4
 
 
 class Form(Body):

@@ -5,9 +5,9 @@ raises `CallError` with a typed retry decision. It never raises for what is the 
 picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -89,6 +89,21 @@ class Endpoint:
         """One try."""
         raise CallError(f"{self.name} has no send", FATAL)
 
+    usual_rate: float = 1.0  # what `rate` says of most requests
+
+    @property
+    def standing(self) -> str:
+        """Where it stands, in a line, for those who wait; nothing where there is nothing to say."""
+        return ""
+
+    def rate(self, messages: tuple[Message, ...], want: Want) -> float:
+        """The share of the usual price that this request costs."""
+        return 1.0
+
+    def batches(self) -> "Batches | None":
+        """Where many requests are handed in at once, for less; None where there is no such place."""
+        return None
+
     async def close(self) -> None:
         return
 
@@ -99,6 +114,13 @@ class TaskEndpoint(Endpoint):
 
     poll: float = 2.0  # seconds between two looks
 
+    def at_once(self, messages: tuple[Message, ...], want: Want) -> bool:
+        """Whether this request is sent and answered like any other, and not handed in."""
+        return False
+
+    def soon(self) -> None:
+        """Nothing more will come for a while: what was gathered can be handed in."""
+
     async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
         """Hand a request in; gives the ticket to collect its answer with."""
         raise CallError(f"{self.name} has no submit", FATAL)
@@ -106,6 +128,52 @@ class TaskEndpoint(Endpoint):
     async def collect(self, ticket: str, want: Want) -> Sent | None:
         """The answer, or None while there is none. A ticket that leads nowhere any more raises `Expired`: it is handed in again."""
         raise CallError(f"{self.name} has no collect", FATAL)
+
+
+class Batches(Protocol):
+    """A provider's place for batches: a file of requests, one a line under a name; then a batch that works on it; then answers by name."""
+
+    most_lines: int
+    most_bytes: int
+
+    def line(self, name: str, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        """A request as a line of a file; pictures stand in it as themselves."""
+        ...
+
+    async def hand_in(self, lines: Sequence[Mapping[str, Any]]) -> str:
+        """Keep these lines; gives the file's name. It costs nothing: no work is begun."""
+        ...
+
+    async def find(self, file: str) -> str:
+        """The batch that works on this file, or has; nothing if there is none."""
+        ...
+
+    async def start(self, file: str) -> str:
+        """Let the work begin; gives the batch."""
+        ...
+
+    async def look(self, batch: str) -> "Look":
+        """How far it is."""
+        ...
+
+    async def answers(self, look: "Look") -> Mapping[str, Any]:
+        """What came of it, by the names of its lines."""
+        ...
+
+    async def read(self, answer: Any, want: Want) -> Sent:
+        """One of those, as if it had been answered at once."""
+        ...
+
+
+class Look(Struct, frozen=True):
+    """`over`: nothing more will come, whatever has come is in `files`. `trouble`: why the whole of it failed."""
+
+    state: str
+    over: bool
+    files: tuple[str, ...] = ()
+    trouble: str = ""
+    done: int = 0
+    due: int = 0
 
 
 class Expired(CallError):

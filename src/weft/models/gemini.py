@@ -11,14 +11,17 @@ import binascii
 import re
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
 from weft.errors import PictureError, UserError
+from weft.models.bodies import Body
 from weft.models.compose.imagine import ratio
 from weft.models.converters import count, finite, flag, json_object, one_of, seconds
 from weft.models.endpoint import Sent
+from weft.models.gemini_batches import GeminiBatches
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.outcomes import error_facts
 from weft.models.registry import Spec, about, options
@@ -70,6 +73,29 @@ class Gemini(Wire):
             if came.status >= 400 or came.said:
                 return self._turned_away(listed(came))
             return await self.read(came.body, want)
+
+    # batches
+
+    def batches(self) -> GeminiBatches:
+        return GeminiBatches(self)
+
+    async def answered(self, came: Answer, want: Want) -> Sent:
+        """What came of a line of a batch."""
+        return self._turned_away(listed(came)) if came.status >= 400 or came.said else await self.read(came.body, want)
+
+    async def begun(self, payload: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
+        """An upload: where a file is to go."""
+        home = urlsplit(self._url)
+        sent = {**self._headers(), **headers}
+        url = home._replace(path=f"/upload{home.path}/files").geturl()
+        async with self._http.post(url, payload, sent, self._blobs, called=self.address, most=MAX_TEXT) as came:
+            return self._checked(came)
+
+    async def uploaded(self, url: str, body: Body, headers: Mapping[str, str]) -> Answer:
+        return self._checked(await self._http.upload(url, body, headers, called=self.address))
+
+    async def posted(self, path: str, payload: Mapping[str, Any]) -> Answer:
+        return await super().posted(f"/models/{self._model}{path}", payload)
 
     # the request
 

@@ -17,7 +17,8 @@ from weft.errors import PictureError
 from weft.models.compose.imagine import ratio
 from weft.models.converters import count, finite, flag, json_object, one_of, seconds
 from weft.models.endpoint import LISTEN, TRANSIENT, CallError, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT
+from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
+from weft.models.openai_batches import OpenAIBatches
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.outcomes import is_refusal
 from weft.models.registry import Spec, about, options
@@ -98,6 +99,26 @@ class OpenAIChat(Wire):
             if is_refusal(came.codes) or not self._drop_unsupported(status_of(came), came.said or came.text, payload):
                 return self._turned_away(came)
         return None
+
+    # batches
+
+    def batches(self) -> OpenAIBatches:
+        return OpenAIBatches(self)
+
+    def payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        """The request, as a line of a batch has it."""
+        return self._payload(messages, want)
+
+    async def answered(self, came: Answer, want: Want) -> Sent:
+        """What came of a line."""
+        if came.status >= 400 or came.said:
+            return self._turned_away(came)
+        got, sent = await self._taken(came.body)
+        return self._read(await self._follow(got) if got.links else got, sent, want)
+
+    @property
+    def _base(self) -> str:
+        return self._url.removesuffix("/chat/completions")
 
     # the request
 

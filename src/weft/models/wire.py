@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from weft.errors import PictureError, UserError
+from weft.models.bodies import Body
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import Answer, Http, address_of
+from weft.models.http import MAX_TEXT, Answer, Http, address_of
 from weft.models.outcomes import decide, is_refusal
 from weft.models.registry import Spec
 from weft.outside import fields
@@ -97,6 +98,42 @@ class Wire(Endpoint):
             hint = "the key was not accepted" if self._key else "it wants a key; set the environment variable that `weft doctor` names"
             return f"{self.address} answered 401: {hint}: {said}"
         return f"{self.address} answered {status}{': that is not allowed' if status == 403 else ''}: {said}"
+
+    # files and batches
+
+    @property
+    def blobs(self) -> Blobs:
+        return self._blobs
+
+    @property
+    def _base(self) -> str:
+        """What paths are added to."""
+        return self._url
+
+    def _checked(self, came: Answer) -> Answer:
+        if came.status >= 400 or came.said:
+            said = came.said or came.text
+            status = status_of(came)
+            raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
+        return came
+
+    async def looked(self, path: str) -> Answer:
+        return self._checked(await self._http.look(f"{self._base}{path}", self._headers(), called=self.address))
+
+    async def posted(self, path: str, payload: Mapping[str, Any]) -> Answer:
+        url = f"{self._base}{path}"
+        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=MAX_TEXT) as came:
+            return self._checked(came)
+
+    async def upload(self, path: str, body: Body, headers: Mapping[str, str]) -> Answer:
+        sent = {**self._headers(), **headers}
+        return self._checked(await self._http.upload(f"{self._base}{path}", body, sent, called=self.address))
+
+    async def file(self, path: str, most: int) -> bytes:
+        async with self._http.get(f"{self._base}{path}", called=self.address, headers=self._headers(), most=most) as came:
+            if came.status != 200:
+                raise CallError(f"{self.address} answered {came.status} for a file", decide(came.status, "", came.headers))
+            return bytes(came.data)
 
     # pictures
 

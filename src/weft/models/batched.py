@@ -1,0 +1,196 @@
+"""A judge whose questions are handed in as batches, for half the price: the same model, the same requests, the same answers, later.
+
+Questions are gathered until none has come for a while, or a file is full; the file is handed in, which costs nothing; every ticket is in
+the journal; only then the batch is begun. A command that is killed anywhere in between is followed by one that finds the batch by its
+file, or, where there is none, hands in anew: nothing is paid for twice. What must not wait another day goes live at the full price:
+objections to an answer, and what a batch left unanswered. A call's key is the same either way, so live answers and those of batches are
+one memory.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from weft.errors import UserError
+from weft.models.bodies import coded_size
+from weft.models.endpoint import NO, Batches, CallError, Endpoint, Expired, Sent, TaskEndpoint
+from weft.types import Image, Message, Want
+
+HALF = 0.5  # of the usual price, at OpenAI and at Google
+QUIET, SOON = 60.0, 1.0  # seconds without a new question after which a file is handed in; where no more are to come
+POLL = 20.0
+MANY = 20_000  # questions in flight
+LIVE = 16  # of those that go live
+
+
+class Batched(TaskEndpoint):
+    def __init__(self, endpoint: Endpoint, service: Batches) -> None:
+        self._inner, self._service = endpoint, service
+        self.name, self.address, self.identity = endpoint.name, endpoint.address, endpoint.identity
+        self.takes, self.gives, self.partial, self.words = endpoint.takes, endpoint.gives, endpoint.partial, endpoint.words
+        self.concurrency, self.poll, self.usual_rate, self._quiet = MANY, POLL, HALF, QUIET
+        self._waiting: list[tuple[str, dict[str, Any], int, asyncio.Future[str]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._handing: set[asyncio.Task[None]] = set()
+        self._batches: dict[str, _Batch] = {}
+        self._again: set[str] = set()  # what a batch did not answer
+        self._live, self._tried = asyncio.Semaphore(LIVE), False
+
+    # at once
+
+    def at_once(self, messages: tuple[Message, ...], want: Want) -> bool:
+        """An objection, what a batch did not answer, and where there is a budget the first of all: what it is billed shows at once."""
+        first = self.longest is not None and not self._tried
+        return first or any(message.role == "assistant" for message in messages) or _name(messages, want) in self._again
+
+    def rate(self, messages: tuple[Message, ...], want: Want) -> float:
+        return 1.0 if self.at_once(messages, want) else HALF
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        self._inner.longest = self.longest
+        async with self._live:
+            try:
+                return await self._inner.send(messages, want)
+            finally:
+                self._tried = True
+
+    # handed in
+
+    def soon(self) -> None:
+        self._quiet = min(self._quiet, SOON)
+        if self._waiting:
+            self._later()
+
+    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+        self._inner.longest = self.longest
+        name = _name(messages, want)
+        line = self._service.line(name, messages, want)
+        size = len(msgspec.json.encode(line, enc_hook=lambda _: "")) + sum(
+            coded_size(part) for message in messages for part in message.parts if isinstance(part, Image)
+        )
+        if self._waiting and sum(one[2] for one in self._waiting) + size > self._service.most_bytes:
+            self._flush()
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((name, line, size, future))
+        if len(self._waiting) >= self._service.most_lines:
+            self._flush()
+        else:
+            self._later()
+        return f"{await future} {name}"
+
+    def _later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._quiet, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        gathered, self._waiting, self._timer = [one for one in self._waiting if not one[3].done()], [], None
+        if gathered:
+            task = asyncio.get_running_loop().create_task(self._hand_in(gathered))
+            self._handing.add(task)
+            task.add_done_callback(self._handing.discard)
+
+    async def _hand_in(self, gathered: "list[tuple[str, dict[str, Any], int, asyncio.Future[str]]]") -> None:
+        try:
+            file = await self._service.hand_in([line for _, line, _, _ in gathered])
+        except Exception as error:  # of all of them, each of which may try again
+            for *_, future in gathered:
+                if not future.done():
+                    future.set_exception(error if isinstance(error, CallError) else CallError(f"{self.name}: {error}", NO))
+            return
+        kept = {name for name, _, _, future in gathered if not future.done()}
+        self._batches[file] = _Batch(file, self._service, kept)
+        for *_, future in gathered:
+            if not future.done():
+                future.set_result(file)
+
+    # collected
+
+    async def collect(self, ticket: str, want: Want) -> Sent | None:
+        file, _, name = ticket.rpartition(" ")
+        batch = self._batches.setdefault(file, _Batch(file, self._service))
+        try:
+            answers = await batch.answers(name, self.poll)
+        except Expired:
+            self._batches.pop(file, None)
+            raise
+        if answers is None:
+            return None
+        try:
+            if name not in answers:
+                raise Expired(f"{self.name}: the batch ended ({batch.state}) without an answer to this")
+            return await self._service.read(answers[name], want)
+        except CallError as error:
+            if error.retry.kind in ("transient", "rate_limit"):
+                self._again.add(name)
+                raise Expired(str(error)) from None
+            raise
+
+    @property
+    def standing(self) -> str:
+        return ", ".join(f"batch {one.state} {one.done}/{one.due}" for one in self._batches.values() if not one.over)
+
+    async def close(self) -> None:
+        for task in self._handing:
+            task.cancel()
+        await self._inner.close()
+
+
+class _Batch:
+    """One file and the batch that works on it. Where it was handed in by this command, `names` must all have come for their answers, which
+    they do once their tickets are kept, before the work is begun."""
+
+    def __init__(self, file: str, service: Batches, names: set[str] | None = None) -> None:
+        self._file, self._service, self._due = file, service, set(names or ())
+        self._fresh, self._id, self._began = names is not None, "", False
+        self._lock, self._looked = asyncio.Lock(), 0.0
+        self._answers: Mapping[str, Any] | None = None
+        self.state, self.done, self.due, self.over = "waiting", 0, len(self._due), False
+
+    async def answers(self, name: str, poll: float) -> Mapping[str, Any] | None:
+        """All of them, once they are there."""
+        self._due.discard(name)
+        async with self._lock:
+            if self._answers is not None or (self._fresh and self._due):
+                return self._answers
+            if not self._id:
+                self._id = await self._found()
+                self._looked = 0.0
+            if self._looked and time.monotonic() - self._looked < poll * 0.9:
+                return None
+            look = await self._service.look(self._id)
+            self._looked, self.state, self.done, self.due = time.monotonic(), look.state, look.done, look.due or self.due
+            if not look.over:
+                return None
+            if look.trouble and not look.files:
+                self.over = True
+                raise CallError(f"the batch {self._id} failed: {look.trouble}", NO)
+            self._answers = await self._service.answers(look)
+            self.over = True
+            return self._answers
+
+    async def _found(self) -> str:
+        """The batch that there is; a new one only for a file of this command's, which nobody else can have begun."""
+        found = await self._service.find(self._file) if self._began or not self._fresh else ""
+        if not found and not self._fresh:
+            raise Expired("it was handed in, and the work was never begun")
+        self._began = True
+        return found or await self._service.start(self._file)
+
+
+def _name(messages: tuple[Message, ...], want: Want) -> str:
+    """What a line is called by: the same request has the same name, in any command."""
+    return hashlib.sha256(msgspec.json.encode([messages, want.kind, want.schema, want.draw], order="deterministic")).hexdigest()[:40]
+
+
+def batched(endpoint: Endpoint) -> Batched:
+    service = endpoint.batches()
+    if service is None:
+        raise UserError(f"{endpoint.name} takes no batches; openai/NAME, openai-chat/NAME@URL and gemini/NAME do")
+    return Batched(endpoint, service)
