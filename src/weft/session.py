@@ -33,6 +33,7 @@ from weft.models import registry
 from weft.models.baselines import Truth
 from weft.models.batched import batched
 from weft.models.endpoint import Endpoint, TaskEndpoint
+from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, read_config, wired
 from weft.runs import Run, load_run, options_of
 from weft.store.blobs import Blobs
@@ -66,6 +67,7 @@ class Job(Struct, frozen=True, kw_only=True):
     strategy: str = "none"
     model_options: Mapping[str, Any] = {}
     judge_options: Mapping[str, Any] = {}
+    preset: str | tuple[str, ...] = ()  # published settings: PAPER/MODEL for the model, PAPER/judge for the judge
     patience: Patience = Patience()
 
 
@@ -124,15 +126,19 @@ class Session:
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
         home = Path(absolute(job.home))  # whatever folder a model goes to
         blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
-        model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs)
+        presets = chosen_presets(job.preset)
+        fixed = presets.get("model", "")
+        model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs, fixed)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
-        judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings), job.judge_batch)
+        judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings, presets.get("judge", ""))
+        judge = can_judge(judge, job.judge_batch)
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
+        recorded = {**chosen, **({"presets": presets} if presets else {})}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
         begins = early and not dry and model is not None and _worth_it(job, benchmark, model, judge)
         dataset = None if begins else await asyncio.to_thread(read)
-        chance = (job.strategy, job.judge_repeats, chosen)
+        chance = (job.strategy, job.judge_repeats, recorded)
         helpers = {role: registry.resolve(name, blobs, {}, settings, data) for role, name in benchmark.helpers(options).items()}
         async with contextlib.AsyncExitStack() as closing:
             endpoints = {**(model.endpoints if model is not None else {}), "judge": judge}
@@ -291,6 +297,18 @@ def data_of(job: StoredJob, run: Run) -> Path:
     if not data.exists():
         raise UserError(f"the dataset of {run.id} is not at {data}: say where it is with --data")
     return data
+
+
+def chosen_presets(names: str | tuple[str, ...]) -> dict[str, str]:
+    """By role."""
+    made: dict[str, str] = {}
+    for name in (names,) if isinstance(names, str) else names:
+        role = "judge" if is_judges(name) else "model"
+        if role in made:
+            raise UserError(f"two presets for the {role}: {made[role]} and {name}")
+        preset(name)
+        made[role] = name
+    return made
 
 
 def can_judge(judge: Endpoint, in_batches: bool) -> Endpoint:

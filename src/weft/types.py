@@ -94,6 +94,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None  # in USD; None where the price is not known
+    images: int = 0  # that came, where those are what is paid for
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):

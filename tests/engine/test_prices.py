@@ -1,12 +1,15 @@
 """Money, to the cent: every rule of prices, estimates, bounds and budgets by itself."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from server import drawn
 from weft.engine import prices
+from weft.engine.call import Caller
 from weft.engine.prices import (
     Budget,
     Excess,
@@ -19,7 +22,9 @@ from weft.engine.prices import (
     price_of,
 )
 from weft.errors import BudgetReached
-from weft.models.endpoint import Endpoint
+from weft.models.endpoint import Endpoint, Sent
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
 from weft.types import Image, Message, Text, Thought, Usage, Want
 
 
@@ -109,7 +114,7 @@ def test_at_the_most_it_is_the_most_of_all_rules(width: int, height: int, tokens
 def test_what_is_expected_of_a_call():
     messages = (Message("user", (Text("x" * 9), picture(512, 512), Thought("yyyy"))), Message("user", (Text(""),)))
     assert estimate(messages, Want("text")) == Usage(3 + 255 + 2 + 1, 400)
-    assert estimate((), Want("image")) == Usage(0, 1300) == estimate((), Want("interleaved"))
+    assert estimate((), Want("image")) == Usage(0, 1300, images=1) == estimate((), Want("interleaved"))
 
 
 def test_what_a_call_may_use_at_the_most():
@@ -259,3 +264,25 @@ def test_one_who_cannot_have_room_any_more_is_told_while_others_are_under_way():
         await asyncio.gather(*tasks)
 
     run(work())
+
+
+def test_pictures_that_are_paid_for_each_are_counted_and_reserved(tmp_path: Path):
+    """A service that bills by the picture says nothing of tokens: what came is what is paid."""
+
+    class Painter(Endpoint):
+        async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+            return Sent((blobs.put(drawn("x")),), "answered")
+
+    blobs, journal, budget = Blobs(tmp_path / "blobs"), Journal(tmp_path / "journal.sqlite"), Budget(0.10)
+    price = price_of(endpoint("flux"), {"flux": {"image": 0.04}})
+    assert price == Price(0, 0, 0.04) and price.at(0.5).image == 0.02
+    made = Caller(Painter("flux"), role="model", journal=journal, budget=budget, price=price, blobs=blobs, run="r")
+
+    async def draw() -> list[float | None]:
+        costs = [(await made.reply((), Want("image", draw=number))).usage.cost for number in range(2)]
+        with pytest.raises(BudgetReached):
+            await made.reply((), Want("image", draw=2))
+        return costs
+
+    assert asyncio.run(draw()) == [0.04, 0.04] and budget.spent == pytest.approx(0.08)
+    journal.close()

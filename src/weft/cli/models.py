@@ -134,6 +134,32 @@ def _is_local(name: str) -> bool:
     return "URL" not in providers()[name][1] and "http" not in providers()[name][1]
 
 
+@app.command("presets")
+def list_presets(
+    name: Annotated[str | None, typer.Argument(help="A paper (weave, weaver, imug, planviz, rover), or PAPER/MODEL. Default: all.")] = None,
+) -> None:
+    """Published settings of models and judges, for `--preset`: what each sets, where it is from, what to know.
+
+    Examples:
+
+      weft models presets
+
+      weft models presets weave
+
+      weft models presets planviz/bagel
+    """
+    from weft.models.presets import preset, presets
+
+    if name and not any(known == name or known.startswith(f"{name}/") for known in presets()):
+        preset(name)  # an unknown one is an error that tells which there are
+    for known, one in presets().items():
+        if name in (None, known, known.partition("/")[0]):
+            say(f"{known}: {', '.join(f'{key}={value}' for key, value in one.settings.items())}")
+            say(f"    {one.source}")
+            if one.note:
+                say(f"    {one.note}")
+
+
 @app.command("try")
 def attempt(
     name: Annotated[str, typer.Argument(help="provider/model, provider/model@url, a name from weft.toml, or file.py:NAME.")],

@@ -11,6 +11,10 @@ Data = Annotated[Path | None, typer.Option(help="The dataset's folder.")]
 Judge = Annotated[str | None, typer.Option(help="Who judges: provider/model@url, a name from weft.toml, or file.py:NAME.")]
 JudgeOpt = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the judge, such as max_tokens=1400. Repeatable.")]
 Prompts = Annotated[str, typer.Option(help="'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.")]
+Preset = Annotated[
+    list[str] | None,
+    typer.Option(help="A paper's published settings: PAPER/MODEL, or PAPER/judge for the judge (`weft models presets`). Repeatable."),
+]
 JudgeRepeats = Annotated[int, typer.Option(min=1, help="How often the judge is asked each question: mean, deviation and variation follow.")]
 JudgeBatch = Annotated[
     bool, typer.Option("--judge-batch", help="Hand the judge's questions in as batches: half the price, within a day. OpenAI, Gemini.")

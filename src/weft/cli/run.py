@@ -23,6 +23,8 @@ Examples:
 
   weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
 
+  weft run weave --data DATA --model vllm-omni/ByteDance-Seed/BAGEL-7B-MoT@URL --preset weave/bagel --judge judge
+
   weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
 
   weft run planviz --data DATA --model MODEL --judge judge --task edit --subtask route
@@ -57,6 +59,7 @@ def run(
         typer.Option(help="NAME=VALUE for the model, such as temperature=0; ROLE.NAME=VALUE for a part. Repeatable."),
     ] = None,
     judge_opt: o.JudgeOpt = None,
+    preset: o.Preset = None,
     judge_repeats: o.JudgeRepeats = 1,
     judge_batch: o.JudgeBatch = False,
     limit: o.Limit = None,
@@ -89,6 +92,7 @@ def run(
         prompts=prompts,
         model_options=o.pairs(model_opt, "--model-opt"),
         judge_options=o.pairs(judge_opt, "--judge-opt"),
+        preset=tuple(preset or ()),
         judge_repeats=judge_repeats,
         judge_batch=judge_batch,
         limit=limit,

@@ -1,6 +1,7 @@
 """What `run`, `score` and `judge` share: from options to a finished run on the screen."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
 from weft.engine.call import EndpointDown
+from weft.engine.foresee import Share
 from weft.errors import UserError, WeftError
 from weft.models.function import FunctionEndpoint
 from weft.runs import Run
@@ -39,6 +41,9 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     try:
         async with opened as session:
             _introduce(console, session)
+            if session.job.budget is not None:
+                for line in _foreseen(session, await session.foresee()):
+                    console.print(line)
             with follow(session, console):
                 await session.go()
     except Interrupted as error:
@@ -153,18 +158,30 @@ def _exit_code(left: Left, run: Run) -> int:
     return 1 if reason is not None or any(verdict.value is None for verdict in run.verdicts) else 0
 
 
+def _foreseen(session: Session, shares: Mapping[str, Share]) -> list[str]:
+    """What calls would cost, by role and together."""
+    made: list[str] = []
+    for role, share in shares.items():
+        cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
+        rate = session.endpoints[role].usual_rate
+        cost += f" in batches (${share.cost / rate:.2f} live)" if rate != 1.0 and share.cost is not None else ""
+        pictures = f", {share.images} pictures" if share.images else ""
+        made.append(
+            f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
+            f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out{pictures}, {cost}"
+        )
+    costs = [share.cost for share in shares.values()]
+    if None not in costs:
+        made.append(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")
+    return made
+
+
 async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
     async with opened as session:
         shares = await session.foresee()
         say(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
-        for role, share in shares.items():
-            cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
-            rate = session.endpoints[role].usual_rate
-            cost += f" in batches (${share.cost / rate:.2f} live)" if rate != 1.0 and share.cost is not None else ""
-            say(
-                f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
-                f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out, {cost}"
-            )
+        for line in _foreseen(session, shares):
+            say(line)
         if session.plan.benchmark.most_tries > 1:
             most = session.plan.benchmark.most_tries
             say(f"a turn that brings nothing of the kind that is due is asked up to {most} times: model calls may be more")
@@ -172,9 +189,6 @@ async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
             say(line)
         if session.plan.strategy != "none":
             say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
-        costs = [share.cost for share in shares.values()]
-        if None not in costs:
-            say(f"together: about ${sum(cost for cost in costs if cost is not None):.2f}")
     return 0
 
 

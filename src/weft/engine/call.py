@@ -332,8 +332,10 @@ class Caller:
                     error.used = Usage(cost=expected)
                 raise
             self._answered = True
-            cost = sent.usage.cost
-            if cost is None and price is not None and (sent.usage.tokens_in or sent.usage.tokens_out):
+            cost, pictures = sent.usage.cost, sum(isinstance(part, Image) for part in sent.parts)
+            if price is not None and price.image:
+                sent = replace(sent, usage=replace(sent.usage, images=pictures))
+            if cost is None and price is not None and (sent.usage.tokens_in or sent.usage.tokens_out or sent.usage.images):
                 cost = price.of(sent.usage)
             if cost is None:  # it does not say
                 spent.cost = None if price is None else most

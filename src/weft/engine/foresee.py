@@ -30,6 +30,7 @@ class Share(Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+    images: int = 0
 
 
 class Counting:
@@ -38,7 +39,7 @@ class Counting:
     def __init__(self, caller: Caller, truth: Mapping[tuple[str, int], tuple[Part, ...]], blobs: Blobs) -> None:
         self.name, self.takes = caller.name, caller.takes
         self._caller, self._truth, self._blobs = caller, truth, blobs
-        self.calls = self.remembered = self.tokens_in = self.tokens_out = 0
+        self.calls = self.remembered = self.tokens_in = self.tokens_out = self.images = 0
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
         known = self._caller.remembers(messages, want)
@@ -49,14 +50,15 @@ class Counting:
         more = estimate(messages, want)
         self.tokens_in += more.tokens_in
         self.tokens_out += more.tokens_out
+        self.images += more.images
         true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
         thought = (Thought(true.thoughts),) if true.thoughts else ()
         return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)), STAND_IN)
 
     def share(self, price: Price | None) -> Share:
-        cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out))
-        return Share(self.calls, self.remembered, self.tokens_in, self.tokens_out, cost)
+        cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out, images=self.images))
+        return Share(self.calls, self.remembered, self.tokens_in, self.tokens_out, cost, self.images)
 
 
 async def foresee(

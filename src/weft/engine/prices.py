@@ -25,22 +25,24 @@ from weft.types import Image, Message, Usage, Want
 LOCAL = ("http://127.", "http://localhost", "http://[::1]", "local:", "python:")
 MOST_OUT = 8192  # tokens a reply may have where nobody says otherwise and there is a budget
 PER_PICTURE = 2500  # tokens that any picture may be counted as
+MOST_PICTURES = 8  # that a reply of words and pictures may have, where each is paid for
 PER_CALL = 16  # tokens around a request, and around each message of it
 TEXT_OUT, IMAGE_OUT = 400, 1300  # tokens a reply is taken to have when planning: a verdict with its reason; one picture
 
 
 class Price(Struct, frozen=True):
-    """USD per million tokens."""
+    """USD per million tokens, and for each picture that comes."""
 
     tokens_in: float
     tokens_out: float
+    image: float = 0.0
 
     def at(self, rate: float) -> "Price":
         """At a share of it."""
-        return self if rate == 1.0 else Price(self.tokens_in * rate, self.tokens_out * rate)
+        return self if rate == 1.0 else Price(self.tokens_in * rate, self.tokens_out * rate, self.image * rate)
 
     def of(self, usage: Usage) -> float:
-        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / 1e6
+        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / 1e6 + usage.images * self.image
 
 
 def price_of(endpoint: Endpoint, own: Mapping[str, Any] | None = None) -> Price | None:
@@ -50,7 +52,7 @@ def price_of(endpoint: Endpoint, own: Mapping[str, Any] | None = None) -> Price 
         matching = [name for name in prices if not name.startswith("_") and _names(name, model)]
         if matching and (prices is own or not endpoint.address.startswith(LOCAL)):
             found = prices[max(matching, key=len)]
-            return Price(float(found["in"]), float(found["out"]))
+            return Price(*(float(found.get(side, 0)) for side in ("in", "out", "image")))
     return Price(0, 0) if endpoint.address.startswith(LOCAL) else None
 
 
@@ -70,7 +72,7 @@ def estimate(messages: Iterable[Message], want: Want) -> Usage:
     for message in messages:
         for part in message.parts:
             tokens += image_tokens(part) if isinstance(part, Image) else len(part.text) // 4 + 1
-    return Usage(tokens_in=tokens, tokens_out=TEXT_OUT if want.kind == "text" else IMAGE_OUT)
+    return Usage(tokens, TEXT_OUT if want.kind == "text" else IMAGE_OUT, images=int(want.kind != "text"))
 
 
 def most_of(messages: Iterable[Message], want: Want, identity: Mapping[str, Any], longest: int | None) -> Usage:
@@ -82,12 +84,14 @@ def most_of(messages: Iterable[Message], want: Want, identity: Mapping[str, Any]
         tokens += PER_CALL
         for part in message.parts:
             tokens += most_image_tokens(part) if isinstance(part, Image) else len(part.text.encode())
-    return Usage(tokens_in=tokens, tokens_out=int(limit) * max(1, int(parameters.get("n") or 1)))
+    times = max(1, int(parameters.get("n") or 1))
+    pictures = {"text": 0, "image": 1, "interleaved": MOST_PICTURES}[want.kind]
+    return Usage(tokens, int(limit) * times, images=pictures * times)
 
 
 def added(one: Usage, other: Usage) -> Usage:
     cost = None if one.cost is None and other.cost is None else (one.cost or 0.0) + (other.cost or 0.0)
-    return Usage(one.tokens_in + other.tokens_in, one.tokens_out + other.tokens_out, cost)
+    return Usage(one.tokens_in + other.tokens_in, one.tokens_out + other.tokens_out, cost, one.images + other.images)
 
 
 def image_tokens(image: Image) -> int:
@@ -116,6 +120,7 @@ class Excess:
     def of(self, bound: Usage, price: Price) -> float:
         """What a call may cost, by what is known."""
         told = (bound.tokens_in * self.tokens_in * price.tokens_in + bound.tokens_out * self.tokens_out * price.tokens_out) / 1e6
+        told += bound.images * price.image
         return max(told, price.of(bound) * self.cost)
 
     def learn(self, bound: Usage, used: Usage, price: Price, cost: float) -> None:

@@ -60,7 +60,7 @@ class Stage:
             price = price_of(endpoint, self._prices)
             if means.budget is not None and price is None:
                 name = endpoint.identity["model"]
-                raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out` to weft.toml')
+                raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out`, or `image`, to weft.toml')
             if means.budget is not None:
                 endpoint.longest = MOST_OUT if price != Price(0, 0) else None
             self.endpoints[role], self.prices[role] = endpoint, price and price.at(endpoint.usual_rate)

@@ -11,6 +11,7 @@ options (`options`); an unknown one is an error.
     [prices."my-model"]
     in = 1.0        # USD per million tokens
     out = 4.0
+    image = 0.04    # USD per picture that it makes, where that is what is paid for
 
 `weft.toml` never holds keys: those come from the environment alone.
 """
@@ -111,8 +112,11 @@ def read_config(folder: Path | None = None) -> dict[str, Any]:
             raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
     for name, price in found.get("prices", {}).items():
         sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
-        if not all(_is_price(sides.get(side)) for side in ("in", "out")):
-            raise UserError(f'{path}: [prices."{name}"] needs `in` and `out`, in USD per million tokens: numbers from 0 up')
+        strange = [side for side in sides if side not in ("in", "out", "image")]
+        paired = all(_is_price(sides.get(side)) for side in ("in", "out")) or (not {"in", "out"} & set(sides) and "image" in sides)
+        if strange or not paired or not _is_price(sides.get("image", 0)):
+            what = "`in` and `out`, in USD per million tokens, or `image`, in USD for each picture, or all: numbers from 0 up"
+            raise UserError(f'{path}: [prices."{name}"] needs {what}')
     return found
 
 
@@ -205,15 +209,18 @@ def wired(
     config: Mapping[str, Any] | None = None,
     data: str = "",
     outputs: Callable[[Path, Blobs], Endpoint] | None = None,
+    preset: str = "",
 ) -> Wired:
     """A model from its name or the user's own object; `outputs` reads a folder of outputs in a benchmark's own layout."""
     match = PARTS.fullmatch(model) if isinstance(model, str) else None
     if match is not None:
+        if preset:
+            raise UserError(f"the preset {preset} is for one model, and {match['name']} is made of several: give its parts their options")
         return load_target("weft.models.compose:composed")(match, blobs, given or {}, config, data)
     if outputs is not None and isinstance(model, str) and model.startswith("folder/"):
         endpoint = outputs(Path(model.removeprefix("folder/")), blobs)
     else:
-        endpoint = resolve(model, blobs, given, config, data)
+        endpoint = resolve(model, blobs, given, config, data, preset=preset)
     return Wired(endpoint.name, {"model": endpoint})
 
 
@@ -224,22 +231,25 @@ def resolve(
     config: Mapping[str, Any] | None = None,
     data: str = "",
     usual: Mapping[str, Any] | None = None,
+    preset: str = "",
 ) -> Endpoint:
     """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth. `usual` are
-    options for those that have them, where nobody says otherwise."""
+    options for those that have them, where nobody says otherwise; those of a `preset` come before them."""
     from weft.models.function import endpoint_from_object
+    from weft.models.presets import placed
+    from weft.models.presets import preset as settings_of
 
     given = dict(given or {})
     if not isinstance(model, str):
-        return endpoint_from_object(model, blobs, given)
+        return endpoint_from_object(model, blobs, {**(settings_of(preset).settings if preset else {}), **given})
     defined: Mapping[str, Any] = (config or {}).get("models", {})
     if model in defined:
         entry = dict(defined[model])
         if "use" not in entry:
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
-        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual)
+        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual, preset)
     if ".py:" in model:
-        return endpoint_from_object(load_object(model), blobs, given, source=model)
+        return endpoint_from_object(load_object(model), blobs, {**(settings_of(preset).settings if preset else {}), **given}, source=model)
     spec = parse(model, given, data)
     known = providers()
     if spec.provider not in known:
@@ -247,6 +257,7 @@ def resolve(
         raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
     make = load_target(known[spec.provider][0])
     taken = declared(make)
+    given = placed(preset, taken, given, spec.text) if preset else given
     spec = replace(spec, given={**{name: value for name, value in (usual or {}).items() if name in taken}, **given})
     return make(spec, blobs, **spec.take(taken))
 
