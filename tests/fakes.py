@@ -38,7 +38,8 @@ class Asked:
         self.flow.append(str(said))
 
     def picture(self, coded: str) -> None:
-        data = base64.b64decode(coded.rpartition(",")[2] if coded.startswith("data:") else coded, validate=True)
+        plain = (coded.rpartition(",")[2] if coded.startswith("data:") else coded).replace("-", "+").replace("_", "/")
+        data = base64.b64decode(plain, validate=True)
         self.pictures.append(hashlib.sha256(data).hexdigest())
         self.flow.append(self.pictures[-1])
 
@@ -171,7 +172,8 @@ class Chat(Fake):
         usage: dict[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
         usage |= {"cost": 0.03} if (asked.body.get("usage") or {}).get("include") else {}
         choice = {"index": 0, "finish_reason": finish, "message": message, "logprobs": None}
-        return reply({"id": "c1", "object": "chat.completion", "created": 1, "model": "m-1", "choices": [choice], "usage": usage})
+        whole = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m-1", "system_fingerprint": None}
+        return reply({**whole, "choices": [choice], "usage": usage})
 
 
 class Batches:
@@ -600,7 +602,7 @@ class Gemini(Fake):
                     asked.text(part["text"])
                 if content["role"] != "model":
                     continue
-                signature = part.get("thoughtSignature", part.get("thought_signature", ""))
+                signature = part.get("thoughtSignature", part.get("thought_signature", "")).replace("-", "+")
                 due = self.signed.get(asked.flow[-1])
                 if signature != due and not (not due and signature == "skip_thought_signature_validator"):
                     kind = "Image" if data else "Text"
@@ -646,7 +648,7 @@ class Gemini(Fake):
             parts = [{"text": "one "}, _inline(asked.coded), {"text": "two "}, _inline(base64.b64encode(drawn("other")).decode())]
         for number, part in enumerate(parts):
             if (asked.kind != "text" and number % 2 == 0) or "inlineData" in part:
-                part["thoughtSignature"] = f"{SIGNED}{len(self.seen)}-{number}"
+                part["thoughtSignature"] = base64.b64encode(f"{SIGNED}{len(self.seen)}-{number}".encode()).decode()
             self.signed[_of(part)] = part.get("thoughtSignature", "")
         if self.says == "thoughts":
             parts = [
@@ -733,6 +735,7 @@ class DashScope(Fake):
     def routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/api/v1/services/aigc/multimodal-generation/generation", self.handle)
         router.add_post("/api/v1/services/aigc/{what}/image-synthesis", self.handle)
+        router.add_post("/api/v1/services/aigc/image-generation/generation", self.handle)
         router.add_get("/api/v1/tasks/{task}", self.task)
 
     def trouble(self) -> web.Response | None:
@@ -766,13 +769,17 @@ class DashScope(Fake):
             return trouble
         picture = {"nothing": None, "broken": self.link(b"no picture")}.get(self.says, self.link(asked.drawing))
         usage = {"image_count": 1, "width": 48, "height": 48}
+        choices: list[Any] = []
         if "messages" in given:
             shown = [{"image": picture}] if picture else []
             choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": shown}}
-            return reply({"output": {"choices": [choice]}, "usage": usage, "request_id": "r"})
+            choices = [choice]
+            if asked.path.endswith("multimodal-generation/generation"):
+                return reply({"output": {"choices": choices}, "usage": usage, "request_id": "r"})
         assert asked.headers["x-dashscope-async"] == "enable"
         task = f"task-{len(self.seen)}"
         done: dict[str, Any] = {"task_id": task, "task_status": "SUCCEEDED", "results": [{"url": picture}] if picture else []}
+        done |= {"choices": choices, "results": []} if choices else {}
         if self.says == "refused":
             done = {"task_id": task, "task_status": "FAILED", "code": "DataInspectionFailed", "message": "not shown"}
         if self.says == "failed":

@@ -1,4 +1,4 @@
-"""DashScope's pictures: Qwen-Image at once, Wan as tasks (`mode=task`); pictures and one text in, one picture out.
+"""DashScope's pictures: Qwen-Image at once, Wan as tasks (`mode=task`, from 2.6 on `task-messages`); pictures and one text in, one out.
 
 A prompt is not rewritten and nothing is stamped on a picture, unless the options say otherwise. Pictures come as links to the provider's
 own storage, which last a day: they are fetched with the reply. Errors come flat, without an `error` around them."""
@@ -25,6 +25,7 @@ MOST_IMAGES = 3
 GIVES = Gives(text=False, both=False, seed=True, sizes="pixels")
 USUAL: dict[str, Any] = {"n": 1, "prompt_extend": False, "watermark": False}
 AT_ONCE = "/services/aigc/multimodal-generation/generation"
+BY_MESSAGES = "/services/aigc/image-generation/generation"
 FROM_WORDS, FROM_PICTURES = "/services/aigc/text2image/image-synthesis", "/services/aigc/image2image/image-synthesis"
 OPEN_STATES = ("PENDING", "RUNNING", "SUSPENDED")
 
@@ -39,17 +40,10 @@ class DashScope(Wire):
         self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        prompt, images = flat(messages)
-        content = [*({"image": image} for image in images), {"text": prompt}]
-        asked = {"messages": [{"role": "user", "content": content}]}
-        came = await self._posted(AT_ONCE, {"model": self._model, "input": asked, "parameters": self._told(want)})
+        came = await self._posted(AT_ONCE, {"model": self._model, "input": _said(messages), "parameters": self._told(want)})
         if came.status >= 400 or came.said:
             return self._turned_away(came)
-        choices: Any = fields(fields(came.body).get("output")).get("choices")
-        choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
-        shown: Any = fields(choice.get("message")).get("content")
-        links = [fields(one).get("image") for one in cast(list[Any], shown)] if isinstance(shown, list) else []
-        return await self._picture(next((str(link) for link in links if link), ""), came.body)
+        return await self._picture(_shown(fields(fields(came.body).get("output"))), came.body)
 
     async def _posted(self, path: str, payload: Mapping[str, Any], **headers: str) -> Answer:
         sent = {**self._headers(), **headers}
@@ -74,13 +68,16 @@ class DashScope(Wire):
 class DashScopeTask(DashScope, TaskEndpoint):
     """The same, handed in and waited for."""
 
-    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+    def _request(self, messages: tuple[Message, ...], want: Want) -> tuple[str, dict[str, Any]]:
+        """Where it goes, and what."""
         prompt, images = flat(messages)
         told = self._told(want)
         negative = {"negative_prompt": told.pop("negative_prompt")} if "negative_prompt" in told else {}
         asked = {"prompt": prompt, **negative, **({"images": images} if images else {})}
-        payload = {"model": self._model, "input": asked, "parameters": told}
-        came = await self._posted(FROM_PICTURES if images else FROM_WORDS, payload, **{"X-DashScope-Async": "enable"})
+        return FROM_PICTURES if images else FROM_WORDS, {"model": self._model, "input": asked, "parameters": told}
+
+    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+        came = await self._posted(*self._request(messages, want), **{"X-DashScope-Async": "enable"})
         if came.status >= 400 or came.said:
             if is_refusal(came.codes):
                 return f"refused {came.said[:300]}"
@@ -103,7 +100,7 @@ class DashScopeTask(DashScope, TaskEndpoint):
         results: Any = output.get("results")
         made = [fields(one) for one in cast(list[Any], results)] if isinstance(results, list) else []
         if state == "SUCCEEDED":
-            link = next((str(one["url"]) for one in made if one.get("url")), "")
+            link = next((str(one["url"]) for one in made if one.get("url")), "") or _shown(output)
             return await self._picture(link, came.body)
         said, codes = error_facts({"error": next((one for one in made if one.get("code")), output)})
         if is_refusal(codes):
@@ -112,17 +109,41 @@ class DashScopeTask(DashScope, TaskEndpoint):
         raise Expired(f"{self.address}: the task ended as {state or 'nothing'}: {said[:300]}")
 
 
+class DashScopeMessages(DashScopeTask):
+    """The same, in the form of later models."""
+
+    def _request(self, messages: tuple[Message, ...], want: Want) -> tuple[str, dict[str, Any]]:
+        return BY_MESSAGES, {"model": self._model, "input": _said(messages), "parameters": self._told(want)}
+
+
+def _said(messages: tuple[Message, ...]) -> dict[str, Any]:
+    prompt, images = flat(messages)
+    return {"messages": [{"role": "user", "content": [*({"image": image} for image in images), {"text": prompt}]}]}
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """The picture of a reply in the form of messages."""
+    choices: Any = output.get("choices")
+    choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
+    shown: Any = fields(choice.get("message")).get("content")
+    links = [fields(one).get("image") for one in cast(list[Any], shown)] if isinstance(shown, list) else []
+    return next((str(link) for link in links if link), "")
+
+
+KINDS = {"at-once": DashScope, "task": DashScopeTask, "task-messages": DashScopeMessages}
+
+
 @about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)
 @options(
     seed=int,
     **dict.fromkeys(("max_side", "most_images"), count),
     **dict.fromkeys(("key_env", "size", "negative_prompt"), str),
     **dict.fromkeys(("prompt_extend", "watermark", "fetch_images"), flag),
-    mode=one_of("at-once", "task"),
+    mode=one_of(*KINDS),
     timeout=seconds,
     extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> DashScope:
-    url, kind = url_of(spec, URL), DashScopeTask if chosen.pop("mode", "at-once") == "task" else DashScope
+    url, kind = url_of(spec, URL), KINDS[chosen.pop("mode", "at-once")]
     chosen = {"most_images": MOST_IMAGES, **chosen}
     return made(kind, spec, blobs, url, chosen, **USUAL)
