@@ -148,7 +148,11 @@ class Chat(Fake):
 
     def message(self, asked: Asked) -> tuple[dict[str, Any], str]:
         image = {"type": "image_url", "index": 0, "image_url": {"url": f"data:image/png;base64,{asked.coded}"}}
-        said: dict[str, Any] = {"role": "assistant", "content": json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"}
+        said: dict[str, Any] = {
+            "role": "assistant",
+            "refusal": None,
+            "content": json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello",
+        }
         if asked.kind != "text":
             said |= {"content": "here it is", "images": [image]}
         if self.says == "thoughts":
@@ -172,7 +176,7 @@ class Chat(Fake):
         usage: dict[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
         usage |= {"cost": 0.03} if (asked.body.get("usage") or {}).get("include") else {}
         choice = {"index": 0, "finish_reason": finish, "message": message, "logprobs": None}
-        whole = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m-1", "system_fingerprint": None}
+        whole = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m-1", "system_fingerprint": "fp"}
         return reply({**whole, "choices": [choice], "usage": usage})
 
 
@@ -248,7 +252,7 @@ class OpenAI(Chat):
             "created_at": 1,
         }
         counts = {"total": total, "completed": total if state == "completed" else 0, "failed": 0}
-        return {**made, "status": state, "output_file_id": None, "error_file_id": None, "request_counts": counts, "errors": None}
+        return {**made, "status": state, "request_counts": counts}
 
     async def listed(self, request: web.Request) -> web.Response:
         found = [self.batch(file, "in_progress") for file in self.batches.by_file]
@@ -486,7 +490,7 @@ class Responses(Fake):
     def answer(self, asked: Asked, keeps: bool) -> web.Response:
         name = f"resp_{len(self.seen)}"
         text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
-        said: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
+        said: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
         if self.says == "refused":
             said = {"type": "refusal", "refusal": "I would rather not"}
         message = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [said]}
@@ -508,8 +512,10 @@ class Responses(Fake):
         whole: dict[str, Any] = {
             "id": name, "object": "response", "created_at": 1, "status": "completed", "error": None, "incomplete_details": None,
             "model": "m-1", "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+            "instructions": None, "metadata": {}, "temperature": 1.0, "top_p": 1.0,
             "usage": {"input_tokens": 9, "output_tokens": 4, "total_tokens": 13,
-                      "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}},
+                      "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}, 
+                      "output_tokens_details": {"reasoning_tokens": 0}},
         }  # fmt: skip
         if self.says == "failed":
             whole |= {"status": "failed", "output": [], "error": {"code": "server_error", "message": "it broke"}}

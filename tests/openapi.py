@@ -25,3 +25,13 @@ def _patched(node: Any) -> Any:
         return node
     made = {("anyOf" if key == "oneOf" else key): _patched(one) for key, one in node.items() if key not in ("discriminator", "nullable")}
     return {"anyOf": [made, {"type": "null"}]} if node.get("nullable") else made
+
+
+def check(name: str, thing: Any) -> None:
+    """Raises AssertionError in one line, not in ten thousand."""
+    from jsonschema.exceptions import best_match, relevance
+
+    wrong = best_match(validator(name).iter_errors(thing), key=relevance)
+    if wrong is not None:
+        deeper = sorted(wrong.context or [], key=lambda one: -len(one.absolute_path))[:3]
+        raise AssertionError(f"{name}: {[(list(one.absolute_path), one.message[:200]) for one in (wrong, *deeper)]}")

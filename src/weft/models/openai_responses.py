@@ -152,14 +152,17 @@ def _coded(came: Answer) -> Answer:
 
 
 def _item(message: Message) -> dict[str, Any]:
-    word = "output_text" if message.role == "assistant" else "input_text"
-    content: list[dict[str, Any]] = []
-    for part in message.parts:
-        if isinstance(part, Image):
-            content.append({"type": "input_image", "image_url": part, "detail": "auto"})
-        elif isinstance(part, Text):
-            content.append({"type": word, "text": part.text, **({"annotations": []} if message.role == "assistant" else {})})
+    """A turn of the dialogue; what the model said goes as a plain text, which needs no name of the server's."""
+    if message.role == "assistant":
+        said = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+        return {"type": "message", "role": "assistant", "content": said}
+    shown = [part for part in message.parts if not isinstance(part, Thought)]
+    content = [_shown(part) if isinstance(part, Image) else {"type": "input_text", "text": part.text} for part in shown]
     return {"type": "message", "role": message.role, "content": content}
+
+
+def _shown(image: Image) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": image, "detail": "auto"}
 
 
 def _digest(messages: tuple[Message, ...]) -> str:
