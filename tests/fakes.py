@@ -68,10 +68,11 @@ class Fake:
         self.says, self.url = says, ""
         self.seen: list[Asked] = []
         self.files: dict[str, bytes] = {}
+        self.middlewares: list[Any] = []
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator["Fake"]:
-        app = web.Application(client_max_size=256 << 20)
+        app = web.Application(client_max_size=256 << 20, middlewares=self.middlewares)
         self.routes(app.router)
         app.router.add_get("/files/{name}", self._file)
         runner = web.AppRunner(app, access_log=None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from fakes import FAKES, Asked, DashScope, Fake, Responses
 from server import drawn
@@ -380,3 +381,30 @@ def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch:
             await one.endpoint.collect("http://127.0.0.1:9/v1/get_result?id=1", Want("image"))
 
     talk("bfl", blobs, work)
+
+
+@pytest.mark.parametrize("way", ["bfl", "dashscope, as tasks"])
+def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+    """What is paid for is waited for: trouble while looking, also with the status 200, leaves the task as it is."""
+    troubles = iter(
+        [web.json_response({"error": {"message": "overloaded", "code": 503}}), web.Response(status=500), web.Response(text="<html>")]
+    )
+
+    @web.middleware
+    async def troubled(request: web.Request, handler: Any) -> web.StreamResponse:
+        trouble = next(troubles, None) if request.method == "GET" and "/files/" not in request.path else None
+        return trouble if trouble is not None else await handler(request)
+
+    async def work(one: Talk) -> None:
+        assert (await one.ask(user("draw"))).outcome == "answered" and len(one.fake.seen) == 1 and next(troubles, None) is None
+
+    kind = WAYS[way][0]
+
+    class Troubled(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, says: str = "ok") -> None:
+            super().__init__(says)
+            self.middlewares = [troubled]
+
+    monkeypatch.setitem(WAYS, way, (Troubled, WAYS[way][1]))
+    monkeypatch.setattr("test_matrix.QUICK", Patience(tries=6, base=0.001, cap=0.002))
+    talk(way, blobs, work)

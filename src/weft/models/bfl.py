@@ -68,7 +68,7 @@ class Flux(Wire, TaskEndpoint):
         if ticket.startswith("refused "):
             return Sent((), "refused", ticket.removeprefix("refused "), "", self._model, ended="blocked")
         came = await self._http.look(self._own(ticket), self._headers(), called=self.address)
-        if came.status >= 400:
+        if came.status >= 400 or (came.said and not fields(came.body).get("status")):
             if came.status == 404:
                 raise Expired(f"{self.address} does not know the task any more")
             return self._turned_away(came)

@@ -93,7 +93,7 @@ class DashScopeTask(DashScope, TaskEndpoint):
         came = await self._http.look(f"{self._url}/tasks/{ticket}", self._headers(), called=self.address)
         output = fields(fields(came.body).get("output"))
         state = str(output.get("task_status") or "")
-        if came.status >= 400:
+        if came.status >= 400 or (came.said and not state):
             return self._turned_away(came)
         if state in OPEN_STATES:
             return None
