@@ -408,3 +408,18 @@ def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch
     monkeypatch.setitem(WAYS, way, (Troubled, WAYS[way][1]))
     monkeypatch.setattr("test_matrix.QUICK", Patience(tries=6, base=0.001, cap=0.002))
     talk(way, blobs, work)
+
+
+def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
+    from weft.cli.models import COLUMNS, _row
+
+    page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
+    for name in FAKES:
+        known = known_of(load_target(providers()[name][0]))
+        assert known is not None
+        cells = _row(name, known, {})
+        variable = cells[-2].removesuffix(" (set)")
+        assert f"| {' | '.join([*cells[:-2], variable])} |" in page, name
+    assert f"| {' | '.join(COLUMNS[:-1])} |" in page
+    here = Path(__file__).read_text()
+    assert all(f"def {test}(" in here for test in page.split("`") if test.startswith("test_") and "/" not in test and "." not in test)
