@@ -4,6 +4,7 @@ which such a service answers. What it draws follows from the request alone.
 The providers' own libraries talk to the same fakes (test_sdks.py), so that a fake that speaks nonsense is found out.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -193,6 +194,8 @@ class Batches:
         self.spoil: dict[int, str] = {}
         self.ends = "ok"
         self.patience = 2
+        self.outage = 0  # looks that meet trouble
+        self.open = True  # whether a batch can be begun
 
     def lines(self, file: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.files[file].splitlines()]
@@ -238,6 +241,8 @@ class OpenAI(Chat):
         body = await request.json()
         assert body["endpoint"] == "/v1/chat/completions" and body["completion_window"] == "24h"
         file = body["input_file_id"]
+        while not self.batches.open:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
         assert file not in self.batches.by_file, "paid for twice"
         self.batches.by_file[file] = f"batch_{file}"
         return reply(self.batch(file, "validating"))
@@ -263,12 +268,15 @@ class OpenAI(Chat):
         name = request.match_info["batch"]
         file = name.removeprefix("batch_")
         self.batches.looks[name] += 1
+        self.batches.outage -= 1
+        if self.batches.outage >= 0:
+            return web.Response(status=502, text="<html>")
         if self.batches.looks[name] < self.batches.patience:
             return reply(self.batch(file, "in_progress"))
         if self.batches.ends == "failed":
             errors = {"object": "list", "data": [{"code": "invalid_json_line", "message": "line 1 is no request", "line": 1}]}
             return reply({**self.batch(file, "failed"), "errors": errors})
-        state = "expired" if self.batches.ends == "expired" else "completed"
+        state = {"ok": "completed"}.get(self.batches.ends, self.batches.ends)
         return reply({**self.batch(file, state), "output_file_id": f"out-{file}", "error_file_id": f"err-{file}"})
 
     async def content(self, request: web.Request) -> web.Response:
@@ -292,6 +300,8 @@ class OpenAI(Chat):
             response: Any = {"status_code": 200, "request_id": "r", "body": body}
             if spoilt == "error":
                 response = {"status_code": 500, "request_id": "r", "body": {"error": {"message": "oh no", "type": "server_error"}}}
+            if spoilt == "quota":
+                response = {"status_code": 429, "request_id": "r", "body": {"error": {"message": "no", "code": "insufficient_quota"}}}
             error = {"code": "batch_expired", "message": "too late"} if spoilt == "expired" else None
             made.append({"id": f"r{number}", "custom_id": line["custom_id"], "response": None if error else response, "error": error})
         return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
@@ -541,7 +551,7 @@ class Gemini(Fake):
 
     def __init__(self, says: str = "ok") -> None:
         super().__init__(says)
-        self.signed: dict[str, str] = {}
+        self.signed: dict[str, set[str]] = {}
 
         self.batches = Batches()
 
@@ -582,10 +592,12 @@ class Gemini(Fake):
 
     async def look(self, request: web.Request) -> web.Response:
         name = request.match_info["batch"]
+        file = f"files/in{name.removeprefix('b')}"
         self.batches.looks[name] += 1
-        return reply(
-            self.batch(f"files/in{name.removeprefix('b')}", "RUNNING" if self.batches.looks[name] < self.batches.patience else "SUCCEEDED")
-        )
+        if self.batches.ends == "failed":
+            failed = self.batch(file, "FAILED")
+            return reply({**failed, "done": True, "error": {"code": 13, "message": "line 1 is no request"}})
+        return reply(self.batch(file, "RUNNING" if self.batches.looks[name] < self.batches.patience else "SUCCEEDED"))
 
     async def content(self, request: web.Request) -> web.Response:
         assert request.query["alt"] == "media"
@@ -610,8 +622,8 @@ class Gemini(Fake):
                 if content["role"] != "model":
                     continue
                 signature = part.get("thoughtSignature", part.get("thought_signature", "")).replace("-", "+")
-                due = self.signed.get(asked.flow[-1])
-                if signature != due and not (not due and signature == "skip_thought_signature_validator"):
+                due = self.signed.get(asked.flow[-1], {""})
+                if signature not in due and not ("" in due and signature == "skip_thought_signature_validator"):
                     kind = "Image" if data else "Text"
                     return f"{kind} part is missing a thought_signature in content position {place}, part position {at}"
         config = asked.body.get("generationConfig") or {}
@@ -656,7 +668,7 @@ class Gemini(Fake):
         for number, part in enumerate(parts):
             if (asked.kind != "text" and number % 2 == 0) or "inlineData" in part:
                 part["thoughtSignature"] = base64.b64encode(f"{SIGNED}{len(self.seen)}-{number}".encode()).decode()
-            self.signed[_of(part)] = part.get("thoughtSignature", "")
+            self.signed.setdefault(_of(part), set()).add(part.get("thoughtSignature", ""))
         if self.says == "thoughts":
             parts = [
                 {"text": "let me see", "thought": True},

@@ -128,6 +128,8 @@ class Session:
         blobs, benchmark, settings = Blobs(home / "blobs"), resolve(job.benchmark), read_config()
         presets = chosen_presets(job.preset)
         fixed = presets.get("model", "")
+        if fixed and isinstance(job.model, str) and (job.model == "truth" or job.model.startswith("folder/")):
+            raise UserError(f"{job.model} is not asked, so the preset {fixed} sets nothing")
         model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs, fixed)
         options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings, presets.get("judge", ""))
@@ -182,6 +184,7 @@ class Session:
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
         judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings), job.judge_batch)
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
+        recorded = {**chosen, **({"presets": manifest["presets"]} if manifest.get("presets") else {})}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
         told = (manifest["model"], told_endpoint(judge))
@@ -197,7 +200,7 @@ class Session:
             dataset = await stage.completed(benchmark, dataset, options, helpers)
             if dataset.digest != manifest["dataset"]["digest"]:
                 raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
-            plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, chosen, against)
+            plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, recorded, against)
             yield cls(job, plan, stage, lambda _: Stored(first.turns), others, place)
 
     async def go(self) -> None:

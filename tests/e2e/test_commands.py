@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from fakes import Anthropic, Fake, Gemini, Images, OpenAI
 from server import Provider, Seen, drawn
 from toy import more_records, toy_records, write_weave
 
@@ -336,3 +337,41 @@ def test_the_same_run_twice_at_once_is_refused(tmp_path: Path, slow: str):
     process.kill()
     process.wait()
     assert second.returncode == 2 and "already going on in another process" in second.stderr
+
+
+def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, stand: Callable[[Fake], Fake]):
+    told = weft("models", "--no-reach").stdout
+    assert "provider" in told.splitlines()[0] and all(name in told for name in ("gemini", "GEMINI_API_KEY", "openai-responses", "options"))
+    assert (
+        weft("models", "--format", "xml").returncode == 2 and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
+    )
+    done = weft("models", "try", stand(Gemini()).name)
+    assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own picture, a turn later" in done.stdout
+    assert len(list((tmp_path / ".weft" / "tries").iterdir())) == 3
+    words = weft("models", "try", stand(Anthropic()).name)
+    assert words.returncode == 0 and words.stdout.count("not asked") == 3
+    broken = weft("models", "try", stand(Gemini("denied")).name)
+    assert broken.returncode == 1 and "FAILS" in broken.stdout and "answered 403" in broken.stdout and "Traceback" not in broken.stderr
+    gone = weft("models", "try", "openai-chat/m@http://127.0.0.1:9/v1")
+    assert gone.returncode == 1 and "cannot reach" in gone.stdout
+    assert "planviz/bagel" in weft("models", "presets", "planviz").stdout
+    for words in (["try", "truth"], ["try", "nobody/x"], ["presets", "nobody"]):
+        wrong = weft("models", *words)
+        assert wrong.returncode == 2 and wrong.stderr.startswith("weft: ") and "Traceback" not in wrong.stderr
+
+
+def test_what_a_model_cannot_send_is_said_and_not_asked(weft: Weft, toy: Path, stand: Callable[[Fake], Fake]):
+    painter, writer = stand(Images()), stand(Anthropic())
+    dry = weft("run", "weave", "--data", toy, "--model", painter.name, "--judge", "constant/1", "--dry-run")
+    assert "model: 6 calls to make" in dry.stdout and not painter.seen
+    done = weft("run", "weave", "--data", toy, "--model", painter.name, "--judge", "constant/1")
+    assert "4 of 10 turns want text, and it makes pictures, and no words: those are not asked" in done.stderr and len(painter.seen) == 6
+    none = weft("run", "weave", "--data", toy, "--model", writer.name, "--judge", "constant/1", "--turns", "image")
+    assert none.returncode == 2 and "can answer none of the 6 turns: it makes words, and no pictures" in none.stderr and not writer.seen
+    judge = weft("run", "weave", "--data", toy, "--model", "copy", "--judge", painter.name)
+    assert judge.returncode == 2 and "cannot judge: it makes pictures, and no words" in judge.stderr
+
+
+def test_a_quota_that_ends_a_run_says_what_is_left(weft: Weft, toy: Path, stand: Callable[[Fake], Fake]):
+    done = weft("run", "weave", "--data", toy, "--model", "copy", "--judge", stand(OpenAI("quota")).name)
+    assert done.returncode == 2 and "nothing left" in done.stderr and "left to do: " in done.stderr and "Traceback" not in done.stderr

@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from fakes import FAKES, Asked, DashScope, Fake, Responses
+from fakes import reply as reply_of
 from server import drawn
-from weft.engine.call import Caller, EndpointDown, Patience
-from weft.engine.prices import Budget
+from weft.engine.call import Caller, EndpointDown, Patience, handed_to
+from weft.engine.prices import Budget, most_of
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Endpoint, Sent, TaskEndpoint
-from weft.models.fit import fitted
+from weft.models.fit import fit, fitted
+from weft.models.outcomes import error_facts
 from weft.models.registry import known_of, load_target, providers, resolve
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Gives, Image, Message, Reply, Takes, Text, Thought, Want
+from weft.types import Gives, Image, Message, Reply, State, Takes, Text, Thought, Want
 
 QUICK = Patience(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
 SMALL = drawn("small", 30)
@@ -174,7 +178,7 @@ def test_pictures_among_words_in_their_order(way: str, blobs: Blobs):
         if takes.images == "interleaved":
             assert [word.strip() for word in flow] == ["take", first.digest, "and", second.digest, "please"]
         elif takes.most == 1:
-            assert len(one.last.pictures) == 1 and "a row of image 1 to image 2" in "".join(flow)
+            assert len(one.last.pictures) == 1 and "a row of image 1 and image 2" in "".join(flow)
         else:
             assert one.last.pictures == [first.digest, second.digest] and "take [image 1] and [image 2] please" in flow
 
@@ -190,7 +194,7 @@ def test_more_pictures_than_it_takes_go_in_one_row_that_is_told(way: str, blobs:
         await one.ask(user(*images, "which is the largest?"))
         seen = one.last.pictures
         assert len(seen) == most and seen[1:] == [image.digest for image in images[3:]] and seen[0] not in [i.digest for i in images]
-        assert "a row of image 1 to image 3" in "".join(one.last.flow)
+        assert "a row of image 1, image 2 and image 3" in "".join(one.last.flow)
 
     talk(way, blobs, work)
 
@@ -260,6 +264,7 @@ HOW = {
 OTHERWISE = {  # a filter's doing, where no model could have refused; a service that leaves out without a word what it will not show
     **{(way, "refused"): ("refused", "blocked") for way in ("ark", "xai", "dashscope, as tasks", "bfl", "gemini")},
     ("xai", "nothing"): ("refused", "blocked"),
+    ("anthropic", "cut"): ("failed", "truncated"),  # at a limit that is ours, where nobody gave one
 }
 
 
@@ -370,6 +375,129 @@ def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: B
     talk("openai-responses", blobs, work)
 
 
+def test_a_limit_that_the_user_gave_is_the_models_to_keep(blobs: Blobs):
+    async def work(one: Talk) -> Reply:
+        return await one.ask(user("write"), want=Want("text"))
+
+    reply = talk("anthropic", blobs, work, "cut", max_tokens=20)
+    assert (reply.outcome, reply.ending) == ("answered", "truncated")
+
+
+@pytest.mark.parametrize(
+    ("code", "due"),
+    [
+        ("InputImageSensitiveContentDetected", "refused"), ("AccountOverdueError", "fatal"), ("QuotaExceeded", "fatal"),
+        ("InvalidParameter", "no"), ("ModelNotOpen", "denied"), ("ServerBusy", "rate_limit"), ("RequestBurstTooFast", "rate_limit"),
+        ("InternalServiceError", "transient"),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_pictures_place_is_a_zero_only_where_content_was_turned_away(code: str, due: str, blobs: Blobs):
+    class Telling(FAKES["ark"]):  # type: ignore[misc]
+        def data(self, asked: Asked) -> list[dict[str, Any]]:
+            return [{"error": {"code": code, "message": "no"}}]
+
+    async def work() -> str:
+        async with Telling().up() as fake:
+            endpoint = resolve(fake.name, blobs)
+            try:
+                return (await endpoint.send((user("draw"),), Want("image"))).outcome
+            except CallError as error:
+                return error.retry.kind
+            finally:
+                await endpoint.close()
+
+    assert asyncio.run(work()) == due
+
+
+@pytest.mark.parametrize("kind", ["text", "interleaved", "image"])
+def test_a_choice_that_ended_with_an_error_is_no_answer(kind: Any, blobs: Blobs):
+    class Broken(FAKES["openrouter"]):  # type: ignore[misc]
+        async def handle(self, request: web.Request) -> web.Response:
+            await self.asked(request)
+            error = {"code": 502, "message": "upstream died"}
+            choice = {"index": 0, "finish_reason": "error", "error": error, "message": {"role": "assistant", "content": "Half of a sen"}}
+            return reply_of({"id": "g", "model": "m", "choices": [choice]})
+
+    async def work() -> None:
+        async with Broken().up() as fake:
+            endpoint = resolve(fake.name, blobs)
+            with pytest.raises(CallError, match="upstream died") as caught:
+                await endpoint.send((user("write"),), Want(kind))
+            assert caught.value.retry.kind == "transient"
+            await endpoint.close()
+
+    asyncio.run(work())
+
+
+def test_the_sentence_of_a_server_that_drew_nothing_is_no_story(blobs: Blobs):
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("a story"), want=Want("interleaved"))
+        assert (reply.outcome, reply.text, reply.reason) == ("empty", "", "it drew no picture")
+
+    talk("vllm-omni", blobs, work, "nothing")
+
+
+@pytest.mark.parametrize("body", [{}, {"data": None}, {"data": []}])
+def test_what_xai_leaves_out_without_a_word_was_turned_away(body: dict[str, Any], blobs: Blobs):
+    class Silent(FAKES["xai"]):  # type: ignore[misc]
+        async def handle(self, request: web.Request) -> web.Response:
+            await self.asked(request)
+            return reply_of(body)
+
+    async def work() -> None:
+        async with Silent().up() as fake:
+            endpoint = resolve(fake.name, blobs)
+            sent = await endpoint.send((user("draw"),), Want("image"))
+            assert (sent.outcome, sent.ended) == ("refused", "blocked")
+            await endpoint.close()
+
+    asyncio.run(work())
+
+
+def test_a_reply_with_an_empty_code_is_no_error():
+    assert error_facts({"code": "", "message": "", "output": {}}) == ("", "")
+    assert error_facts({"code": "Throttling", "message": ""})[1] == "throttling"
+
+
+def test_the_image_model_that_was_called_is_counted(blobs: Blobs):
+    from weft.models.openai_responses import _used
+
+    tokens = {"input_tokens": 50, "output_tokens": 20}
+    used = _used({"usage": tokens, "tool_usage": {"image_gen": {"input_tokens": 300, "output_tokens": 6240}}})
+    assert (used.tokens_in, used.tokens_out) == (350, 6260)
+    for provider in ("gemini", "openai-responses", "anthropic", "openai"):
+        endpoint = resolve(f"{provider}/m@http://127.0.0.1:9/v1", blobs, {"max_tokens": 60000})
+        assert most_of((), Want("text"), endpoint.identity, 8192).tokens_out == 60000
+
+
+def test_what_can_change_an_answer_is_in_the_key(blobs: Blobs):
+    at = "@http://127.0.0.1:9/v1"
+    different = [
+        resolve(f"openai-chat/m{at}", blobs), resolve(f"openai/m{at}", blobs), resolve(f"dashscope/m{at}", blobs),
+        resolve(f"dashscope/m{at}", blobs, {"mode": "task"}), resolve(f"anthropic/m{at}", blobs),
+        resolve(f"anthropic/m{at}", blobs, {"max_tokens": 9}), resolve(f"gemini/m{at}", blobs),
+        resolve(f"gemini/m{at}", blobs, {"safety": "OFF"}),
+    ]  # fmt: skip
+    assert len({msgspec.json.encode(one.identity, order="deterministic") for one in different}) == len(different)
+
+
+def test_a_row_has_the_numbers_that_the_text_has(blobs: Blobs):
+    pictures = [replace(blobs.put(drawn(str(number))), label=number) for number in (1, 3, 7)]
+    parts = [part for picture in pictures for part in (Text(f"Image #{picture.label}:"), picture)]
+    (message,) = fit((Message("user", (*parts, Text("put the hat of Image #3 on Image #7"))),), Takes(images="list", most=2), blobs)
+    row, last, text = message.parts
+    assert isinstance(text, Text) and "a row of image 1 and image 3" in text.text and "the pictures after it are image 7" in text.text
+    assert isinstance(last, Image) and last.digest == pictures[2].digest and isinstance(row, Image)
+    thinking = (user("a", *pictures), Message("assistant", (Thought("SECRET", State("s", "m")), Text("ok"))))
+    assert "SECRET" not in str(fit(thinking, Takes(images="list", most=2), blobs))
+
+
+def test_what_was_there_for_its_state_alone_is_for_nobody_else():
+    said = Message("assistant", (Text("", State("x", "one")), Text("hello", State("y", "one"))))
+    (other,) = handed_to((said,), "two")
+    assert other.parts == (Text("hello"),) and handed_to((said,), "one") == (said,)
+
+
 def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("WEFT_API_KEY", "canary-bfl")
 
@@ -379,6 +507,10 @@ def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch:
         assert {headers.get("x-key") for headers in one.fake.polled} == {"canary-bfl"}  # type: ignore[attr-defined]
         with pytest.raises(CallError, match="another host"):
             await one.endpoint.collect("http://127.0.0.1:9/v1/get_result?id=1", Want("image"))
+        far = resolve("bfl/m", blobs)
+        for place in ("http://api.bfl.ai/v1/x", "https://notbfl.ai/v1/x", "https://api.bfl.ai.evil.test/x", "https://x.test/.bfl.ai"):
+            with pytest.raises(CallError, match="another host"):
+                await far.collect(place, Want("image"))  # type: ignore[attr-defined]
 
     talk("bfl", blobs, work)
 
@@ -423,3 +555,21 @@ def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
     assert f"| {' | '.join(COLUMNS[:-1])} |" in page
     here = Path(__file__).read_text()
     assert all(f"def {test}(" in here for test in page.split("`") if test.startswith("test_") and "/" not in test and "." not in test)
+
+
+def test_a_ticket_with_the_key_in_it_is_not_kept(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WEFT_API_KEY", "bfl-Zk93kd02LmQx81")
+
+    class Echo(FAKES["bfl"]):  # type: ignore[misc]
+        async def handle(self, request: web.Request) -> web.Response:
+            await super().handle(request)
+            return reply_of({"id": "1", "polling_url": f"{self.url}/v1/get_result?id=1&auth={request.headers['x-key']}"})
+
+    async def work(one: Talk) -> None:
+        reply = await one.ask(user("draw"))
+        assert reply.outcome == "failed" and "sent a key back" in reply.reason and "Zk93" not in reply.reason
+        await asyncio.sleep(0.05)
+        assert not [path for path in blobs.root.rglob("*") if path.is_file() and b"Zk93kd02LmQx81" in path.read_bytes()]
+
+    monkeypatch.setitem(WAYS, "bfl", (Echo, {}))
+    talk("bfl", blobs, work)

@@ -140,7 +140,7 @@ def test_what_comes_of_replies(blobs: Blobs):
         ({"data": [{}]}, "empty", ""),
         ({"data": [{"b64_json": "!!"}]}, "empty", "its picture is no base64"),
         ({"data": [{"b64_json": base64.b64encode(b"no picture").decode()}]}, "empty", "its picture"),
-        ({"data": [{"error": {"message": "sensitive"}}]}, "refused", "sensitive"),
+        ({"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "not shown"}}]}, "refused", "not shown"),
         ({"data": [{"b64_json": "data:image/png;base64," + base64.b64encode(TWO).decode()}]}, "answered", ""),
     ]
     for answer, outcome, why in cases:

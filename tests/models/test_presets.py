@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from fakes import Fake, VllmOmni
+from fakes import Fake, OpenAI, VllmOmni
 from weft.errors import UserError
 from weft.models.presets import is_judges, placed, presets
 from weft.models.registry import resolve
@@ -34,6 +34,8 @@ def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
         ("copy", "weave/nobody", "there is no preset 'weave/nobody'; there is weave/anyedit"),
         ("copy", ("weave/bagel", "imug/bagel"), "two presets for the model"),
         ("cascade:reasoner=copy,painter=copy", "weave/bagel", "made of several"),
+        ("truth", "weave/bagel", "truth is not asked, so the preset weave/bagel sets nothing"),
+        ("folder/somewhere", "weave/bagel", "is not asked"),
     ],
 )
 def test_what_cannot_be_set_is_an_error_before_anything_is_asked(model: str, preset: str, said: str, toy: Path, tmp_path: Path):
@@ -48,3 +50,18 @@ def test_a_run_sends_and_records_what_a_preset_sets(toy: Path, tmp_path: Path, s
     manifest = run.record.manifest
     assert manifest["presets"] == {"model": "weave/bagel"} and manifest["model"]["parameters"]["timestep_shift"] == 3.0
     assert manifest["model"]["takes"]["most"] == 1
+
+
+def test_what_is_no_json_is_the_users_mistake(blobs: Blobs):
+    with pytest.raises(UserError, match="option extra: not a JSON object"):
+        placed("weave/bagel", ("extra",), {"extra": "notjson"}, "x")
+
+
+def test_a_run_that_is_judged_again_keeps_its_preset(toy: Path, tmp_path: Path, stand):
+    options = {"data": toy, "home": tmp_path / "home", "preset": ("weave/bagel", "rover/judge"), "limit": 1}
+    model, judge = stand(VllmOmni()), stand(OpenAI())
+    run = weft.evaluate("weave", model=model.name, judge=judge.name, **options)
+    assert run.record.manifest["presets"] == {"model": "weave/bagel", "judge": "rover/judge"}
+    assert all(asked.body["max_tokens"] == 3000 and asked.body["temperature"] == 0 for asked in judge.seen)
+    other = weft.judge(run.id, judge="constant/10", home=tmp_path / "home")
+    assert other.record.manifest["presets"] == run.record.manifest["presets"] and other.id != run.id

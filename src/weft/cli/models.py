@@ -6,6 +6,7 @@ import typer
 
 from weft.cli import options as o
 from weft.cli.terminal import say
+from weft.errors import UserError
 
 if TYPE_CHECKING:
     from weft.models.registry import About
@@ -32,6 +33,8 @@ def models(
     """
     if context.invoked_subcommand is not None:
         return
+    if format not in ("screen", "md"):
+        raise UserError(f"--format {format}: give screen or md")
     from weft import benchmarks
     from weft.models.compose import composition, compositions
     from weft.models.registry import declared, known_of, load_target, providers, read_config
@@ -171,8 +174,6 @@ def attempt(
 
     Examples:
 
-      weft models try copy
-
       weft models try gemini/gemini-3-pro-image --model-opt image_size=1K
 
       weft models try openai-chat/NAME@http://127.0.0.1:8000/v1
@@ -188,6 +189,8 @@ def attempt(
     from weft.models.registry import read_config, resolve
     from weft.store.blobs import Blobs
 
+    if name == "truth" or name.startswith("folder/"):
+        raise UserError(f"{name} answers a dataset's requests only: there is nothing to try")
     folder = Path(home).absolute()
     blobs, settings = Blobs(folder / "blobs"), read_config()
     endpoint = resolve(name, blobs, o.pairs(model_opt, "--model-opt"), settings)

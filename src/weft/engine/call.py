@@ -33,7 +33,7 @@ from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpo
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import UNNAMED, CallRecord, Journal
-from weft.types import Image, Message, Part, Reply, Thought, Usage, Want, outcome_of
+from weft.types import Image, Message, Part, Reply, Text, Thought, Usage, Want, outcome_of
 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
 GONE = 25  # failed calls in a row after which an address is taken to be gone
@@ -308,7 +308,7 @@ class Caller:
 
     async def _paid(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try, with money put by for it. What it used and cost is in its usage; in an error's `used` where it may be billed."""
-        if self._alone:
+        if self._alone and not self._is_handed_in(key):
             async with self._first:  # what the first one is billed at is known before others follow
                 if self._alone:
                     try:
@@ -317,8 +317,13 @@ class Caller:
                         self._alone = False
         return await self._reserved(key, messages, want)
 
+    def _is_handed_in(self, key: str) -> bool:
+        return isinstance(self.endpoint, TaskEndpoint) and self._journal.ticket(key) is not None
+
     async def _reserved(self, key: str, messages: tuple[Message, ...], want: Want) -> Sent:
-        price = self._price if self._price is None else self._price.at(self.endpoint.rate(messages, want))
+        price = self._price
+        if price is not None:
+            price = price.at(self.endpoint.usual_rate if self._is_handed_in(key) else self.endpoint.rate(messages, want))
         expected = None if price is None else price.of(estimate(messages, want))
         bound = most_of(messages, want, self.endpoint.identity, self.endpoint.longest)
         most = 0.0 if price is None else self._over.of(bound, price)
@@ -350,13 +355,13 @@ class Caller:
         process, task = os.getpid(), asyncio.current_task()
         try:
             if isinstance(self.endpoint, TaskEndpoint):
-                sent: Any = await collected(self.endpoint, self._journal, key, messages, want)
+                sent: Any = await collected(self.endpoint, self._journal, key, messages, want, self._halt.check)
             else:
                 sent = await self.endpoint.send(messages, want)
         except CallError as error:
             error.args = (_told(error), *error.args[1:])
             raise
-        except StoreError:
+        except (StoreError, Halted):
             raise
         except BaseException as error:  # CancelledError, SystemExit and the like as well, unless it is weft that cancels
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -413,7 +418,8 @@ def _scrubbed(part: Part) -> Part:
 def _own(part: Part, mark: str) -> Part | None:
     if part.state is not None and part.state.of == mark:
         return part
-    return None if isinstance(part, Thought) else replace(part, state=None)
+    empty = isinstance(part, Text) and not part.text and part.state is not None  # it was there for its state alone
+    return None if isinstance(part, Thought) or empty else replace(part, state=None)
 
 
 def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want: Want) -> tuple[bytes, str]:

@@ -42,6 +42,8 @@ class Counting:
         self.calls = self.remembered = self.tokens_in = self.tokens_out = self.images = 0
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+        if lacks := self._caller.endpoint.gives.lacks(want.kind):
+            return Reply("empty", reason=lacks)
         known = self._caller.remembers(messages, want)
         if known is not None:
             self.remembered += 1
@@ -84,7 +86,10 @@ async def foresee(
                 place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                 answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
                 for question in await _questions(items_of(plan, answered, others), blobs):
-                    messages = await as_sent(question.messages, question, counting["judge"].takes, blobs, jpegs)
+                    try:
+                        messages = await as_sent(question.messages, question, counting["judge"].takes, blobs, jpegs)
+                    except PictureError:  # it will be told in its place; about as much is counted for it
+                        messages = question.messages
                     for draw in range(plan.repeats):
                         await counting["judge"].reply(messages, want_of(question, draw))
     return {role: one.share(prices[role]) for role, one in counting.items()}

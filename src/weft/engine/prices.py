@@ -25,6 +25,7 @@ from weft.types import Image, Message, Usage, Want
 LOCAL = ("http://127.", "http://localhost", "http://[::1]", "local:", "python:")
 MOST_OUT = 8192  # tokens a reply may have where nobody says otherwise and there is a budget
 PER_PICTURE = 2500  # tokens that any picture may be counted as
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")  # how a request says it
 MOST_PICTURES = 8  # that a reply of words and pictures may have, where each is paid for
 PER_CALL = 16  # tokens around a request, and around each message of it
 TEXT_OUT, IMAGE_OUT = 400, 1300  # tokens a reply is taken to have when planning: a verdict with its reason; one picture
@@ -78,7 +79,7 @@ def estimate(messages: Iterable[Message], want: Want) -> Usage:
 def most_of(messages: Iterable[Message], want: Want, identity: Mapping[str, Any], longest: int | None) -> Usage:
     """What a call may use at the most, for budgets."""
     parameters: Mapping[str, Any] = identity.get("parameters") or {}
-    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens") or longest or MOST_OUT
+    limit = next((int(parameters[name]) for name in LIMITS if parameters.get(name)), longest or MOST_OUT)
     tokens = PER_CALL + (len(msgspec.json.encode(want.schema)) if want.schema is not None else 0)
     for message in messages:
         tokens += PER_CALL

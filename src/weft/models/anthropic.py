@@ -18,7 +18,7 @@ from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want, 
 URL = "https://api.anthropic.com/v1"
 VERSION = "2023-06-01"
 MOST_IMAGES = 100
-MAX_TOKENS = 4096  # must be sent with every request
+MAX_TOKENS = 8192  # one must be sent with every request: ours, where nobody says otherwise
 GIVES = Gives(image=False, both=False, thoughts=True)
 
 
@@ -26,9 +26,10 @@ class Anthropic(Wire):
     provider = "anthropic"
     gives = GIVES
 
-    def __init__(self, model: str, url: str, blobs: Blobs, *, takes: Takes, **more: Any) -> None:
+    def __init__(self, model: str, url: str, blobs: Blobs, *, takes: Takes, ours: bool, **more: Any) -> None:
+        """`ours`: the limit of a reply is not the user's."""
         super().__init__(model, url, blobs, **more)
-        self.takes = takes
+        self.takes, self._ours = takes, ours
 
     def _headers(self) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": self._key} if self._key else {})}
@@ -41,8 +42,7 @@ class Anthropic(Wire):
             return self._read(came.body, want)
 
     def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
-        limit = {"max_tokens": self.longest or MAX_TOKENS}
-        payload: dict[str, Any] = {"model": self._model, **limit, **self._parameters}
+        payload: dict[str, Any] = {"model": self._model, **self._parameters}
         system = "\n".join(part.text for m in messages if m.role == "system" for part in m.parts if isinstance(part, Text))
         payload |= {"system": system} if system else {}
         payload["messages"] = [{"role": m.role, "content": [_sent_part(part) for part in m.parts]} for m in messages if m.role != "system"]
@@ -67,8 +67,8 @@ class Anthropic(Wire):
         if stop == "refusal":
             return Sent(tuple(parts), "refused", "the model refused", raw, served, used)
         cut = stop in ("max_tokens", "model_context_window_exceeded")
-        if cut and self.longest is not None and "max_tokens" not in self._parameters:
-            why = f"the reply was cut at {self.longest} tokens, the limit that --budget sets where there is none: give max_tokens"
+        if cut and self._ours:  # not the model's doing
+            why = f"the reply was cut at {MAX_TOKENS} tokens, the limit where nobody gives one: give max_tokens"
             return Sent((), "failed", why, raw, served, used, ended="truncated")
         outcome, reason = outcome_of(tuple(parts), want.kind)
         reason = reason or ("the reply was cut at the token limit" if cut else "")
@@ -108,7 +108,8 @@ def plain_schema(schema: Any) -> Any:
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Anthropic:
     url = url_of(spec, URL)
     names = ("temperature", "top_p", "max_tokens", "top_k")
-    parameters = {**chosen.pop("extra", {}), **{name: chosen.pop(name) for name in list(chosen) if name in names}}
+    ours = "max_tokens" not in chosen and "max_tokens" not in chosen.get("extra", {})
+    parameters = {"max_tokens": MAX_TOKENS, **chosen.pop("extra", {}), **{name: chosen.pop(name) for name in list(chosen) if name in names}}
     takes = Takes(own_images="user", max_side=chosen.pop("max_side", None), most=chosen.pop("most_images", MOST_IMAGES))
     key = key_for(url, chosen.pop("key_env", ""))
-    return Anthropic(spec.model, url, blobs, key=key, takes=takes, parameters=parameters, **chosen)
+    return Anthropic(spec.model, url, blobs, key=key, takes=takes, ours=ours, parameters=parameters, **chosen)

@@ -2,15 +2,16 @@
 
 Questions are gathered until none has come for a while, or a file is full; the file is handed in, which costs nothing; every ticket is in
 the journal; only then the batch is begun. A command that is killed anywhere in between is followed by one that finds the batch by its
-file, or, where there is none, hands in anew: nothing is paid for twice. What must not wait another day goes live at the full price:
-objections to an answer, and what a batch left unanswered. A call's key is the same either way, so live answers and those of batches are
-one memory.
+file, or, where there is none, hands in anew: nothing is paid for twice. What must not wait another day goes live at the full price: the
+first question of all (so that a wrong key or an unknown field is found out at once), objections to an answer, and what a batch answered
+with an error. A call's key is the same either way, so live answers and those of batches are one memory.
 """
 
 import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -25,6 +26,8 @@ QUIET, SOON = 60.0, 1.0  # seconds without a new question after which a file is 
 POLL = 20.0
 MANY = 20_000  # questions in flight
 LIVE = 16  # of those that go live
+LOST = 3600.0  # seconds for which a batch may not be looked at
+OVERHEAD = 4000  # bytes around a text or a picture, at the most
 
 
 class Batched(TaskEndpoint):
@@ -33,30 +36,38 @@ class Batched(TaskEndpoint):
         self.name, self.address, self.identity = endpoint.name, endpoint.address, endpoint.identity
         self.takes, self.gives, self.partial, self.words = endpoint.takes, endpoint.gives, endpoint.partial, endpoint.words
         self.concurrency, self.poll, self.usual_rate, self._quiet = MANY, POLL, HALF, QUIET
-        self._waiting: list[tuple[str, dict[str, Any], int, asyncio.Future[str]]] = []
+        self.longest_wait = None
+        self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._handing: set[asyncio.Task[None]] = set()
         self._batches: dict[str, _Batch] = {}
         self._again: set[str] = set()  # what a batch did not answer
-        self._live, self._tried = asyncio.Semaphore(LIVE), False
+        self._scout, self._scouted = "", asyncio.Event()  # the first question goes live: what it is answered, all others would be
+        self._live = asyncio.Semaphore(LIVE)
 
     # at once
 
     def at_once(self, messages: tuple[Message, ...], want: Want) -> bool:
-        """An objection, what a batch did not answer, and where there is a budget the first of all: what it is billed shows at once."""
-        first = self.longest is not None and not self._tried
-        return first or any(message.role == "assistant" for message in messages) or _name(messages, want) in self._again
+        """An objection, what a batch did not answer, and the first question of all."""
+        name = _name(messages, want)
+        self._scout = self._scout or name
+        return name == self._scout or name in self._again or any(message.role == "assistant" for message in messages)
 
     def rate(self, messages: tuple[Message, ...], want: Want) -> float:
-        return 1.0 if self.at_once(messages, want) else HALF
+        return 1.0 if not self._scout or self.at_once(messages, want) else HALF
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        self._inner.longest = self.longest
+        self._limit()
         async with self._live:
             try:
                 return await self._inner.send(messages, want)
             finally:
-                self._tried = True
+                self._scouted.set()
+
+    def _limit(self) -> None:
+        """A budget's limit of a reply, unless the model has been found to have a lower one."""
+        known, told = self._inner.longest, self.longest
+        self._inner.longest = told if known is None or told is None else min(known, told)
 
     # handed in
 
@@ -66,21 +77,18 @@ class Batched(TaskEndpoint):
             self._later()
 
     async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
-        self._inner.longest = self.longest
-        name = _name(messages, want)
-        line = self._service.line(name, messages, want)
-        size = len(msgspec.json.encode(line, enc_hook=lambda _: "")) + sum(
-            coded_size(part) for message in messages for part in message.parts if isinstance(part, Image)
-        )
-        if self._waiting and sum(one[2] for one in self._waiting) + size > self._service.most_bytes:
+        texts = sum(len(part.text.encode()) + OVERHEAD for m in messages for part in m.parts if not isinstance(part, Image))
+        size = OVERHEAD + texts + sum(coded_size(part) + OVERHEAD for m in messages for part in m.parts if isinstance(part, Image))
+        if self._waiting and sum(one.size for one in self._waiting) + size > self._service.most_bytes:
             self._flush()
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting.append((name, line, size, future))
+        one = _Waiting(_name(messages, want), messages, want, size, future)
+        self._waiting.append(one)
         if len(self._waiting) >= self._service.most_lines:
             self._flush()
         else:
             self._later()
-        return f"{await future} {name}"
+        return f"{await future} {one.name}"
 
     def _later(self) -> None:
         if self._timer is not None:
@@ -90,25 +98,27 @@ class Batched(TaskEndpoint):
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        gathered, self._waiting, self._timer = [one for one in self._waiting if not one[3].done()], [], None
+        gathered, self._waiting, self._timer = [one for one in self._waiting if not one.future.done()], [], None
         if gathered:
             task = asyncio.get_running_loop().create_task(self._hand_in(gathered))
             self._handing.add(task)
             task.add_done_callback(self._handing.discard)
 
-    async def _hand_in(self, gathered: "list[tuple[str, dict[str, Any], int, asyncio.Future[str]]]") -> None:
+    async def _hand_in(self, gathered: "list[_Waiting]") -> None:
+        """Once the first question is back: a server that does not know a field has said so by then."""
+        await self._scouted.wait()
+        self._limit()
         try:
-            file = await self._service.hand_in([line for _, line, _, _ in gathered])
+            file = await self._service.hand_in([self._service.line(one.name, one.messages, one.want) for one in gathered])
         except Exception as error:  # of all of them, each of which may try again
-            for *_, future in gathered:
-                if not future.done():
-                    future.set_exception(error if isinstance(error, CallError) else CallError(f"{self.name}: {error}", NO))
+            for one in gathered:
+                if not one.future.done():
+                    one.future.set_exception(error if isinstance(error, CallError) else CallError(f"{self.name}: {error}", NO))
             return
-        kept = {name for name, _, _, future in gathered if not future.done()}
-        self._batches[file] = _Batch(file, self._service, kept)
-        for *_, future in gathered:
-            if not future.done():
-                future.set_result(file)
+        self._batches[file] = _Batch(file, self._service, {one.name for one in gathered if not one.future.done()})
+        for one in gathered:
+            if not one.future.done():
+                one.future.set_result(file)
 
     # collected
 
@@ -122,15 +132,23 @@ class Batched(TaskEndpoint):
             raise
         if answers is None:
             return None
+        if name not in answers:
+            if batch.state == "cancelled":
+                raise CallError(f"{self.name}: the batch was cancelled before this was answered", NO)
+            self._again |= {name} if batch.state != "expired" else set()  # of a day that was too short another may be long enough
+            raise Expired(f"{self.name}: the batch ended ({batch.state}) without an answer to this")
         try:
-            if name not in answers:
-                raise Expired(f"{self.name}: the batch ended ({batch.state}) without an answer to this")
-            return await self._service.read(answers[name], want)
-        except CallError as error:
-            if error.retry.kind in ("transient", "rate_limit"):
-                self._again.add(name)
-                raise Expired(str(error)) from None
-            raise
+            sent = await self._service.read(answers[name], want)
+        except CallError as error:  # whatever it is, it stands in a file, and will never be otherwise there
+            self._again.add(name)
+            raise Expired(str(error)) from None
+        self._again |= {name} if sent.again else set()
+        return sent
+
+    def released(self, ticket: str) -> None:
+        file, _, name = ticket.rpartition(" ")
+        if file in self._batches:
+            self._batches[file].released(name)
 
     @property
     def standing(self) -> str:
@@ -142,6 +160,17 @@ class Batched(TaskEndpoint):
         await self._inner.close()
 
 
+@dataclass
+class _Waiting:
+    """A question that is to be handed in."""
+
+    name: str
+    messages: tuple[Message, ...]
+    want: Want
+    size: int
+    future: "asyncio.Future[str]"
+
+
 class _Batch:
     """One file and the batch that works on it. Where it was handed in by this command, `names` must all have come for their answers, which
     they do once their tickets are kept, before the work is begun."""
@@ -149,7 +178,7 @@ class _Batch:
     def __init__(self, file: str, service: Batches, names: set[str] | None = None) -> None:
         self._file, self._service, self._due = file, service, set(names or ())
         self._fresh, self._id, self._began = names is not None, "", False
-        self._lock, self._looked = asyncio.Lock(), 0.0
+        self._lock, self._looked, self._troubled = asyncio.Lock(), 0.0, 0.0
         self._answers: Mapping[str, Any] | None = None
         self.state, self.done, self.due, self.over = "waiting", 0, len(self._due), False
 
@@ -164,16 +193,29 @@ class _Batch:
                 self._looked = 0.0
             if self._looked and time.monotonic() - self._looked < poll * 0.9:
                 return None
+            return await self._look()
+
+    async def _look(self) -> Mapping[str, Any] | None:
+        """Trouble with the looking is none of the batch's: it is looked at again later, for as long as anyone would wait."""
+        self._looked = time.monotonic()
+        try:
             look = await self._service.look(self._id)
-            self._looked, self.state, self.done, self.due = time.monotonic(), look.state, look.done, look.due or self.due
-            if not look.over:
-                return None
-            if look.trouble and not look.files:
-                self.over = True
-                raise CallError(f"the batch {self._id} failed: {look.trouble}", NO)
-            self._answers = await self._service.answers(look)
-            self.over = True
-            return self._answers
+            self.state, self.done, self.due = look.state, look.done, look.due or self.due
+            if look.over and not (look.trouble and not look.files):
+                self._answers = await self._service.answers(look)
+        except CallError as error:
+            self._troubled = self._troubled or self._looked
+            if error.retry.kind in ("denied", "fatal") or time.monotonic() - self._troubled > LOST:
+                raise
+            self.state = f"cannot be looked at ({str(error)[:100]})"
+            return None
+        self._troubled, self.over = 0.0, look.over
+        if look.over and self._answers is None:
+            raise CallError(f"the batch {self._id} failed: {look.trouble}", NO)
+        return self._answers
+
+    def released(self, name: str) -> None:
+        self._due.discard(name)
 
     async def _found(self) -> str:
         """The batch that there is; a new one only for a file of this command's, which nobody else can have begun."""

@@ -96,7 +96,7 @@ class Flux(Wire, TaskEndpoint):
         except ValueError as error:
             raise CallError(f"{self.address} sent a place to look at that is none: {error}", NO) from None
         ours = place.scheme == "https" and (place.hostname or "").endswith(OWN) and (home.hostname or "").endswith(OWN)
-        if place.netloc != home.netloc and not ours:
+        if (place.scheme, place.netloc) != (home.scheme, home.netloc) and not ours:
             raise CallError(f"{self.address} sent a place to look at on another host: the key does not go there", NO)
         return ticket
 

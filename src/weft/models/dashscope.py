@@ -35,8 +35,10 @@ class DashScope(Wire):
     gives = GIVES
     picture_hosts = (".aliyuncs.com",)
 
+    mode = "at-once"
+
     def __init__(self, model: str, url: str, blobs: Blobs, *, most_images: int, max_side: int | None = None, **more: Any) -> None:
-        super().__init__(model, url, blobs, **more)
+        super().__init__(model, url, blobs, mode=self.mode, **more)
         self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
@@ -67,6 +69,8 @@ class DashScope(Wire):
 
 class DashScopeTask(DashScope, TaskEndpoint):
     """The same, handed in and waited for."""
+
+    mode = "task"
 
     def _request(self, messages: tuple[Message, ...], want: Want) -> tuple[str, dict[str, Any]]:
         """Where it goes, and what."""
@@ -112,6 +116,8 @@ class DashScopeTask(DashScope, TaskEndpoint):
 class DashScopeMessages(DashScopeTask):
     """The same, in the form of later models."""
 
+    mode = "task-messages"
+
     def _request(self, messages: tuple[Message, ...], want: Want) -> tuple[str, dict[str, Any]]:
         return BY_MESSAGES, {"model": self._model, "input": _said(messages), "parameters": self._told(want)}
 
@@ -130,7 +136,7 @@ def _shown(output: dict[str, Any]) -> str:
     return next((str(link) for link in links if link), "")
 
 
-KINDS = {"at-once": DashScope, "task": DashScopeTask, "task-messages": DashScopeMessages}
+KINDS = {kind.mode: kind for kind in (DashScope, DashScopeTask, DashScopeMessages)}
 
 
 @about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)

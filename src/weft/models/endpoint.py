@@ -113,10 +113,14 @@ class TaskEndpoint(Endpoint):
     anyone waits for it; a command that was killed in between is followed by one that collects."""
 
     poll: float = 2.0  # seconds between two looks
+    longest_wait: float | None = 1800.0  # seconds until a task that is never done is left to the next command; None: as long as it takes
 
     def at_once(self, messages: tuple[Message, ...], want: Want) -> bool:
         """Whether this request is sent and answered like any other, and not handed in."""
         return False
+
+    def released(self, ticket: str) -> None:
+        """This ticket could not be kept: nobody will come for its answer."""
 
     def soon(self) -> None:
         """Nothing more will come for a while: what was gathered can be handed in."""

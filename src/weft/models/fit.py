@@ -36,7 +36,7 @@ NOTE = (
 )
 
 ROW = (
-    "The first picture above is a row of image 1 to image {count} of what follows, each with its number in its corner{rest}. "
+    "The first picture above is a row of {row}, each with its number in its corner{rest}. [image 2] stands for the one with number 2. "
     "A picture that you make is one picture, not a row."
 )
 
@@ -50,8 +50,7 @@ def fit(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple[Mess
         return messages
     if takes.own_images == "user":
         messages = own_images_moved(messages)
-    crowded = takes.most is not None and sum(isinstance(part, Image) for message in messages for part in message.parts) > takes.most
-    if takes.images != "interleaved" or crowded:
+    if takes.images != "interleaved" or _is_crowded(messages, takes):
         messages = _flatten(messages, takes, blobs)
     return tuple(Message(message.role, tuple(_fitted(part, takes.max_side, blobs) for part in message.parts)) for message in messages)
 
@@ -134,6 +133,18 @@ def _names(parts: Sequence[Part], label: int) -> bool:
     return isinstance(last, Text) and last.text.rstrip().endswith(f"Image #{label}")
 
 
+def _is_crowded(messages: Sequence[Message], takes: Takes) -> bool:
+    """Whether there are more pictures than it takes."""
+    count = sum(isinstance(part, Image) for message in messages for part in message.parts)
+    return takes.most is not None and takes.images in ("interleaved", "list") and count > takes.most
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """`image 1, image 2 and image 5`."""
+    told = [f"image {number}" for number in numbers]
+    return " and ".join([*([", ".join(told[:-1])] if told[:-1] else []), told[-1]])
+
+
 def _numbers(images: Sequence[Image]) -> list[int]:
     """What each is called in a row: its own number; those without one come after the highest of them, or are counted where none has any."""
     taken = [image.label for image in images if image.label is not None]
@@ -145,6 +156,8 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
     """All in one user message, pictures first. Several messages keep their roles as words."""
     images: list[Image] = []
     lines: list[str] = []
+    crowded = _is_crowded(messages, takes)
+    numbered = takes.images == "strip" or crowded
     called = _numbers([part for message in messages for part in message.parts if isinstance(part, Image)])
     for message in messages:
         parts = message.parts
@@ -155,16 +168,16 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
         words: list[str] = []
         for part in parts[leading:]:
             if not isinstance(part, Image):
-                words.append(part.text)
+                words += [part.text] if isinstance(part, Text) else []
                 continue
             images.append(part)
             captioned = part.label is not None and bool(words) and words[-1] == caption(part.label).text
             if takes.images == "none":
                 words.append("[picture not shown]")
-            elif captioned and takes.images == "strip":
+            elif captioned and numbered:
                 words.pop()
             else:
-                words.append(f"[image {called[len(images) - 1] if takes.images == 'strip' else len(images)}]")
+                words.append(f"[image {called[len(images) - 1] if numbered else len(images)}]")
         text = words[0] if len(words) == 1 else " ".join(word.strip() for word in words if word.strip())
         lines.append(text if len(messages) == 1 else f"{message.role.capitalize()}: {text}")
     text = Text("\n".join(line for line in lines if line))
@@ -174,11 +187,12 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
         if len(messages) > 1:
             text = Text(f"{NOTE.format(count=len(images))}\n{text.text}")
         return (Message("user", (blobs.put_picture(strip_of(images, called, blobs)), text)),)
-    if takes.most is not None and len(images) > takes.most:
+    if crowded and takes.most is not None:
         joined = len(images) - takes.most + 1
-        row = blobs.put_picture(strip_of(images[:joined], range(1, joined + 1), blobs))
-        rest = f"; the others are image {joined + 1} to image {len(images)}" if joined < len(images) else ""
-        return (Message("user", (row, *images[joined:], Text(f"{ROW.format(count=joined, rest=rest)}\n{text.text}"))),)
+        row = blobs.put_picture(strip_of(images[:joined], called[:joined], blobs))
+        rest = f"; the pictures after it are {_listed(called[joined:])}" if joined < len(images) else ""
+        told = ROW.format(row=_listed(called[:joined]), rest=rest)
+        return (Message("user", (row, *images[joined:], Text(f"{told}\n{text.text}"))),)
     return (Message("user", (*images, text)),)
 
 

@@ -9,6 +9,7 @@ from weft.models.endpoint import NO, TRANSIENT, CallError, Look, Sent
 from weft.models.http import MAX_REPLY, address_of
 from weft.models.openai_batches import answer_of, lines_of
 from weft.outside import fields
+from weft.secrets import scrub
 from weft.types import Message, Want
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ PAGES = 10
 
 
 class GeminiBatches:
-    most_lines = 10_000
+    most_lines = 2000
     most_bytes = 1_000_000_000  # of 2 GB that a file may have
 
     def __init__(self, endpoint: "Gemini") -> None:
@@ -66,15 +67,18 @@ class GeminiBatches:
         return _named(fields((await self._endpoint.posted(":batchGenerateContent", told)).body), "batches/")
 
     async def look(self, batch: str) -> Look:
-        whole = fields((await self._endpoint.looked(f"/{batch}")).body)
+        came = await self._endpoint.looked(f"/{batch}", told=True)
+        whole = fields(came.body)
+        if not fields(whole.get("metadata")) and came.said:
+            raise CallError(f"{self._endpoint.address}: {came.said[:300]}", TRANSIENT)
         about = fields(whole.get("metadata")) or whole
         state = str(about.get("state") or "").removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         output = fields(about.get("output")) or fields(about.get("dest")) or fields(whole.get("response"))
         file = str(output.get("responsesFile") or output.get("fileName") or "")
         counts = fields(about.get("batchStats"))
-        told = fields(whole.get("error")).get("message")
+        told = scrub(str(fields(whole.get("error")).get("message") or ""))[:300]
         due, left = int(counts.get("requestCount") or 0), int(counts.get("pendingRequestCount") or 0)
-        trouble = str(told or state) if state in ("FAILED", "CANCELLED", "EXPIRED") else ""
+        trouble = told or state if state in ("FAILED", "CANCELLED", "EXPIRED") else ""
         return Look(state.lower(), state in OVER, (file,) if file else (), trouble, max(0, due - left) if state == "SUCCEEDED" else 0, due)
 
     async def answers(self, look: Look) -> Mapping[str, Any]:

@@ -12,12 +12,19 @@ import msgspec
 from weft.errors import PictureError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Sent
 from weft.models.http import MAX_REPLY, Answer
-from weft.models.outcomes import error_facts, is_refusal
+from weft.models.outcomes import decide, error_facts, is_refusal
 from weft.models.wire import Wire, usage_of
 from weft.outside import fields
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Takes, Text, Want
 
+STATUSES = {  # what an error means that comes without one
+    429: ("ratelimit", "rate_limit", "throttl", "burst", "busy", "overload", "toomany"),
+    404: ("notopen", "notfound", "not_found"),
+    403: ("denied", "forbidden", "unauthorized"),
+    400: ("invalid", "missing", "unsupported"),
+}
 PICTURES = Gives(text=False, both=False, sizes="pixels")
 
 
@@ -53,6 +60,8 @@ class ImageApi(Wire):
         """The first picture."""
         answer = fields(body)
         data: Any = answer.get("data")
+        if not isinstance(data, list) and self.silent_filter and not data:
+            data = []
         if not isinstance(data, list):
             raise CallError(f"{self.address} answered 200 without `data`", TRANSIENT)
         entry = fields(cast(list[Any], data)[0]) if data else {}
@@ -73,12 +82,12 @@ class ImageApi(Wire):
         return Sent((image,), "answered", "", raw, self._model, used)
 
     def _refused(self, entry: dict[str, Any], raw: str) -> Sent:
-        """An error in a picture's place: turned away, unless its code says that the service is in trouble."""
+        """An error in a picture's place: turned away where its code says so, else trouble of the service's or of the request's."""
         said, codes = error_facts(entry)
-        trouble = any(word in codes for word in ("internal", "timeout", "ratelimit", "unavailable", "overload"))
-        if trouble and not is_refusal(codes):
-            raise CallError(f"{self.address}: {said[:300]}", TRANSIENT)
-        return Sent((), "refused", said[:300], raw, self._model, ended="blocked")
+        if is_refusal(codes):
+            return Sent((), "refused", said[:300], raw, self._model, ended="blocked")
+        status = next((status for status, words in STATUSES.items() if any(word in codes for word in words)), 502)
+        raise CallError(f"{self.address}: {scrub(said)[:300]} ({codes})", decide(status, codes, {}), billed=True)
 
 
 def flat(messages: Sequence[Message]) -> tuple[str, list[Image]]:

@@ -22,7 +22,7 @@ PAGES = 10  # of a hundred batches each, in which one is looked for
 
 
 class OpenAIBatches:
-    most_lines = 10_000
+    most_lines = 2000  # whose answers fit in memory
     most_bytes = 150_000_000  # of 200 MB that a file may have
 
     def __init__(self, endpoint: "OpenAIChat") -> None:

@@ -20,11 +20,12 @@ from weft.models.endpoint import LISTEN, TRANSIENT, CallError, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.openai_batches import OpenAIBatches
 from weft.models.openai_parts import Unpacked, unpack
-from weft.models.outcomes import is_refusal
+from weft.models.outcomes import error_facts, is_refusal
 from weft.models.registry import Spec, about, options
 from weft.models.streamed import Odd, Stream
 from weft.models.wire import OPENAI, Wire, key_for, status_of, url_of, usage_of
 from weft.outside import fields
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Takes, Text, Thought, Want, outcome_of
 
@@ -94,6 +95,7 @@ class OpenAIChat(Wire):
     ) -> tuple[Unpacked, Sent] | Sent | None:
         """One request: what came, or a refusal, or nothing where the same is to be asked without what the server does not know."""
         async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
+            came = _ended_badly(came)
             if came.status < 400 and not came.said:
                 return await self._taken(came.body)
             if is_refusal(came.codes) or not self._drop_unsupported(status_of(came), came.said or came.text, payload):
@@ -111,6 +113,7 @@ class OpenAIChat(Wire):
 
     async def answered(self, came: Answer, want: Want) -> Sent:
         """What came of a line."""
+        came = _ended_badly(came)
         if came.status >= 400 or came.said:
             return self._turned_away(came)
         got, sent = await self._taken(came.body)
@@ -229,6 +232,16 @@ class OpenAIChat(Wire):
         return self.longest >= LEAST
 
 
+def _ended_badly(came: Answer) -> Answer:
+    """An answer whose one choice ended with an error, once it had begun to come: as the error that it is."""
+    choices: Any = fields(came.body).get("choices")
+    choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
+    if came.status >= 400 or came.said or not (choice.get("error") or choice.get("finish_reason") == "error"):
+        return came
+    said, codes = error_facts({"error": choice.get("error") or "it ended with an error"})
+    return Answer(came.status, came.headers, came.data, came.body, scrub(said), codes)
+
+
 def _image_part(image: Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": image}}
 
@@ -277,15 +290,21 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
 WORDS = Gives(image=False, both=False, order=False, thoughts=True, seed=True)
 
 
+def in_words(spec: Spec, blobs: Blobs, usual: str, chosen: dict[str, Any]) -> OpenAIChat:
+    """One that answers in words alone."""
+    name, takes = f"{spec.provider}/{spec.model}", Takes(own_images="user")
+    return chat(OpenAIChat, spec, blobs, usual, chosen, takes, gives=WORDS, name=name, modalities="none")
+
+
 @about(Takes(own_images="user"), WORDS, url=OPENAI)
 @options(**COMMON)
 def openai(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
-    """OpenAI's own models, which answer in words here: their pictures are behind `openai-images` and `openai-responses`."""
-    return chat(OpenAIChat, spec, blobs, OPENAI, chosen, Takes(own_images="user"), gives=WORDS, name=f"{spec.provider}/{spec.model}")
+    """OpenAI's own models, whose pictures are behind `openai-images` and `openai-responses`."""
+    return in_words(spec, blobs, OPENAI, chosen)
 
 
 @about(Takes(own_images="user"), WORDS)
 @options(**COMMON)
 def sglang(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
-    """SGLang's chat, which answers in words: its pictures are behind its image API (`openai-images`)."""
-    return chat(OpenAIChat, spec, blobs, "", chosen, Takes(own_images="user"), gives=WORDS, name=f"{spec.provider}/{spec.model}")
+    """SGLang's chat; its pictures are behind its image API (`openai-images`)."""
+    return in_words(spec, blobs, "", chosen)

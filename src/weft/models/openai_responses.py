@@ -24,7 +24,7 @@ from weft.models.registry import Spec, about, options
 from weft.models.wire import OPENAI, Wire, key_for, url_of, usage_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Want, outcome_of
+from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
 
 GIVES = Gives(thoughts=True, sizes="pixels")
 FORGOTTEN = "previous_response"
@@ -89,7 +89,7 @@ class OpenAIResponses(Wire):
             raise CallError(f"{self.address} answered 200 without `output`", TRANSIENT)
         parts, refusal, broken = await self._parts([fields(one) for one in cast(list[Any], output)])
         raw, served = msgspec.json.encode(body).decode(), str(answer.get("model") or self._model)
-        sent = Sent(parts, "empty", "", raw, served, usage_of(body))
+        sent = Sent(parts, "empty", "", raw, served, _used(answer))
         why = str(fields(answer.get("incomplete_details")).get("reason") or "") if answer.get("status") == "incomplete" else ""
         if refusal or why == "content_filter":
             return replace(sent, outcome="refused", reason=refusal or "stopped by the content filter", ended="" if refusal else "blocked")
@@ -163,6 +163,12 @@ def _item(message: Message) -> dict[str, Any]:
 
 def _shown(image: Image) -> dict[str, Any]:
     return {"type": "input_image", "image_url": image, "detail": "auto"}
+
+
+def _used(answer: dict[str, Any]) -> Usage:
+    """The text model's tokens and, where they are told, those of the image model that it called."""
+    words, drawing = usage_of(answer), usage_of({"usage": fields(answer.get("tool_usage")).get("image_gen")})
+    return Usage(words.tokens_in + drawing.tokens_in, words.tokens_out + drawing.tokens_out, words.cost)
 
 
 def _digest(messages: tuple[Message, ...]) -> str:

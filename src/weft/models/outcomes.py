@@ -58,7 +58,7 @@ def _is_spent(body: Any) -> bool:
 def error_facts(body: Any) -> tuple[str, str]:
     """(message, codes) of an error body in any of the shapes servers use; both '' when there is no error in it."""
     said = fields(body)
-    error: Any = said.get("error") or said.get("detail") or (said if "message" in said and "code" in said else None)
+    error: Any = said.get("error") or said.get("detail") or (said if "message" in said and said.get("code") else None)
     if not error:
         return "", ""
     facts = fields(error)

@@ -52,4 +52,8 @@ def placed(name: str, known: Collection[str], given: Mapping[str, Any], whom: st
         raise UserError(
             f"{whom} cannot be told {', '.join(rest)}, which the preset {name} sets; it knows {', '.join(sorted(known)) or 'none'}"
         )
-    return {**own, **given, **({"extra": {**rest, **json_object(given.get("extra", {}))}} if rest else {})}
+    try:
+        more = json_object(given.get("extra", {}))
+    except ValueError as error:
+        raise UserError(f"{whom}: option extra: {error}") from None
+    return {**own, **given, **({"extra": {**rest, **more}} if rest else {})}

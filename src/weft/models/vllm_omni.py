@@ -15,7 +15,7 @@ from weft.models.openai_parts import Unpacked
 from weft.models.registry import Spec, about, options
 from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import Gives, Message, Takes, Thought, Want
+from weft.types import Gives, Message, Takes, Text, Thought, Want
 
 NOTHING = "Image generation completed but no images were produced"
 TAKES = Takes(images="list", own_images="user", most=1)
@@ -38,8 +38,9 @@ class VllmOmni(OpenAIChat):
 
     def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
         read = super()._read(got, sent, want)
-        if want.kind != "text" and read.outcome != "answered" and NOTHING in read.reason:
-            return replace(read, reason="it drew no picture", again=True)
+        said = "".join(part.text for part in got.parts if isinstance(part, Text))
+        if want.kind != "text" and said.strip().startswith(NOTHING):  # the server's sentence, and nobody's answer
+            return replace(read, parts=(), outcome="empty", reason="it drew no picture", again=True)
         return read
 
 

@@ -117,8 +117,10 @@ class Wire(Endpoint):
             raise CallError(self._explain(status, said), decide(status, came.codes, came.headers, came.body))
         return came
 
-    async def looked(self, path: str) -> Answer:
-        return self._checked(await self._http.look(f"{self._base}{path}", self._headers(), called=self.address))
+    async def looked(self, path: str, *, told: bool = False) -> Answer:
+        """JSON that is there. `told`: an error in it is about what is looked at, and not about the looking."""
+        came = await self._http.look(f"{self._base}{path}", self._headers(), called=self.address)
+        return came if told and came.status < 400 else self._checked(came)
 
     async def posted(self, path: str, payload: Mapping[str, Any]) -> Answer:
         url = f"{self._base}{path}"
