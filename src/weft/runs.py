@@ -277,6 +277,8 @@ def _lines(summary: Summary) -> list[str]:
         f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
         f"{summary.scored} of {summary.verdicts} verdicts scored",
     ]
+    if manifest.get("presets"):
+        made.append(f"presets: {', '.join(f'{role} {name}' for role, name in manifest['presets'].items())}")
     if manifest.get("strategy", "none") != "none":
         made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
     if summary.again:

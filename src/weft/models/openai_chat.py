@@ -30,6 +30,7 @@ from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Takes, Text, Thought, Want, outcome_of
 
 OPEN = Gives(order=False, thoughts=True, seed=True)  # whatever is behind it may
+SHORT = 20_000  # characters in which there is no picture worth a thread
 LEAST = 64  # tokens, under which a limit is no use
 
 
@@ -173,7 +174,9 @@ class OpenAIChat(Wire):
         choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
         if not choice:
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
-        got = await asyncio.to_thread(unpack, choice, self._blobs)
+        said = fields(choice.get("message")).get("content")
+        short = isinstance(said, str) and len(said) < SHORT and not fields(choice.get("message")).get("images")
+        got = unpack(choice, self._blobs) if short else await asyncio.to_thread(unpack, choice, self._blobs)
         served = str(fields(body).get("model") or self._model)
         return got, Sent((), "answered", raw=msgspec.json.encode(body).decode(), served=served, usage=usage_of(body))
 

@@ -110,7 +110,8 @@ class Writer:
         return tag("div", tag("h3", name(side.run)) if several else None, made, class_="judged")
 
     def _reply(self, reply: Reply) -> Html:
-        reason = tag("p", f"{reply.outcome}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None
+        how = f"{reply.outcome} ({reply.ended})" if reply.ended else reply.outcome
+        reason = tag("p", f"{how}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None
         noted = tag("p", name(reply.reason), class_="soft small") if reply.outcome == "answered" and reply.reason else None
         return join(reason, self.parts(reply.parts), noted)
 

@@ -91,11 +91,13 @@ def _card(label: str, summary: Summary) -> Html:
         ("judge", str(summary.manifest["judge"]["name"])),
         ("state", f"{summary.state}, started {summary.started}"),
         ("turns", f"{summary.turns} in {summary.samples} dialogues"),
-        ("replies", ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items())),
+        ("replies", ", ".join(f"{count} {outcome}" for outcome, count in (*summary.outcomes.items(), *summary.ended.items()))),
         ("verdicts", f"{summary.scored} of {summary.verdicts} scored, {sum(summary.zero_by_rule.values())} of them zero: the model failed"),
     ]
     if told:
         facts.append(("options", ", ".join(told)))
+    if summary.manifest.get("presets"):
+        facts.append(("presets", ", ".join(f"{role}: {name}" for role, name in summary.manifest["presets"].items())))
     if summary.manifest.get("strategy", "none") != "none":
         facts.append(("strategy", f"{summary.manifest['strategy']}: {summary.calls} model calls behind {summary.turns} replies"))
     if summary.seconds is not None:

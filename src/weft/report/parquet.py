@@ -43,6 +43,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                     "by": verdict.by,
                     "reason": verdict.reason,
                     "outcome": turn.reply.outcome,
+                    "ending": turn.reply.ending,
                     "calls": len(turn.reply.keys),
                     "tokens_in": usage.tokens_in,
                     "tokens_out": usage.tokens_out,
