@@ -34,9 +34,22 @@ def _shapes() -> list[Any]:
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
         return {"id": "1", "model": "m", "choices": [choice], "usage": usage}
 
+    drawn_part = {"inlineData": {"mimeType": "image/png", "data": picture}, "thoughtSignature": "x"}
+    spoken = {"content": {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "a"}, drawn_part]}, "finishReason": "STOP"}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "a"}]}
+    called = {"type": "image_generation_call", "id": "i", "status": "completed", "result": picture}
+    others: list[Any] = [
+        {"candidates": [spoken], "usageMetadata": {"promptTokenCount": 5}}, {"promptFeedback": {"blockReason": "OTHER"}},
+        {"id": "r", "status": "completed", "output": [{"type": "reasoning", "summary": [{"text": "hm"}]}, called, said], "usage": usage},
+        {"id": "r", "status": "failed", "output": [], "error": {"code": "server_error", "message": "no"}},
+        {"created": 1, "data": [{"b64_json": picture}]}, {"data": [{"error": {"code": "x", "message": "no"}}]},
+        {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}], "stop_reason": "end_turn", "usage": usage},
+        {"output": {"choices": [{"message": {"content": [{"image": f"data:image/png;base64,{picture}"}]}}]}},
+        {"output": {"task_id": "t-1", "task_status": "PENDING"}}, {"id": "1", "status": "Ready", "result": {"sample": "http://x/"}},
+    ]  # fmt: skip
     error = {"message": "no", "code": 500, "type": "x", "details": [{"retryDelay": "3s"}], "metadata": {"reasons": ["a"]}}
     return [
-        chat(content="hello"), chat(content="", images=[image]), chat(content=[{"type": "text", "text": "a"}, image]),
+        *others, chat(content="hello"), chat(content="", images=[image]), chat(content=[{"type": "text", "text": "a"}, image]),
         chat(content=None, refusal="no"), chat(content=f"see ![x](data:image/png;base64,{picture})", reasoning_content="hm"),
         {"error": error}, {"error": "no"}, {"detail": "no"}, {"message": "m", "code": 3}, [], 5, None,
         {"response": {"text": "hello"}}, {"response": {"image": picture}}, {"response": {"error": "no"}},

@@ -19,6 +19,7 @@ from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Takes, Text, Want
 
+EMPTY = {"data", "created", "model", "usage"}  # what a reply may have that shows nothing
 STATUSES = {  # what an error means that comes without one
     429: ("ratelimit", "rate_limit", "throttl", "burst", "busy", "overload", "toomany"),
     404: ("notopen", "notfound", "not_found"),
@@ -60,7 +61,7 @@ class ImageApi(Wire):
         """The first picture."""
         answer = fields(body)
         data: Any = answer.get("data")
-        if not isinstance(data, list) and self.silent_filter and not data:
+        if self.silent_filter and isinstance(body, dict) and data is None and set(answer) <= EMPTY:
             data = []
         if not isinstance(data, list):
             raise CallError(f"{self.address} answered 200 without `data`", TRANSIENT)
