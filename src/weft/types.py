@@ -110,7 +110,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     @property
     def ending(self) -> str:
         """In a word, finer than the outcome: ok, no image, refused, blocked, truncated, provider error."""
-        return self.ended or ENDINGS[self.outcome]
+        return ending_of(self)
 
     @property
     def words(self) -> str:
@@ -138,6 +138,11 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     def picture(self) -> Image | None:
         """The picture that counts as the reply's output: its last one."""
         return self.images[-1] if self.outcome == "answered" and self.images else None
+
+
+def ending_of(reply: Reply, kind: Kind = "image") -> str:
+    """How a reply ended that was to be of this kind."""
+    return reply.ended or ("no answer" if reply.outcome == "empty" and kind == "text" else ENDINGS[reply.outcome])
 
 
 ENDINGS = {"answered": "ok", "refused": "refused", "empty": "no image", "failed": "provider error"}
@@ -174,6 +179,7 @@ class Gives(Struct, frozen=True):
     order: bool = True
     thoughts: bool = False
     seed: bool = False
+    json: bool = True  # by a schema
     sizes: Literal["pixels", "ratio", "words"] = "words"
 
     def lacks(self, kind: Kind) -> str:

@@ -228,7 +228,7 @@ def test_a_dialogue_that_it_never_had_is_sent_whole(way: str, blobs: Blobs):
     talk(way, blobs, work)
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if declared(way)[1].text and way not in ("infer", "vllm-omni")])
+@pytest.mark.parametrize("way", [way for way in WAYS if declared(way)[1].text and declared(way)[1].json and way != "vllm-omni"])
 def test_a_judge_is_asked_with_its_schema(way: str, blobs: Blobs):
     properties = {"score": {"type": "integer"}, "reasoning": {"type": "string"}}
     schema = {"type": "object", "properties": properties, "required": ["score", "reasoning"], "additionalProperties": False}
@@ -363,9 +363,17 @@ def test_gemini_gets_its_signatures_back_and_drafts_are_thoughts(blobs: Blobs):
 
 def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: Blobs):
     async def work(one: Talk) -> None:
+        drawing = await one.ask(user("Draw Image #1"))
+        numbered = Message(
+            "assistant",
+            (Text("Image #1:"), *(replace(part, label=1) for part in drawing.said if isinstance(part, Image)), *drawing.parts[1:]),
+        )
+        await one.ask(user("Draw Image #1"), numbered, user("put a hat on Image #1"))
+        assert one.last.body["previous_response_id"] == "resp_1"
+        assert [part["text"] for part in one.last.body["input"][0]["content"]] == ["(Your picture is Image #1.)", "put a hat on Image #1"]
         first = await one.ask(user("draw"))
         await one.ask(user("draw"), Message("assistant", first.parts), user("again"))
-        assert one.last.body["previous_response_id"] == "resp_1" and len(one.last.body["input"]) == 1
+        assert one.last.body["previous_response_id"] == "resp_3" and len(one.last.body["input"]) == 1
         await one.ask(user("draw, but not so"), Message("assistant", first.parts), user("again"))
         assert "previous_response_id" not in one.last.body and len(one.last.body["input"]) == 3
         one.fake.kept.clear()  # type: ignore[attr-defined]
@@ -543,16 +551,14 @@ def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch
 
 
 def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
-    from weft.cli.models import COLUMNS, _row
+    from weft.cli.models import COLUMNS, row
 
     page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
     for name in FAKES:
         known = known_of(load_target(providers()[name][0]))
         assert known is not None
-        cells = _row(name, known, {})
-        variable = cells[-2].removesuffix(" (set)")
-        assert f"| {' | '.join([*cells[:-2], variable])} |" in page, name
-    assert f"| {' | '.join(COLUMNS[:-1])} |" in page
+        assert f"| {' | '.join([*row(name, known), known.key or '-'])} |" in page, name
+    assert f"| {' | '.join([*COLUMNS, 'key'])} |" in page
     here = Path(__file__).read_text()
     assert all(f"def {test}(" in here for test in page.split("`") if test.startswith("test_") and "/" not in test and "." not in test)
 

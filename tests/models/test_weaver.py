@@ -18,8 +18,9 @@ from hypothesis import strategies as some
 
 import weft
 from server import Provider, data_url, drawn
-from weft.models.compose.imagine import LEAST, MOST, MOST_PICTURES, Imagine, parse, ratio
+from weft.models.compose.imagine import LEAST, MOST, MOST_PICTURES, Imagine, parse
 from weft.models.compose.weaver import WATCH, Progress, Weaver
+from weft.models.sizes import ratio
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Reply, Takes, Text, Thought, Want
 

@@ -27,8 +27,8 @@ def doctor(
 
     from weft import __version__
     from weft.models.http import address_of
-    from weft.models.registry import known_of, load_target, parse, providers, read_config
-    from weft.models.wire import KEY_BY_HOST, OTHERS, key_variable
+    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse, provider, providers, read_config
+    from weft.models.wire import key_variable
     from weft.secrets import without_secrets
     from weft.store.journal import Journal
 
@@ -51,7 +51,7 @@ def doctor(
         say("endpoints")
     for name, text in specs.items():
         spec = parse(text)
-        known = known_of(load_target(providers()[spec.provider][0])) if spec.provider in providers() else None
+        known = known_of(provider(spec.provider)) if spec.provider in providers() else None
         url = spec.url or (known.url if known is not None else "")
         if not url:
             say(f"  {without_secrets(name)}: {without_secrets(text)}, local")

@@ -9,6 +9,8 @@ from weft.cli.terminal import say
 from weft.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weft.models.registry import About
 
 app = typer.Typer(help="What can be named as --model and --judge, and what works with it.", rich_markup_mode=None)
@@ -37,17 +39,26 @@ def models(
         raise UserError(f"--format {format}: give screen or md")
     from weft import benchmarks
     from weft.models.compose import composition, compositions
-    from weft.models.registry import declared, known_of, load_target, providers, read_config
+    from weft.models.function import OPTIONS
+    from weft.models.registry import declared, known_of, provider, providers, read_config
     from weft.secrets import without_secrets
 
-    makes = {name: load_target(target) for name, (target, _) in sorted(providers().items())}
+    makes, broken = dict[str, Any](), list[str]()
+    for name in sorted(providers()):
+        try:
+            makes[name] = provider(name)
+        except UserError as error:
+            broken.append(str(error))
     known = {name: found for name, make in makes.items() if (found := known_of(make)) is not None}
     _matrix(known, reach, format)
+    for line in broken:
+        say(line)
     if format == "md":
         return
     say("names")
     for name, (_, what) in sorted(providers().items()):
-        say(f"  {name:<16} {what}")
+        own = what.startswith(("from ", "installed")) and name in makes and (makes[name].__doc__ or "").strip().split("\n")[0]
+        say(f"  {name:<16} {f'{own} ({what})' if own else what}")
     say(f"  {'truth':<16} the dataset's own answers: what a perfect model would send")
     say(f"  {'file.py:NAME':<16} a function or object of your own: (messages, want) -> str, PIL.Image, or a list of both")
     say("compositions: NAME:role=MODEL,role=MODEL")
@@ -66,75 +77,69 @@ def models(
     for name, make in makes.items():
         if options := declared(make):
             say(f"  {name:<16} {', '.join(sorted(options))}")
-    say(f"  {'file.py:NAME':<16} name, version, concurrency, timeout, images, own_images, max_side, most")
+    say(f"  {'file.py:NAME':<16} {', '.join(OPTIONS)}")
 
 
-COLUMNS = (
-    "provider",
-    "pictures in",
-    "its own",
-    "words",
-    "pictures",
-    "both",
-    "in order",
-    "thoughts",
-    "seed",
-    "size",
-    "extra",
-    "key",
-    "reachable",
-)
+COLUMNS = ("provider", "pictures in", "own in", "words", "JSON", "pictures", "both", "thoughts", "seed", "size")
+WHERE = ("key", "where")
 
 
 def _matrix(known: "dict[str, About]", reach: bool, format: str) -> None:
     from weft.models.reach import reached
 
     found = reached([about.url for about in known.values() if about.url and reach])
-    rows = [_row(name, about, found) for name, about in known.items()]
+    rows = {name: row(name, about) for name, about in known.items()}
     if format == "md":
-        for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows):
+        for cells in ((*COLUMNS, "key"), ["---"] * (len(COLUMNS) + 1), *([*cells, known[name].key or "-"] for name, cells in rows.items())):
             say(f"| {' | '.join(cells)} |")
         return
-    widths = [max(len(row[at]) for row in (COLUMNS, *rows)) for at in range(len(COLUMNS))]
-    for row in (COLUMNS, *rows):
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    _table([list(COLUMNS), *rows.values()])
     say()
-    say(
-        "pictures in: among the words (mixed) or before them (list), and how many; more are put in one numbered row, and the model is told."
-    )
-    say("its own: pictures that it made go back in its own turns, or in the user's. size: how the size of a picture is told to it.")
+    say("pictures in: among the words (mixed) or before them (list), and how many; more go in one numbered row, and it is told.")
+    say("own in: where pictures that it made stand in the next request. both: words and pictures in one reply, perhaps in their order.")
+    say("size: how the size of a picture is told to it, in pixels, as a ratio, or in the words of the request alone.")
+    say()
+    _table([["provider", *WHERE], *([name, *_place(name, about, found)] for name, about in known.items() if _place(name, about, found)[1])])
     say()
 
 
-def _row(name: str, about: "About", found: Any) -> list[str]:
-    import importlib.util
-    import os
+def _table(rows: list[list[str]]) -> None:
+    widths = [max(len(cells[at]) for cells in rows) for at in range(len(rows[0]))]
+    for cells in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
-    from weft.models.wire import OTHERS, key_variable
 
+def row(name: str, about: "About") -> list[str]:
+    """A provider's line of the matrix."""
     takes, gives = about.takes, about.gives
     kind = {"interleaved": "mixed", "list": "list", "strip": "one row", "none": "none"}[takes.images]
-    variable = key_variable(about.url) if about.url else OTHERS if about.key and not _is_local(name) else ""
-    missing = "not installed" if about.extra == "ocr" and importlib.util.find_spec("rapidocr") is None else "here"
-    where = {"": "yes", None: "?"}.get(found.get(about.url), "no") if about.url else missing if _is_local(name) else "at your address"
-    marks = [gives.text, gives.image, gives.both, gives.both and gives.order, gives.thoughts, gives.seed]
+    both = "in order" if gives.order else "yes"
+    marks = [gives.text, gives.text and gives.json, gives.image]
     return [
         name,
         f"{kind}, {takes.most}" if takes.most else kind,
-        "its turns" if takes.own_images == "assistant" else "user's",
+        "-" if not gives.image else "its turns" if takes.own_images == "assistant" else "user's",
         *("yes" if mark else "-" for mark in marks),
+        both if gives.both else "-",
+        *("yes" if mark else "-" for mark in (gives.thoughts, gives.seed)),
         gives.sizes if gives.image else "-",
-        about.extra or "-",
-        f"{variable}{' (set)' if os.environ.get(variable) else ''}" if variable else "-",
-        where,
     ]
 
 
-def _is_local(name: str) -> bool:
-    """Whether nothing of it is behind an address."""
-    from weft.models.registry import providers
+def _place(name: str, about: "About", found: "Mapping[str, str]") -> list[str]:
+    """The variable of its key, and where it is."""
+    import os
+    from urllib.parse import urlsplit
 
-    return "URL" not in providers()[name][1] and "http" not in providers()[name][1]
+    if about.extra:
+        return ["-", f"here, with the extra {about.extra}"]
+    if not about.url and not about.address:
+        return ["-", ""]
+    key = f"{about.key} ({'set' if os.environ.get(about.key) else 'not set'})" if about.key else "-"
+    if not about.url:
+        return [key, "at an address of yours"]
+    state = {"": "reachable", None: ""}.get(found.get(about.url), f"not reachable: {found.get(about.url)}")
+    return [key, f"{urlsplit(about.url).hostname}{', ' + state if state else ''}"]
 
 
 @app.command("presets")
@@ -181,11 +186,12 @@ def attempt(
     Exit code: 0 if all works that the model is said to do, 1 if something does not, 2 for a mistake in the command.
     """
     import asyncio
+    import re
     import sys
     from pathlib import Path
 
     from weft.engine.prices import price_of
-    from weft.engine.probe import Probe, probe
+    from weft.engine.probe import PROBES, Probe, probe
     from weft.models.registry import read_config, resolve
     from weft.store.blobs import Blobs
 
@@ -196,16 +202,30 @@ def attempt(
     endpoint = resolve(name, blobs, o.pairs(model_opt, "--model-opt"), settings)
     say(f"{endpoint.name} at {endpoint.address}")
 
+    if endpoint.missing:
+        say(f"note: {endpoint.missing}")
+    done: dict[str, Probe] = {}
+
     def tell(one: Probe) -> None:
+        """In one order, whichever is done first."""
+        done[one.what] = one
+        while PROBES[len(told) :] and PROBES[len(told)] in done:
+            told.append(PROBES[len(told)])
+            show(done[told[-1]])
+
+    told: list[str] = []
+
+    def show(one: Probe) -> None:
         state = {True: "works", False: "FAILS", None: "not asked"}[one.works]
         used = one.reply.usage if one.reply is not None else None
-        spent = [f"{one.seconds:.1f} s"] if one.reply is not None else []
+        spent = [f"{one.seconds:.1f} s"] if one.seconds else []
         if used is not None:
             spent += [f"{used.tokens_in} + {used.tokens_out} tokens"] * bool(used.tokens_in or used.tokens_out)
             spent += [f"${used.cost or 0:.4f}"] * bool(used.cost)
         say(f"  {one.what:<30} {state:<10} {one.told}{' (' + ', '.join(spent) + ')' if spent else ''}", flush=True)
         for number, image in enumerate(one.reply.images if one.reply is not None else ()):
-            kept = folder / "tries" / f"{one.what.split(',')[0].replace(' ', '-')}{f'-{number}' if number else ''}.{image.media_type[6:]}"
+            called = f"{one.what.split(',')[0].replace(' ', '-')}{f'-{number}' if number else ''}.{image.media_type[6:]}"
+            kept = folder / "tries" / re.sub(r"[^A-Za-z0-9.-]+", "-", endpoint.name) / called
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_bytes(blobs.read(image))
             say(f"  {'':<30} {'':<10} {kept}")

@@ -40,7 +40,8 @@ def facts(session: Session) -> str:
     remembered = sum(tally.remembered for tally in tallies)
     if remembered:
         words.append(f"{remembered} from the journal")
-    words.append("cost unknown" if session.budget.unknown else f"${session.budget.spent:.4f}")
+    words.append("cost unknown" if session.budget.unknown else f"${sum(tally.cost for tally in tallies):.4f}")
+    words += [f"at most ${session.budget.spent:.2f} of ${session.budget.limit:g}"] if session.budget.limit is not None else []
     words += [f"{count} {name}" for name, count in sorted(progress.outcomes.items())]
     if progress.unscored:
         words.append(f"{sum(progress.unscored.values())} unscored")

@@ -67,6 +67,7 @@ class Left(msgspec.Struct, frozen=True):
     out: int
     records: int
     verdicts: int = 0  # that were due when it ended, and are not there
+    standing: str = ""  # of what was handed in and is not back
 
     @classmethod
     def by(cls, session: Session) -> "Left":
@@ -75,7 +76,8 @@ class Left(msgspec.Struct, frozen=True):
         run, reason, progress = session.run_id, session.halt.reason, session.progress
         missing = progress.verdicts_due - progress.verdicts_done
         where = session.journal.path.parent
-        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing)
+        standing = ", ".join(one.standing for one in session.endpoints.values() if one.standing)
+        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, standing)
 
     def stored(self) -> Run:
         return Run.stored(self.place, self.run, self.benchmark)
@@ -109,6 +111,9 @@ def _introduce(console: Console, session: Session) -> None:
         console.print(f"note: {problem}")
     if len(session.noted) > 20:
         console.print(f"note: and {len(session.noted) - 20} more of this kind")
+    for endpoint in session.endpoints.values():
+        if endpoint.missing:
+            console.print(f"note: {endpoint.name}: {endpoint.missing}")
     for kind, (count, why) in session.lacking.items():
         console.print(f"{count} of {session.progress.turns} turns want {kind}, and {why}: those are not asked, and count as no answer")
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)
@@ -137,6 +142,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
             console.print(line)
     if left.out:
         console.print(f"{left.out} of {left.records} records were left out")
+    if left.standing:
+        console.print(f"handed in, and still out: {left.standing}; the same command collects it")
     if isinstance(left.reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:

@@ -90,6 +90,7 @@ class Tally:
 
     calls: int = 0
     remembered: int = 0
+    cost: float = 0.0  # as the journal has it
     retries: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -233,6 +234,7 @@ class Caller:
         if early:
             self._before[key] = reply
         self.tally.calls += 1
+        self.tally.cost += usage.cost or 0.0
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
         if self._failed_in_a_row >= GONE and self.endpoint.address.startswith("http"):  # going on would only fail everything that is left
             raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
@@ -280,7 +282,7 @@ class Caller:
             except CallError as error:
                 retry = error.retry
                 if retry.kind == "fatal":
-                    raise EndpointDown(str(error), user=True) from None
+                    raise EndpointDown(f"{self.role} {self.name}: {error}; no further call would be answered", user=True) from None
                 if retry.kind == "denied":
                     self._hear(error)
                 if retry.kind in ("no", "denied"):

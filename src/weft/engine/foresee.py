@@ -11,7 +11,7 @@ from weft.engine.call import Caller
 from weft.engine.generate import Source
 from weft.engine.judging import items_of
 from weft.engine.plan import Plan
-from weft.engine.prices import Price, estimate
+from weft.engine.prices import Price, estimate, limit_of
 from weft.errors import PictureError
 from weft.judges.vlm import Jpegs, as_sent, want_of
 from weft.models.baselines import STAND_IN, stand_in
@@ -51,7 +51,7 @@ class Counting:
         self.calls += 1
         more = estimate(messages, want)
         self.tokens_in += more.tokens_in
-        self.tokens_out += more.tokens_out
+        self.tokens_out += min(more.tokens_out, limit_of(self._caller.endpoint.identity) or more.tokens_out)
         self.images += more.images
         true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images

@@ -76,10 +76,16 @@ def estimate(messages: Iterable[Message], want: Want) -> Usage:
     return Usage(tokens, TEXT_OUT if want.kind == "text" else IMAGE_OUT, images=int(want.kind != "text"))
 
 
+def limit_of(identity: Mapping[str, Any]) -> int | None:
+    """The most tokens that a user lets a reply have."""
+    parameters: Mapping[str, Any] = identity.get("parameters") or {}
+    return next((int(parameters[name]) for name in LIMITS if parameters.get(name)), None)
+
+
 def most_of(messages: Iterable[Message], want: Want, identity: Mapping[str, Any], longest: int | None) -> Usage:
     """What a call may use at the most, for budgets."""
     parameters: Mapping[str, Any] = identity.get("parameters") or {}
-    limit = next((int(parameters[name]) for name in LIMITS if parameters.get(name)), longest or MOST_OUT)
+    limit = limit_of(identity) or longest or MOST_OUT
     tokens = PER_CALL + (len(msgspec.json.encode(want.schema)) if want.schema is not None else 0)
     for message in messages:
         tokens += PER_CALL

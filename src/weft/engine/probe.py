@@ -20,7 +20,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Image, Kind, Message, Reply, Text, Want
+from weft.types import Image, Kind, Message, Reply, Text, Want, ending_of
 
 PATIENCE = Patience(tries=2, rate_limit_tries=2, empty_tries=1, unreachable_tries=1, base=0.2, cap=1.0, longest_wait=10)
 SCHEMA: dict[str, Any] = {
@@ -29,6 +29,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["colour", "sure"],
     "additionalProperties": False,
 }
+PROBES = ("words", "words by a schema", "a picture", "an edit", "its own picture, a turn later")
 DRAW = "Draw one red apple on a plain white ground."
 
 
@@ -88,15 +89,19 @@ class _Trying:
 
     async def _ask(self, what: str, messages: tuple[Message, ...], kind: Kind, schema: dict[str, Any] | None = None) -> Probe:
         began = time.monotonic()
-        if lacks := self._caller.endpoint.gives.lacks(kind):
+        gives = self._caller.endpoint.gives
+        lacks = gives.lacks(kind) or ("it takes no schema" if schema is not None and not gives.json else "")
+        if lacks:
             made = Probe(what, None, lacks)
         else:
             try:
                 seen = await fitted(messages, self._caller.takes, self._blobs)
                 reply = await self._caller.reply(seen, Want(kind, schema, draw=self._draw))
-                told = _told(reply, schema is not None)
+                told = _told(reply, kind, schema is not None)
                 made = Probe(what, reply.outcome == "answered" and not told.startswith("no JSON"), told, time.monotonic() - began, reply)
-            except (EndpointDown, WeftError) as error:
+            except EndpointDown as error:
+                made = Probe(what, False, f"would end a run: {error}", time.monotonic() - began)
+            except WeftError as error:
                 made = Probe(what, False, str(error), time.monotonic() - began)
         self._tell(made)
         return made
@@ -111,14 +116,16 @@ class _Trying:
         return self._blobs.put_picture(picture)
 
 
-def _told(reply: Reply, by_schema: bool) -> str:
+def _told(reply: Reply, kind: Kind, by_schema: bool) -> str:
     """What came, in a line."""
+    ending = ending_of(reply, kind)
     if reply.outcome != "answered":
-        return f"{reply.ending}: {reply.reason}" if reply.reason else reply.ending
+        return f"{ending}: {reply.reason}" if reply.reason else ending
     if by_schema and not reply.text.lstrip().startswith("{"):
         return f"no JSON: {reply.text[:60]!r}"
     shown = [f"{image.width} x {image.height} {image.media_type.partition('/')[2]}" for image in reply.images]
     said = " ".join(reply.text.split())
+    shown += [ending] if ending != "ok" else []
     return ", ".join([*shown, *([repr(said if len(said) <= 60 else f"{said[:59]}…")] if said else [])])
 
 

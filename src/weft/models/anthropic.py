@@ -6,30 +6,31 @@ from typing import Any, cast
 
 import msgspec
 
-from weft.models.converters import count, finite, json_object, seconds
+from weft.models.converters import finite
 from weft.models.endpoint import TRANSIENT, CallError, Sent
 from weft.models.http import MAX_TEXT
 from weft.models.registry import Spec, about, options
-from weft.models.wire import Wire, key_for, url_of, usage_of
+from weft.models.wire import OPTIONS, Wire, made, url_of, usage_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want, outcome_of
 
 URL = "https://api.anthropic.com/v1"
 VERSION = "2023-06-01"
-MOST_IMAGES = 100
+TAKES = Takes(own_images="user", most=100)
 MAX_TOKENS = 8192  # one must be sent with every request: ours, where nobody says otherwise
 GIVES = Gives(image=False, both=False, thoughts=True)
 
 
 class Anthropic(Wire):
     provider = "anthropic"
+    takes = TAKES
     gives = GIVES
 
-    def __init__(self, model: str, url: str, blobs: Blobs, *, takes: Takes, ours: bool, **more: Any) -> None:
+    def __init__(self, model: str, url: str, blobs: Blobs, *, ours: bool, **more: Any) -> None:
         """`ours`: the limit of a reply is not the user's."""
         super().__init__(model, url, blobs, **more)
-        self.takes, self._ours = takes, ours
+        self._ours = ours
 
     def _headers(self) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": self._key} if self._key else {})}
@@ -96,20 +97,13 @@ def plain_schema(schema: Any) -> Any:
     return {**kept, "additionalProperties": False} if kept.get("type") == "object" else kept
 
 
-@about(Takes(own_images="user", most=MOST_IMAGES), GIVES, url=URL)
+@about(TAKES, GIVES, url=URL)
 @options(
     **dict.fromkeys(("temperature", "top_p"), finite),
     **dict.fromkeys(("max_tokens", "top_k"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    key_env=str,
-    timeout=seconds,
-    extra=json_object,
+    **OPTIONS,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Anthropic:
     url = url_of(spec, URL)
-    names = ("temperature", "top_p", "max_tokens", "top_k")
     ours = "max_tokens" not in chosen and "max_tokens" not in chosen.get("extra", {})
-    parameters = {"max_tokens": MAX_TOKENS, **chosen.pop("extra", {}), **{name: chosen.pop(name) for name in list(chosen) if name in names}}
-    takes = Takes(own_images="user", max_side=chosen.pop("max_side", None), most=chosen.pop("most_images", MOST_IMAGES))
-    key = key_for(url, chosen.pop("key_env", ""))
-    return Anthropic(spec.model, url, blobs, key=key, takes=takes, ours=ours, parameters=parameters, **chosen)
+    return made(Anthropic, spec, blobs, url, {"ours": ours, **chosen}, "ours", max_tokens=MAX_TOKENS)

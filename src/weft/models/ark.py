@@ -8,22 +8,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.models.converters import count, flag, json_object, seconds
+from weft.models.converters import flag
 from weft.models.http import Answer
 from weft.models.image_api import PICTURES, ImageApi
 from weft.models.registry import Spec, about, options
-from weft.models.wire import made, url_of
+from weft.models.wire import OPTIONS, made, url_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Takes, Want
 
 URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
-MOST_IMAGES = 14
+TAKES = Takes(images="list", own_images="user", most=14)
 GIVES = replace(PICTURES, seed=True)
 USUAL: dict[str, Any] = {"response_format": "b64_json", "watermark": False, "sequential_image_generation": "disabled"}
 
 
 class Ark(ImageApi):
     provider = "ark"
+    takes = TAKES
     gives = GIVES
     picture_hosts = (".volces.com", ".bytepluses.com")
 
@@ -36,18 +37,14 @@ class Ark(ImageApi):
         return self._post("/images/generations", payload)
 
 
-@about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)
+@about(TAKES, GIVES, url=URL)
 @options(
+    **OPTIONS,
     seed=int,
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "size", "response_format"), str),
+    **dict.fromkeys(("size", "response_format"), str),
     guidance_scale=float,
     watermark=flag,
-    timeout=seconds,
-    fetch_images=flag,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Ark:
     url = url_of(spec, URL)
-    chosen = {"most_images": MOST_IMAGES, **chosen}
     return made(Ark, spec, blobs, url, chosen, **USUAL)

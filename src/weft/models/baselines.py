@@ -100,7 +100,7 @@ def stand_in(kind: Kind, blobs: Blobs) -> Part:
     return Text("A") if kind == "text" else blobs.put_picture(Pil.new("RGB", (64, 64), "grey"), durable=False)
 
 
-@about(Takes(), Gives(both=False, order=False))
+@about(Takes(), Gives(both=False, order=False, json=False))
 def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
     return Copy()
 

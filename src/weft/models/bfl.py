@@ -9,37 +9,35 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import PictureError
-from weft.models.compose.imagine import ratio
-from weft.models.converters import count, flag, json_object, one_of, seconds
+from weft.models.converters import flag, one_of
 from weft.models.endpoint import NO, TRANSIENT, CallError, Expired, Sent, TaskEndpoint
 from weft.models.http import MAX_TEXT, address_of
 from weft.models.image_api import flat
 from weft.models.outcomes import is_refusal
 from weft.models.registry import Spec, about, options
-from weft.models.wire import Wire, made, url_of
+from weft.models.sizes import ratio
+from weft.models.wire import OPTIONS, Wire, made, url_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Takes, Usage, Want
 
 URL = "https://api.bfl.ai/v1"
 OWN = ".bfl.ai"
-MOST_IMAGES = 4
+TAKES = Takes(images="list", own_images="user", most=4)
 GIVES = Gives(text=False, both=False, seed=True, sizes="ratio")
 WAITING = ("pending", "queued", "processing")
 
 
 class Flux(Wire, TaskEndpoint):
     provider = "bfl"
+    takes = TAKES
     gives = GIVES
     picture_hosts = (OWN, ".blob.core.windows.net")
     poll = 1.0
 
-    def __init__(
-        self, model: str, url: str, blobs: Blobs, *, sizes: str, most_images: int, max_side: int | None = None, **more: Any
-    ) -> None:
+    def __init__(self, model: str, url: str, blobs: Blobs, *, sizes: str, **more: Any) -> None:
         self._sizes = sizes
         super().__init__(model, url, blobs, **({"sizes": sizes} if sizes != "ratio" else {}), **more)
-        self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
 
     def _headers(self) -> dict[str, str]:
         return {"x-key": self._key} if self._key else {}
@@ -101,19 +99,16 @@ class Flux(Wire, TaskEndpoint):
         return ticket
 
 
-@about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)
+@about(TAKES, GIVES, url=URL)
 @options(
+    **OPTIONS,
     **dict.fromkeys(("seed", "safety_tolerance", "steps"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "aspect_ratio", "output_format"), str),
+    **dict.fromkeys(("aspect_ratio", "output_format"), str),
     guidance=float,
     prompt_upsampling=flag,
-    fetch_images=flag,
     sizes=one_of("ratio", "pixels"),
-    timeout=seconds,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Flux:
     url = url_of(spec, URL)
-    chosen = {"most_images": MOST_IMAGES, "sizes": "ratio", **chosen}
+    chosen = {"sizes": "ratio", **chosen}
     return made(Flux, spec, blobs, url, chosen, "sizes")

@@ -9,19 +9,19 @@ from typing import Any, cast
 import msgspec
 
 from weft.errors import PictureError
-from weft.models.converters import count, flag, json_object, one_of, seconds
+from weft.models.converters import flag, one_of
 from weft.models.endpoint import TRANSIENT, CallError, Expired, Sent, TaskEndpoint
 from weft.models.http import MAX_REPLY, Answer
 from weft.models.image_api import flat
 from weft.models.outcomes import error_facts, is_refusal
 from weft.models.registry import Spec, about, options
-from weft.models.wire import Wire, made, url_of, usage_of
+from weft.models.wire import OPTIONS, Wire, made, url_of, usage_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Takes, Want
 
 URL = "https://dashscope-intl.aliyuncs.com/api/v1"
-MOST_IMAGES = 3
+TAKES = Takes(images="list", own_images="user", most=3)
 GIVES = Gives(text=False, both=False, seed=True, sizes="pixels")
 USUAL: dict[str, Any] = {"n": 1, "prompt_extend": False, "watermark": False}
 AT_ONCE = "/services/aigc/multimodal-generation/generation"
@@ -32,14 +32,14 @@ OPEN_STATES = ("PENDING", "RUNNING", "SUSPENDED")
 
 class DashScope(Wire):
     provider = "dashscope"
+    takes = TAKES
     gives = GIVES
     picture_hosts = (".aliyuncs.com",)
 
     mode = "at-once"
 
-    def __init__(self, model: str, url: str, blobs: Blobs, *, most_images: int, max_side: int | None = None, **more: Any) -> None:
+    def __init__(self, model: str, url: str, blobs: Blobs, **more: Any) -> None:
         super().__init__(model, url, blobs, mode=self.mode, **more)
-        self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         came = await self._posted(AT_ONCE, {"model": self._model, "input": _said(messages), "parameters": self._told(want)})
@@ -139,17 +139,14 @@ def _shown(output: dict[str, Any]) -> str:
 KINDS = {kind.mode: kind for kind in (DashScope, DashScopeTask, DashScopeMessages)}
 
 
-@about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)
+@about(TAKES, GIVES, url=URL)
 @options(
+    **OPTIONS,
     seed=int,
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "size", "negative_prompt"), str),
-    **dict.fromkeys(("prompt_extend", "watermark", "fetch_images"), flag),
+    **dict.fromkeys(("size", "negative_prompt"), str),
+    **dict.fromkeys(("prompt_extend", "watermark"), flag),
     mode=one_of(*KINDS),
-    timeout=seconds,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> DashScope:
     url, kind = url_of(spec, URL), KINDS[chosen.pop("mode", "at-once")]
-    chosen = {"most_images": MOST_IMAGES, **chosen}
     return made(kind, spec, blobs, url, chosen, **USUAL)

@@ -92,6 +92,11 @@ class Endpoint:
     usual_rate: float = 1.0  # what `rate` says of most requests
 
     @property
+    def missing(self) -> str:
+        """What it would need, and does not have, in a few words."""
+        return ""
+
+    @property
     def standing(self) -> str:
         """Where it stands, in a line, for those who wait; nothing where there is nothing to say."""
         return ""

@@ -36,18 +36,20 @@ from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
 from weft.models.registry import seconds
 from weft.store.blobs import Blobs
 from weft.store.pictures import lazily
-from weft.types import Image, Message, Part, Reply, Takes, Text, Thought, Want, outcome_of
+from weft.types import Gives, Image, Message, Part, Reply, Takes, Text, Thought, Want, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
 OwnFunction = Callable[..., Any]
-OPTIONS = ("name", "version", "concurrency", "timeout", "images", "own_images", "max_side")
+OPTIONS = ("name", "version", "concurrency", "timeout", "images", "own_images", "max_side", "most")
 HOUR = 3600.0
 
 
 class FunctionEndpoint(Endpoint):
     """`make` gives the function, or the object that is called: at once where it is there already, a class when the first call comes."""
+
+    gives = Gives(json=False)
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from weft.errors import PictureError, UserError
 from weft.models.bodies import Body
-from weft.models.compose.imagine import ratio
-from weft.models.converters import count, finite, flag, json_object, one_of, seconds
+from weft.models.converters import finite, flag, one_of
 from weft.models.endpoint import Sent
 from weft.models.gemini_batches import GeminiBatches
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.outcomes import error_facts
 from weft.models.registry import Spec, about, options
-from weft.models.wire import Wire, counted, key_for, url_of
+from weft.models.sizes import ratio
+from weft.models.wire import OPTIONS, Wire, counted, key_for, url_of
 from weft.outside import fields
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
@@ -50,7 +50,7 @@ class Gemini(Wire):
         url: str,
         blobs: Blobs,
         *,
-        takes: Takes,
+        own_images: Literal["assistant", "user"] = "assistant",
         modalities: str = "text,image",
         config: Mapping[str, Any] | None = None,
         safety: str = "",
@@ -60,8 +60,8 @@ class Gemini(Wire):
         self._modalities = [word.strip().upper() for word in modalities.split(",") if word.strip() and word.strip() != "none"]
         self._safety = [{"category": f"HARM_CATEGORY_{harm}", "threshold": safety} for harm in HARMS] if safety else []
         told = {"modalities": self._modalities, **({"safety": safety} if safety else {})}
+        self.takes = Takes(own_images=own_images)
         super().__init__(model, url, blobs, parameters=config, **told, **more)
-        self.takes = takes
 
     def _headers(self) -> dict[str, str]:
         return {"x-goog-api-key": self._key} if self._key else {}
@@ -231,13 +231,11 @@ NAMES = {
 @options(
     **dict.fromkeys(("temperature", "top_p"), finite),
     **dict.fromkeys(("max_tokens", "seed", "top_k", "thinking_budget"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "modalities", "image_size", "aspect_ratio", "thinking_level"), str),
+    **OPTIONS,
+    **dict.fromkeys(("modalities", "image_size", "aspect_ratio", "thinking_level"), str),
     own_images=one_of("assistant", "user"),
     thoughts=flag,
     safety=one_of("BLOCK_NONE", "OFF", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE"),
-    timeout=seconds,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Gemini:
     url = url_of(spec, URL)
@@ -253,7 +251,4 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Gemini:
     for name, found in (("imageConfig", picture), ("thinkingConfig", thinking)):
         given = {key: value for key, value in found.items() if value is not None}
         config |= {name: {**fields(config.get(name)), **given}} if given else {}
-    takes = Takes(
-        own_images=chosen.pop("own_images", "assistant"), max_side=chosen.pop("max_side", None), most=chosen.pop("most_images", None)
-    )
-    return Gemini(spec.model, url, blobs, key=key_for(url, chosen.pop("key_env", "")), takes=takes, config=config, **chosen)
+    return Gemini(spec.model, url, blobs, key=key_for(url, chosen.pop("key_env", "")), config=config, **chosen)

@@ -16,7 +16,6 @@ from weft.models.outcomes import decide, error_facts, is_refusal
 from weft.models.wire import Wire, usage_of
 from weft.outside import fields
 from weft.secrets import scrub
-from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Takes, Text, Want
 
 EMPTY = {"data", "created", "model", "usage"}  # what a reply may have that shows nothing
@@ -30,14 +29,10 @@ PICTURES = Gives(text=False, both=False, sizes="pixels")
 
 
 class ImageApi(Wire):
+    takes = Takes(images="list", own_images="user")
     gives = PICTURES
     empty = "it sent no picture"
     silent_filter = False  # whether an empty list stands for what was turned away
-
-    def __init__(self, model: str, url: str, blobs: Blobs, *, most_images: int, max_side: int | None = None, **more: Any) -> None:
-        super().__init__(model, url, blobs, **more)
-        self._most = most_images
-        self.takes = Takes(images="list", own_images="user", max_side=max_side, most=most_images)
 
     def _asked(self, prompt: str, images: Sequence[Image], want: Want) -> AbstractAsyncContextManager[Answer]:
         """The request, with an answer to come."""
@@ -47,8 +42,8 @@ class ImageApi(Wire):
         if lacks := self.gives.lacks(want.kind):
             return Sent((), "empty", lacks, served=self.name)
         prompt, images = flat(messages)
-        if len(images) > self._most:
-            raise CallError(f"{self.name} takes at most {self._most} pictures, and there are {len(images)} (option most_images)", NO)
+        if len(images) > (self.takes.most or len(images)):
+            raise CallError(f"{self.name} takes at most {self.takes.most} pictures, and there are {len(images)} (option most_images)", NO)
         async with self._asked(prompt, images, want) as came:
             if came.status >= 400 or came.said:
                 return self._turned_away(came)

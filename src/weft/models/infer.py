@@ -22,7 +22,7 @@ from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Want, outcome_of
 
-GIVES = Gives(both=False, order=False, seed=True)
+GIVES = Gives(both=False, order=False, seed=True, json=False)
 
 
 class Infer(Endpoint):
@@ -89,7 +89,7 @@ def _part(part: Part) -> dict[str, Any]:
     return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
-@about(Takes(), GIVES, key=False)
+@about(Takes(), GIVES, key="", address=True)
 @options(temperature=finite, timeout=seconds, seed=int)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""

@@ -14,16 +14,16 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.errors import PictureError
-from weft.models.compose.imagine import ratio
-from weft.models.converters import count, finite, flag, json_object, one_of, seconds
+from weft.models.converters import finite, one_of
 from weft.models.endpoint import LISTEN, TRANSIENT, CallError, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.openai_batches import OpenAIBatches
 from weft.models.openai_parts import Unpacked, unpack
 from weft.models.outcomes import error_facts, is_refusal
 from weft.models.registry import Spec, about, options
+from weft.models.sizes import ratio
 from weft.models.streamed import Odd, Stream
-from weft.models.wire import OPENAI, Wire, key_for, status_of, url_of, usage_of
+from weft.models.wire import OPENAI, OPTIONS, Wire, key_for, status_of, url_of, usage_of
 from weft.outside import fields
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
@@ -254,11 +254,8 @@ SENT = (*NUMBERS, "max_tokens", "seed", "reasoning_effort")  # options that go w
 COMMON: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(NUMBERS, finite),
     **dict.fromkeys(("max_tokens", "seed"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "reasoning_effort"), str),
-    "timeout": seconds,
-    "fetch_images": flag,
-    "extra": json_object,
+    "reasoning_effort": str,
+    **OPTIONS,
 }
 
 
@@ -276,7 +273,7 @@ def chat(kind: type[OpenAIChat], spec: Spec, blobs: Blobs, usual: str, chosen: d
     return kind(spec.model, url, blobs, key=key, takes=takes, parameters=sent_with(chosen), **chosen, **more)
 
 
-@about(Takes(own_images="user"), OPEN)
+@about(Takes(own_images="user"), OPEN, address=True)
 @options(
     **COMMON,
     modalities=str,
@@ -306,7 +303,7 @@ def openai(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     return in_words(spec, blobs, OPENAI, chosen)
 
 
-@about(Takes(own_images="user"), WORDS)
+@about(Takes(own_images="user"), WORDS, address=True)
 @options(**COMMON)
 def sglang(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     """SGLang's chat; its pictures are behind its image API (`openai-images`)."""

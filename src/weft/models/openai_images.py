@@ -8,21 +8,22 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import urlsplit
 
-from weft.models.converters import count, flag, json_object, one_of, seconds
+from weft.models.converters import one_of
 from weft.models.endpoint import CallError, Sent
 from weft.models.http import MAX_REPLY, Answer
 from weft.models.image_api import PICTURES, ImageApi
 from weft.models.registry import Spec, about, options
-from weft.models.wire import OPENAI, made, url_of
+from weft.models.wire import OPENAI, OPTIONS, made, url_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Want
 
-MOST_IMAGES = 16  # that OpenAI takes
+TAKES = Takes(images="list", own_images="user", most=16)  # that OpenAI takes
 HOST = urlsplit(OPENAI).hostname
 
 
 class OpenAIImages(ImageApi):
     provider = "openai-images"
+    takes = TAKES
 
     def __init__(self, model: str, url: str, blobs: Blobs, *, edits: str = "", sizes: str = "size", **more: Any) -> None:
         own = urlsplit(url).hostname == HOST
@@ -52,19 +53,15 @@ class OpenAIImages(ImageApi):
         return self._http.form(url, payload, images, self._headers(), self._blobs, called=called, most=MAX_REPLY)
 
 
-@about(Takes(images="list", own_images="user", most=MOST_IMAGES), PICTURES, url=OPENAI)
+@about(TAKES, PICTURES, url=OPENAI)
 @options(
+    **OPTIONS,
     **dict.fromkeys(("seed", "output_compression"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "size", "quality", "background", "output_format", "moderation", "input_fidelity"), str),
+    **dict.fromkeys(("size", "quality", "background", "output_format", "moderation", "input_fidelity"), str),
     **dict.fromkeys(("negative_prompt", "response_format"), str),
     edits=one_of("json", "multipart"),
     sizes=one_of("size", "words"),
-    timeout=seconds,
-    fetch_images=flag,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
     url = url_of(spec)
-    chosen = {"most_images": MOST_IMAGES, **chosen}
     return made(OpenAIImages, spec, blobs, url, chosen, "edits", "sizes")

@@ -15,16 +15,16 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.errors import PictureError
-from weft.models.converters import count, finite, json_object, one_of, seconds
+from weft.models.converters import finite, one_of
 from weft.models.endpoint import NO, TRANSIENT, CallError, Retry, Sent
 from weft.models.fit import own_images_moved
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.outcomes import decide, is_refusal
 from weft.models.registry import Spec, about, options
-from weft.models.wire import OPENAI, Wire, key_for, url_of, usage_of
+from weft.models.wire import OPENAI, OPTIONS, Wire, key_for, url_of, usage_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
+from weft.types import MENTION, Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
 
 GIVES = Gives(thoughts=True, sizes="pixels")
 FORGOTTEN = "previous_response"
@@ -35,11 +35,11 @@ class OpenAIResponses(Wire):
     provider = "openai-responses"
     gives = GIVES
 
-    def __init__(self, model: str, url: str, blobs: Blobs, *, history: str, tool: dict[str, Any], takes: Takes, **more: Any) -> None:
+    def __init__(self, model: str, url: str, blobs: Blobs, *, history: str, tool: dict[str, Any], **more: Any) -> None:
         """`tool` are the image tool's own settings."""
         self._history, self._tool = history, {"type": "image_generation", **tool}
+        self.takes = Takes(own_images="assistant" if history == "previous" else "user")
         super().__init__(model, url, blobs, tool=tool, history=history, **more)
-        self.takes = takes
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         payload, most = self._payload(messages, want), MAX_TEXT if want.kind == "text" else MAX_REPLY
@@ -77,7 +77,7 @@ class OpenAIResponses(Wire):
             states = [part.state.data for part in messages[at].parts if part.state is not None]
             said, _, seen = states[0].partition(" ") if states and messages[at].role == "assistant" else ("", "", "")
             if said and seen == _digest(messages[: at + 1]):
-                return said, messages[at + 1 :]
+                return said, _told_numbers(messages[at], messages[at + 1 :])
         return "", messages
 
     # the reply
@@ -171,11 +171,27 @@ def _used(answer: dict[str, Any]) -> Usage:
     return Usage(words.tokens_in + drawing.tokens_in, words.tokens_out + drawing.tokens_out, words.cost)
 
 
+def _is_caption(part: Part) -> bool:
+    """Whether it is a number that weft gave to a picture."""
+    return isinstance(part, Text) and MENTION.fullmatch(part.text.strip().rstrip(":")) is not None
+
+
+def _told_numbers(known: Message, rest: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the server has not seen: with the numbers that its own pictures have had since."""
+    numbers = [part.text.strip().rstrip(":") for part in known.parts if isinstance(part, Text) and _is_caption(part)]
+    first = next((at for at, message in enumerate(rest) if message.role == "user"), None)
+    if not numbers or first is None:
+        return rest
+    note = Text(f"(Your picture is {' and '.join(numbers)}.)")
+    return (*rest[:first], Message("user", (note, *rest[first].parts)), *rest[first + 1 :])
+
+
 def _digest(messages: tuple[Message, ...]) -> str:
-    """Of what was said and shown, by whom."""
+    """Of what was said and shown, by whom; the numbers that pictures of its own have got meanwhile are not its words."""
     told: list[Any] = []
     for message in messages:
-        said = [part.digest if isinstance(part, Image) else part.text for part in message.parts if not isinstance(part, Thought)]
+        shown = [part for part in message.parts if not (message.role == "assistant" and _is_caption(part))]
+        said = [part.digest if isinstance(part, Image) else part.text for part in shown if not isinstance(part, Thought)]
         told.append((message.role, said))
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:32]
 
@@ -187,11 +203,9 @@ TOOL = ("size", "quality", "background", "output_format", "moderation", "input_f
 @options(
     **dict.fromkeys(("temperature", "top_p"), finite),
     **dict.fromkeys(("max_tokens", "output_compression"), int),
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "image_model", "reasoning_effort", *TOOL), str),
+    **OPTIONS,
+    **dict.fromkeys(("image_model", "reasoning_effort", *TOOL), str),
     history=one_of("previous", "stateless"),
-    timeout=seconds,
-    extra=json_object,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIResponses:
     url, history = url_of(spec), chosen.pop("history", "previous")
@@ -200,7 +214,5 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIResponses:
     parameters = {**chosen.pop("extra", {}), **{name: chosen.pop(name) for name in ("temperature", "top_p") if name in chosen}}
     parameters |= {"max_output_tokens": chosen.pop("max_tokens")} if "max_tokens" in chosen else {}
     parameters |= {"reasoning": {"effort": chosen.pop("reasoning_effort")}} if "reasoning_effort" in chosen else {}
-    takes = Takes(own_images="assistant" if history == "previous" else "user", max_side=chosen.pop("max_side", None))
-    takes = replace(takes, most=chosen.pop("most_images", None))
     key = key_for(url, chosen.pop("key_env", ""))
-    return OpenAIResponses(spec.model, url, blobs, key=key, history=history, tool=tool, takes=takes, parameters=parameters, **chosen)
+    return OpenAIResponses(spec.model, url, blobs, key=key, history=history, tool=tool, parameters=parameters, **chosen)

@@ -25,11 +25,12 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.errors import UserError
+from weft.errors import UserError, WeftError, blamed
 from weft.models.converters import finite, seconds
 from weft.models.endpoint import Endpoint
 from weft.outside import text_file
@@ -81,6 +82,22 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "as a judge, gives the same score to all: constant/10, constant/max",
     ),
 }
+KEY_BY_HOST = {  # whose keys go where; providers add their own
+    "api.openai.com": "OPENAI_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "ark.cn-beijing.volces.com": "ARK_API_KEY",
+    "api.eu.bfl.ai": "BFL_API_KEY",
+    "api.us.bfl.ai": "BFL_API_KEY",
+    "generativelanguage.googleapis.com": "GEMINI_API_KEY",
+    "api.anthropic.com": "ANTHROPIC_API_KEY",
+    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "ark.ap-southeast.bytepluses.com": "ARK_API_KEY",
+    "api.bfl.ai": "BFL_API_KEY",
+    "api.x.ai": "XAI_API_KEY",
+}
+OTHERS = "WEFT_API_KEY"  # any other address
+BARE = re.compile(r"@(localhost\b|\[|[\w.-]+:\d+|[\w-]+(\.[\w-]+)+(/|$))")  # what looks like an address, without how it is spoken to
 PARTS = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -170,14 +187,28 @@ class About(Struct, frozen=True):
     gives: Gives = Gives()
     url: str = ""  # where they are, unless the user says otherwise; nothing for what must be told an address, or has none
     extra: str = ""
-    key: bool = True  # whether one goes with a request
+    key: str = OTHERS  # the variable that holds the key; nothing where none goes with a request
+    address: bool = False  # whether a user must say where they are
 
 
-def about(takes: Takes = Takes(), gives: Gives = Gives(), url: str = "", extra: str = "", key: bool = True) -> Callable[[F], F]:
-    """Declares what a provider's models can do, unless their options say otherwise."""
+def about(
+    takes: Takes = Takes(),
+    gives: Gives = Gives(),
+    *,
+    url: str = "",
+    extra: str = "",
+    key: str | None = None,
+    address: bool = False,
+) -> Callable[[F], F]:
+    """Declares what a provider's models can do, unless their options say otherwise. `key` is the variable for the key of its own host;
+    any other address has another."""
+    host = urlsplit(url).hostname or ""
+    variable = key if key is not None else KEY_BY_HOST.get(host, OTHERS if url or address else "")
+    if host and key:
+        KEY_BY_HOST[host] = key
 
     def declare(make: F) -> F:
-        make.about = About(takes, gives, url, extra, key)  # type: ignore[attr-defined]
+        make.about = About(takes, gives, url, extra, variable, address)  # type: ignore[attr-defined]
         return make
 
     return declare
@@ -189,6 +220,11 @@ def known_of(make: Any) -> About | None:
 
 
 def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:
+    if "@http" not in text and (found := BARE.search(text)):
+        told = without_secrets(text)
+        raise UserError(
+            f"{told}: an address begins with http:// or https://, as in {told[: found.start()]}@http://{told[found.start() + 1 :]}"
+        )
     name, _, url = text.partition("@") if "@http" in text else (text, "", "")
     provider, _, model = name.partition("/")
     return Spec(text, provider, model, url, given or {}, data)
@@ -198,7 +234,8 @@ def providers() -> dict[str, tuple[str, str]]:
     """Every provider that can be named: name -> (target, what it is)."""
     found = dict(BUILT_IN)
     for point in importlib.metadata.entry_points(group=GROUP):
-        found[point.name] = (point.value, f"from {point.dist.name}" if point.dist else "installed")
+        if point.name not in BUILT_IN:  # nobody takes over a name of ours unseen
+            found[point.name] = (point.value, f"from {point.dist.name}" if point.dist else "installed")
     return found
 
 
@@ -236,7 +273,6 @@ def resolve(
     """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth. `usual` are
     options for those that have them, where nobody says otherwise; those of a `preset` come before them."""
     from weft.models.function import endpoint_from_object
-    from weft.models.presets import placed
     from weft.models.presets import preset as settings_of
 
     given = dict(given or {})
@@ -249,17 +285,46 @@ def resolve(
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
         return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual, preset)
     if ".py:" in model:
-        return endpoint_from_object(load_object(model), blobs, {**(settings_of(preset).settings if preset else {}), **given}, source=model)
+        file, _, rest = model.partition(".py:")
+        name, _, behind = rest.partition("/")
+        thing = load_object(f"{file}.py:{name}") if behind else load_object(model)
+        if declared(thing) or known_of(thing) is not None:  # a provider of the user's own, named by its file
+            named, _, url = behind.partition("@")
+            return _made(thing, Spec(model, f"{file}.py:{name}", named, url, given, data), given, blobs, usual, preset)
+        settings = settings_of(preset).settings if preset else {}
+        return endpoint_from_object(thing, blobs, {**settings, **given}, source=model)
     spec = parse(model, given, data)
     known = providers()
     if spec.provider not in known:
         names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
-    make = load_target(known[spec.provider][0])
+    return _made(provider(spec.provider), spec, given, blobs, usual, preset)
+
+
+def provider(name: str) -> Any:
+    """What makes a provider's models. Raises UserError where an installed one cannot be imported."""
+    target = providers()[name][0]
+    try:
+        return load_target(target)
+    except Exception as error:
+        raise UserError(f"the provider {name} cannot be imported from {target}: {type(error).__name__}: {error}") from error
+
+
+def _made(make: Any, spec: Spec, given: dict[str, Any], blobs: Blobs, usual: Mapping[str, Any] | None, preset: str) -> Endpoint:
+    from weft.models.presets import placed
+
     taken = declared(make)
     given = placed(preset, taken, given, spec.text) if preset else given
     spec = replace(spec, given={**{name: value for name, value in (usual or {}).items() if name in taken}, **given})
-    return make(spec, blobs, **spec.take(taken))
+    try:
+        made: Any = make(spec, blobs, **spec.take(taken))
+    except (WeftError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise blamed(f"{spec.text}: the provider {spec.provider}", error) from error
+    if not isinstance(made, Endpoint):
+        raise UserError(f"{spec.text}: the provider {spec.provider} made {type(made).__name__}, and no Endpoint")
+    return made
 
 
 def declared(make: Any) -> Mapping[str, Callable[[Any], Any]]:

@@ -44,7 +44,7 @@ class VllmOmni(OpenAIChat):
         return read
 
 
-@about(TAKES, GIVES)
+@about(TAKES, GIVES, address=True)
 @options(**COMMON)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     return chat(VllmOmni, spec, blobs, "", chosen, TAKES, gives=GIVES, sizes="size", modalities="none")

@@ -11,37 +11,33 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from weft.errors import PictureError, UserError
 from weft.models.bodies import Body
+from weft.models.converters import count, flag, json_object, seconds
 from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
-from weft.models.http import MAX_TEXT, Answer, Http, address_of
+from weft.models.http import MAX_REPLY, MAX_TEXT, Answer, Http, address_of
 from weft.models.outcomes import decide, is_refusal
-from weft.models.registry import Spec
+from weft.models.registry import KEY_BY_HOST, OTHERS, Spec
 from weft.outside import fields
-from weft.secrets import hide, without_secrets
+from weft.secrets import hide, scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image, Usage, Want
 
 OPENAI = "https://api.openai.com/v1"
-KEY_BY_HOST = {
-    "api.openai.com": "OPENAI_API_KEY",
-    "openrouter.ai": "OPENROUTER_API_KEY",
-    "generativelanguage.googleapis.com": "GEMINI_API_KEY",
-    "api.anthropic.com": "ANTHROPIC_API_KEY",
-    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
-    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
-    "ark.cn-beijing.volces.com": "ARK_API_KEY",
-    "ark.ap-southeast.bytepluses.com": "ARK_API_KEY",
-    "api.bfl.ai": "BFL_API_KEY",
-    "api.eu.bfl.ai": "BFL_API_KEY",
-    "api.us.bfl.ai": "BFL_API_KEY",
-    "api.x.ai": "XAI_API_KEY",
+OPTIONS: dict[str, Callable[[Any], Any]] = {  # that all have
+    "key_env": str,
+    "max_side": count,
+    "most_images": count,
+    "timeout": seconds,
+    "fetch_images": flag,
+    "extra": json_object,
 }
-OTHERS = "WEFT_API_KEY"
 
 
 class Wire(Endpoint):
@@ -59,10 +55,14 @@ class Wire(Endpoint):
         key: str = "",
         timeout: float = 600,
         fetch_images: bool = False,
+        max_side: int | None = None,
+        most_images: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         **told: Any,
     ) -> None:
-        """`parameters` go with every request; `told` is what else can change an answer."""
+        """`parameters` go with every request; `told` is what else can change an answer. What the class says it takes, and how many, is
+        changed by `max_side` and `most_images`."""
+        self.takes = replace(self.takes, max_side=max_side or self.takes.max_side, most=most_images or self.takes.most)
         self._model, self._blobs, self._key, self._fetch = model, blobs, key.strip(), fetch_images
         if self._key:
             hide(self._key)
@@ -73,6 +73,11 @@ class Wire(Endpoint):
         super().__init__(f"{self.provider}/{model}", address=urlsplit(self._url)._replace(query="", fragment="").geturl())
         self.identity = {"provider": self.provider, "model": model, "url": self.address, "parameters": self._parameters, **told}
 
+    @property
+    def missing(self) -> str:
+        host = urlsplit(self._url).hostname or ""
+        return f"{KEY_BY_HOST[host]} is not set" if host in KEY_BY_HOST and not self._key else ""
+
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
@@ -80,6 +85,17 @@ class Wire(Endpoint):
         """The parameters of one draw: a seed moves on with it."""
         seed = self._parameters.get("seed")
         return {**self._parameters, **({"seed": seed + want.draw} if want.draw and isinstance(seed, int) else {})}
+
+    async def _asked_for(self, path: str, payload: Mapping[str, Any], want: Want, *, bare: bool = False) -> Answer:
+        """A request as JSON, and what came. An error in a shape of the service's own (`_problem`) stands in it like any other."""
+        url, most = f"{self._url}{path}", MAX_TEXT if want.kind == "text" else MAX_REPLY
+        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=most, bare=bare) as came:
+            said, codes = self._problem(came.body)
+            return Answer(came.status, came.headers, came.data, came.body, scrub(said), codes) if said else came
+
+    def _problem(self, body: Any) -> tuple[str, str]:
+        """What an error says that is in no shape that others use, and its codes; nothing where there is none."""
+        return "", ""
 
     # errors
 
@@ -94,9 +110,13 @@ class Wire(Endpoint):
     def _explain(self, status: int, said: str) -> str:
         said = " ".join(said.split())
         said = said if len(said) <= 300 else said[:299] + "…"
-        if status == 401:
-            hint = "the key was not accepted" if self._key else "it wants a key; set the environment variable that `weft doctor` names"
-            return f"{self.address} answered 401: {hint}: {said}"
+        if status == 401 or (status == 403 and not self._key):
+            hint = (
+                "the key was not accepted"
+                if self._key
+                else f"it wants a key; set {key_variable(self._url)}, or name a variable with key_env"
+            )
+            return f"{self.address} answered {status}: {hint}: {said}"
         return f"{self.address} answered {status}{': that is not allowed' if status == 403 else ''}: {said}"
 
     # files and batches

@@ -7,22 +7,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.models.compose.imagine import ratio
-from weft.models.converters import count, flag, json_object, seconds
 from weft.models.http import Answer
 from weft.models.image_api import PICTURES, ImageApi
 from weft.models.registry import Spec, about, options
-from weft.models.wire import made, url_of
+from weft.models.sizes import ratio
+from weft.models.wire import OPTIONS, made, url_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Takes, Want
 
 URL = "https://api.x.ai/v1"
-MOST_IMAGES = 3
+TAKES = Takes(images="list", own_images="user", most=3)
 GIVES = replace(PICTURES, sizes="ratio")
 
 
 class XAI(ImageApi):
     provider = "xai"
+    takes = TAKES
     gives = GIVES
     silent_filter = True
     picture_hosts = (".x.ai",)
@@ -37,15 +37,11 @@ class XAI(ImageApi):
         return self._post("/images/edits", {**payload, **shown})
 
 
-@about(Takes(images="list", own_images="user", most=MOST_IMAGES), GIVES, url=URL)
+@about(TAKES, GIVES, url=URL)
 @options(
-    **dict.fromkeys(("max_side", "most_images"), count),
-    **dict.fromkeys(("key_env", "aspect_ratio", "resolution", "response_format"), str),
-    timeout=seconds,
-    fetch_images=flag,
-    extra=json_object,
+    **OPTIONS,
+    **dict.fromkeys(("aspect_ratio", "resolution", "response_format"), str),
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> XAI:
     url = url_of(spec, URL)
-    chosen = {"most_images": MOST_IMAGES, **chosen}
     return made(XAI, spec, blobs, url, chosen)

@@ -36,7 +36,8 @@ def fitted(takes: Mapping[str, Any]) -> str:
     told += (
         ["its own pictures in the user's messages"] if takes.get("own_images") == "user" and takes.get("images") == "interleaved" else []
     )
-    told += [f"of more than {takes['most']} pictures the first in one row"] if takes.get("most") else []
+    most = takes.get("most")
+    told += [f"beyond {most} pictures the first in one row" if most > 1 else "several pictures in one row"] if most else []
     told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
     return ", ".join(told)
 

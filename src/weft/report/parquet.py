@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.runs import Run
+from weft.types import ending_of
 
 
 def write(runs: Sequence[Run], path: Path) -> None:
@@ -43,7 +44,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                     "by": verdict.by,
                     "reason": verdict.reason,
                     "outcome": turn.reply.outcome,
-                    "ending": turn.reply.ending,
+                    "ending": ending_of(turn.reply, turn.want if turn.want in ("text", "image") else "interleaved"),
                     "calls": len(turn.reply.keys),
                     "tokens_in": usage.tokens_in,
                     "tokens_out": usage.tokens_out,

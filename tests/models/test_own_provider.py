@@ -1,0 +1,91 @@
+"""The provider of docs/own-provider.md, taken from the page as it stands: tried, run, and refused what it cannot do."""
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import weft
+from fakes import Asked, Fake, reply
+from weft.engine.call import EndpointDown, Patience
+from weft.errors import UserError, WeftError
+from weft.models.registry import KEY_BY_HOST, known_of, load_object, resolve
+from weft.store.blobs import Blobs
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-provider.md"
+QUICK = Patience(tries=2, rate_limit_tries=2, base=0.001, cap=0.002)
+Stand = Callable[[Fake], Any]
+
+
+class LumenServer(Fake):
+    prefix = "/v2"
+
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/v2/draw", self.handle)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        asked: Asked = await self.asked(request)
+        for part in asked.body["script"]:
+            asked.picture(part["show"]) if "show" in part else asked.text(part["say"])
+        if self.says != "ok":
+            return reply({"problem": {"kind": self.says, "text": "no"}})
+        return reply({"scroll": [{"say": "here"}, {"show": base64.b64encode(asked.drawing).decode()}], "spent": {"cents": 3}})
+
+
+@pytest.fixture
+def lumen(tmp_path: Path) -> Path:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert code is not None
+    (tmp_path / "lumen.py").write_text(code.group(1))
+    return tmp_path / "lumen.py"
+
+
+def test_it_runs_and_its_cost_is_the_one_it_reports(lumen: Path, toy: Path, tmp_path: Path, stand: Stand):
+    fake = stand(LumenServer())
+    name, home = f"{lumen}:lumen/m@{fake.url}/v2", tmp_path / "home"
+    run = weft.evaluate("weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, patience=QUICK)
+    assert {turn.reply.outcome for turn in run.turns} == {"answered"} and fake.seen[0].body["style"] == "ink"
+    assert {turn.reply.usage.cost for turn in run.turns} == {0.03} and fake.seen[-1].pictures
+    known = known_of(load_object(f"{lumen}:lumen"))
+    assert known is not None and known.key == "LUMEN_API_KEY" == KEY_BY_HOST.pop("api.lumen.example")
+
+
+@pytest.mark.parametrize(("says", "outcome"), [("filtered", "refused"), ("busy", "failed"), ("odd", "failed")])
+def test_its_errors_mean_what_they_mean(says: str, outcome: str, lumen: Path, toy: Path, tmp_path: Path, stand: Stand):
+    model, home = f"{lumen}:lumen/m@{stand(LumenServer(says)).url}/v2", tmp_path / "home"
+    run = weft.evaluate("weave", data=toy, model=model, judge="constant/1", home=home, patience=QUICK, limit=1)
+    assert run.turns[0].reply.outcome == outcome
+    assert all(verdict.value is None for verdict in run.verdicts) is (outcome == "failed")
+    with pytest.raises(EndpointDown):
+        gone = f"{lumen}:lumen/m@{stand(LumenServer('broke')).url}/v2"
+        weft.evaluate("weave", data=toy, model=gone, judge="constant/1", home=tmp_path / "other", patience=QUICK)
+
+
+def test_what_it_does_not_know_is_an_error(lumen: Path, blobs: Blobs):
+    with pytest.raises(UserError, match="unknown option 'seed'"):
+        resolve(f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"seed": 1})
+    assert resolve(f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"most_images": "2", "max_side": "64"}).takes.most == 2
+
+
+def test_a_provider_that_cannot_be_used_is_one_line(blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "odd.py").write_text(
+        "from weft.models.registry import options\n@options(a=int)\ndef raising(spec, blobs, **o):\n    raise ValueError('oops')\n"
+        "@options(a=int)\ndef wrong(spec, blobs, **o):\n    return 5\n"
+    )
+    for name, said in (("raising", "oops"), ("wrong", "made int, and no Endpoint")):
+        with pytest.raises(WeftError, match=said):
+            resolve(f"{tmp_path}/odd.py:{name}/m", blobs)
+    monkeypatch.setattr("weft.models.registry.providers", lambda: {"gone": ("no_such_module:x", "from gone")})
+    with pytest.raises(UserError, match="the provider gone cannot be imported from no_such_module:x"):
+        resolve("gone/m", blobs)
+
+
+@pytest.mark.parametrize("name", ["openai-chat/x@127.0.0.1:8000/v1", "openai/x@localhost", "xai/x@my.host/v1", "gemini/x@my.host"])
+def test_an_address_without_its_beginning_goes_to_nobody(name: str, blobs: Blobs):
+    with pytest.raises(UserError, match=r"an address begins with http:// or https://, as in \S+@http://"):
+        resolve(name, blobs)
+    assert resolve("openai/claude@20241022", blobs).identity["model"] == "claude@20241022"
