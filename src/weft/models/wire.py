@@ -110,14 +110,12 @@ class Wire(Endpoint):
     def _explain(self, status: int, said: str) -> str:
         said = " ".join(said.split())
         said = said if len(said) <= 300 else said[:299] + "…"
-        if status == 401 or (status == 403 and not self._key):
-            hint = (
-                "the key was not accepted"
-                if self._key
-                else f"it wants a key; set {key_variable(self._url)}, or name a variable with key_env"
-            )
-            return f"{self.address} answered {status}: {hint}: {said}"
-        return f"{self.address} answered {status}{': that is not allowed' if status == 403 else ''}: {said}"
+        variable = key_variable(self._url)
+        if status == 401:
+            wanted = f"it wants a key; set {variable}, or name a variable with key_env"
+            return f"{self.address} answered 401: {'the key was not accepted' if self._key else wanted}: {said}"
+        allowed = f": that is not allowed{'' if self._key else f' (no key was sent; there is none in {variable})'}" if status == 403 else ""
+        return f"{self.address} answered {status}{allowed}: {said}"
 
     # files and batches
 
