@@ -285,7 +285,8 @@ class OpenAI(Chat):
         for number, line in reversed(list(enumerate(self.batches.lines(file)))):  # in no order that anyone may count on
             assert line["method"] == "POST" and line["url"] == "/v1/chat/completions"
             spoilt = self.batches.spoil.get(number)
-            if spoilt == "missing" or (kind == "err") != (spoilt is not None):
+            unanswered = spoilt == "missing" and self.batches.ends in ("expired", "cancelled")
+            if (spoilt == "missing" and not unanswered) or (kind == "err") != (spoilt is not None):
                 continue
             asked = Asked(line["url"], {}, line["body"])
             self.read(asked)
@@ -302,7 +303,7 @@ class OpenAI(Chat):
                 response = {"status_code": 500, "request_id": "r", "body": {"error": {"message": "oh no", "type": "server_error"}}}
             if spoilt == "quota":
                 response = {"status_code": 429, "request_id": "r", "body": {"error": {"message": "no", "code": "insufficient_quota"}}}
-            error = {"code": "batch_expired", "message": "too late"} if spoilt == "expired" else None
+            error = {"code": f"batch_{self.batches.ends}", "message": "too late"} if unanswered else None
             made.append({"id": f"r{number}", "custom_id": line["custom_id"], "response": None if error else response, "error": error})
         return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
 

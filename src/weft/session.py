@@ -184,7 +184,8 @@ class Session:
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
         judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings), job.judge_batch)
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
-        recorded = {**chosen, **({"presets": manifest["presets"]} if manifest.get("presets") else {})}
+        kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
+        recorded = {**chosen, **({"presets": kept} if kept else {})}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
         told = (manifest["model"], told_endpoint(judge))

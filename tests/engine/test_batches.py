@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import weft
 from fakes import Fake, Gemini, OpenAI, reply
@@ -115,6 +116,40 @@ def test_a_batch_that_fails_as_a_whole_scores_nothing_and_is_begun_anew(kind: ty
     assert len(lost) == len(scores(run)) - 1 and "line 1 is no request" in lost[0]
     fake.batches.ends = "ok"
     assert all_scored(judged(fake, toy, tmp_path / "home", judge_batch=True)) and len(fake.batches.by_file) == 2
+
+
+def test_what_became_of_a_batch_is_told_to_all_at_once(toy: Path, tmp_path: Path, stand: Stand):
+    fake = stand(OpenAI())
+    fake.batches.ends, fake.batches.patience = "failed", 1
+    judged(fake, toy, tmp_path / "home", judge_batch=True)
+    assert sum(fake.batches.looks.values()) == 1 and Journal(tmp_path / "home" / "journal.sqlite").tickets(f"{fake.url}/v1") == 0
+
+
+def test_answers_that_are_gone_are_asked_for_anew(toy: Path, tmp_path: Path, stand: Stand):
+    class Forgetful(OpenAI):
+        async def content(self, request: Any) -> Any:
+            return web.Response(status=404) if len(self.batches.by_file) == 1 else await super().content(request)
+
+    fake = stand(Forgetful())
+    assert all_scored(judged(fake, toy, tmp_path / "home", judge_batch=True)) and len(fake.batches.by_file) == 2
+
+
+def test_who_goes_on_live_is_told_what_is_out_and_leaves_nothing_behind(toy: Path, tmp_path: Path, stand: Stand):
+    fake = stand(OpenAI())
+    fake.batches.patience = 10**9
+    home, words = (
+        tmp_path / "home",
+        [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "copy", "--judge", fake.name],
+    )
+    child = subprocess.Popen([sys.executable, "-c", RUN, str(toy), fake.name, str(home)])
+    while not fake.batches.looks:
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    done = subprocess.run([*words, "--home", str(home)], capture_output=True, text=True, cwd=tmp_path)
+    assert "are out in batches: --judge-batch collects them, without it they are paid for again" in done.stderr and done.returncode == 0
+    assert Journal(home / "journal.sqlite", readonly=True).tickets(f"{fake.url}/v1") == 0
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])

@@ -370,7 +370,10 @@ def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: B
         )
         await one.ask(user("Draw Image #1"), numbered, user("put a hat on Image #1"))
         assert one.last.body["previous_response_id"] == "resp_1"
-        assert [part["text"] for part in one.last.body["input"][0]["content"]] == ["(Your picture is Image #1.)", "put a hat on Image #1"]
+        assert [part["text"] for part in one.last.body["input"][0]["content"]] == [
+            "(Your last picture is Image #1.)",
+            "put a hat on Image #1",
+        ]
         first = await one.ask(user("draw"))
         await one.ask(user("draw"), Message("assistant", first.parts), user("again"))
         assert one.last.body["previous_response_id"] == "resp_3" and len(one.last.body["input"]) == 1

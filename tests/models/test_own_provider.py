@@ -13,7 +13,7 @@ import weft
 from fakes import Asked, Fake, reply
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import UserError, WeftError
-from weft.models.registry import KEY_BY_HOST, known_of, load_object, resolve
+from weft.models.registry import KEY_BY_HOST, about, known_of, load_object, parse, resolve
 from weft.store.blobs import Blobs
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-provider.md"
@@ -84,8 +84,39 @@ def test_a_provider_that_cannot_be_used_is_one_line(blobs: Blobs, tmp_path: Path
         resolve("gone/m", blobs)
 
 
-@pytest.mark.parametrize("name", ["openai-chat/x@127.0.0.1:8000/v1", "openai/x@localhost", "xai/x@my.host/v1", "gemini/x@my.host"])
+ADDRESSES = [
+    "openai-chat/x@127.0.0.1:8000/v1",
+    "openai/x@localhost",
+    "xai/x@my.host/v1",
+    "gemini/x@my.host",
+    "openai-chat/m@vllm/v1",
+    "ark/m@ftp://h/v1",
+]
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
 def test_an_address_without_its_beginning_goes_to_nobody(name: str, blobs: Blobs):
     with pytest.raises(UserError, match=r"an address begins with http:// or https://, as in \S+@http://"):
         resolve(name, blobs)
-    assert resolve("openai/claude@20241022", blobs).identity["model"] == "claude@20241022"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "url"),
+    [
+        ("openai/claude@20241022", "claude@20241022", ""),
+        ("anthropic/claude@2.1", "claude@2.1", ""),
+        ("openrouter/x@preset/mine", "x@preset/mine", ""),
+        ("openrouter/google/gemini-2.5-flash-image:free", "google/gemini-2.5-flash-image:free", ""),
+        ("openai-chat/org@me/model@http://h:1/v1", "org@me/model", "http://h:1/v1"),
+        ("openai-chat/m@HTTP://10.0.0.5:8000/v1", "m", "HTTP://10.0.0.5:8000/v1"),
+    ],
+)
+def test_a_name_may_have_a_sign_in_it(name: str, model: str, url: str):
+    assert (parse(name).model, parse(name).url) == (model, url)
+
+
+def test_nobody_says_where_anothers_key_goes():
+    with pytest.raises(UserError, match="the key for api.openai.com is in OPENAI_API_KEY"):
+        about(url="https://api.openai.com/v1", key="CORP_KEY")
+    about(url="http://localhost:9/v1", key="CORP_KEY")
+    assert "localhost" not in KEY_BY_HOST

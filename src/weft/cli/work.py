@@ -114,6 +114,10 @@ def _introduce(console: Console, session: Session) -> None:
     for endpoint in session.endpoints.values():
         if endpoint.missing:
             console.print(f"note: {endpoint.name}: {endpoint.missing}")
+    judge = session.callers["judge"]
+    if judge.owed and judge.endpoint.batches() is not None:
+        told = f"{judge.owed} questions to {judge.name} are out in batches: --judge-batch collects them, without it they are paid for again"
+        console.print(f"note: {told}")
     for kind, (count, why) in session.lacking.items():
         console.print(f"{count} of {session.progress.turns} turns want {kind}, and {why}: those are not asked, and count as no answer")
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)

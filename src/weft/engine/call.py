@@ -127,6 +127,7 @@ class Caller:
         self._answered = False  # whether any call was, by this command
         self._denied = 0
         self._over = Excess()
+        self.owed = journal.tickets(endpoint.address)  # requests that were handed in there and are not back
         self._alone, self._first = budget.limit is not None and price is not None and price != Price(0, 0), asyncio.Lock()
         self.tally = Tally()
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
@@ -229,14 +230,17 @@ class Caller:
             attempts=tries,
             at=began,
         )
-        recorded = self._journal.record(call, was_pending=isinstance(self.endpoint, TaskEndpoint))
+        recorded = self._journal.record(call, was_pending=self.owed > 0 or isinstance(self.endpoint, TaskEndpoint))
         await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
         if early:
             self._before[key] = reply
         self.tally.calls += 1
         self.tally.cost += usage.cost or 0.0
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
-        if self._failed_in_a_row >= GONE and self.endpoint.address.startswith("http"):  # going on would only fail everything that is left
+        alone = self.endpoint.usual_rate == 1.0  # of a batch all fail together, and that is one failure
+        if (
+            self._failed_in_a_row >= GONE and alone and self.endpoint.address.startswith("http")
+        ):  # going on would only fail everything that is left
             raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
         return reply
 

@@ -125,11 +125,7 @@ class Batched(TaskEndpoint):
     async def collect(self, ticket: str, want: Want) -> Sent | None:
         file, _, name = ticket.rpartition(" ")
         batch = self._batches.setdefault(file, _Batch(file, self._service))
-        try:
-            answers = await batch.answers(name, self.poll)
-        except Expired:
-            self._batches.pop(file, None)
-            raise
+        answers = await batch.answers(name, self.poll)
         if answers is None:
             return None
         if name not in answers:
@@ -149,6 +145,10 @@ class Batched(TaskEndpoint):
         file, _, name = ticket.rpartition(" ")
         if file in self._batches:
             self._batches[file].released(name)
+
+    @property
+    def missing(self) -> str:
+        return self._inner.missing
 
     @property
     def standing(self) -> str:
@@ -180,32 +180,39 @@ class _Batch:
         self._fresh, self._id, self._began = names is not None, "", False
         self._lock, self._looked, self._troubled = asyncio.Lock(), 0.0, 0.0
         self._answers: Mapping[str, Any] | None = None
+        self._final: CallError | None = None  # what became of the whole, where nothing did
         self.state, self.done, self.due, self.over = "waiting", 0, len(self._due), False
 
     async def answers(self, name: str, poll: float) -> Mapping[str, Any] | None:
-        """All of them, once they are there."""
+        """All of them, once they are there. What came of the whole is told to everybody who comes for a part."""
         self._due.discard(name)
         async with self._lock:
+            if self._final is not None:
+                raise Expired(str(self._final)) if isinstance(self._final, Expired) else CallError(str(self._final), self._final.retry)
             if self._answers is not None or (self._fresh and self._due):
                 return self._answers
-            if not self._id:
-                self._id = await self._found()
-                self._looked = 0.0
             if self._looked and time.monotonic() - self._looked < poll * 0.9:
                 return None
-            return await self._look()
+            try:
+                return await self._look()
+            except CallError as error:
+                if error.retry.kind == "no" or isinstance(error, Expired):
+                    self._final, self.over = error, True
+                raise
 
     async def _look(self) -> Mapping[str, Any] | None:
         """Trouble with the looking is none of the batch's: it is looked at again later, for as long as anyone would wait."""
         self._looked = time.monotonic()
         try:
+            self._id = self._id or await self._found()
             look = await self._service.look(self._id)
             self.state, self.done, self.due = look.state, look.done, look.due or self.due
             if look.over and not (look.trouble and not look.files):
                 self._answers = await self._service.answers(look)
         except CallError as error:
             self._troubled = self._troubled or self._looked
-            if error.retry.kind in ("denied", "fatal") or time.monotonic() - self._troubled > LOST:
+            lasting = isinstance(error, Expired) or error.retry.kind in ("denied", "fatal") or (error.retry.kind == "no" and not self._id)
+            if lasting or time.monotonic() - self._troubled > LOST:
                 raise
             self.state = f"cannot be looked at ({str(error)[:100]})"
             return None

@@ -176,6 +176,7 @@ def _flatten(messages: tuple[Message, ...], takes: Takes, blobs: Blobs) -> tuple
                 words.append("[picture not shown]")
             elif captioned and numbered:
                 words.pop()
+                words += [f"[image {called[len(images) - 1]}]"] if len(messages) > 1 else []
             else:
                 words.append(f"[image {called[len(images) - 1] if numbered else len(images)}]")
         text = words[0] if len(words) == 1 else " ".join(word.strip() for word in words if word.strip())

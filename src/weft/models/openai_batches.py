@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROUTE = "/v1/chat/completions"
 OVER = ("completed", "failed", "expired", "cancelled")
+UNANSWERED = ("batch_expired", "batch_cancelled")  # how a line says that it was never worked on
 PAGES = 10  # of a hundred batches each, in which one is looked for
 
 
@@ -70,6 +71,8 @@ class OpenAIBatches:
         for file in look.files:
             for line in lines_of(await self._endpoint.file(f"/files/{file}/content", MAX_REPLY)):
                 response = fields(line.get("response"))
+                if not response and fields(line.get("error")).get("code") in UNANSWERED:
+                    continue
                 body = response.get("body") if response else {"error": line.get("error")}
                 status = int(response.get("status_code") or 502) if response else 502
                 made[str(line.get("custom_id"))] = answer_of(status, body)

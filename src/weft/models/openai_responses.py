@@ -9,6 +9,8 @@ what it chose to say, and no error. Two ways to go on with a dialogue (`history`
 """
 
 import hashlib
+import itertools
+import re
 from typing import Any, cast
 
 import msgspec
@@ -24,9 +26,10 @@ from weft.models.registry import Spec, about, options
 from weft.models.wire import OPENAI, OPTIONS, Wire, key_for, url_of, usage_of
 from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import MENTION, Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
+from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
 
 GIVES = Gives(thoughts=True, sizes="pixels")
+CAPTION = re.compile(r"Image #\d+:?")
 FORGOTTEN = "previous_response"
 CODES = {"rate_limit_exceeded": 429, "server_error": 500, "vector_store_timeout": 504}
 
@@ -100,7 +103,7 @@ class OpenAIResponses(Wire):
         outcome, reason = outcome_of(parts, want.kind)
         if outcome == "empty" and broken:
             return replace(sent, reason=f"its picture {broken}", again=True)
-        kept = self._kept(parts, str(answer.get("id") or ""), messages)
+        kept = self._kept(parts, str(answer.get("id") or ""), messages) if not broken else parts  # what nobody sees the server has
         reason = reason or ("the reply was cut at the token limit" if cut else "")
         silent = outcome == "empty" and all(isinstance(part, Thought) for part in parts) and not cut
         return replace(sent, parts=kept, outcome=outcome, reason=reason, again=silent, ended="truncated" if cut else "")
@@ -171,18 +174,19 @@ def _used(answer: dict[str, Any]) -> Usage:
     return Usage(words.tokens_in + drawing.tokens_in, words.tokens_out + drawing.tokens_out, words.cost)
 
 
-def _is_caption(part: Part) -> bool:
-    """Whether it is a number that weft gave to a picture."""
-    return isinstance(part, Text) and MENTION.fullmatch(part.text.strip().rstrip(":")) is not None
+def _captions(message: Message) -> list[Part]:
+    """The numbers that weft gave to pictures of the model's own: each stands right before its picture."""
+    pairs = itertools.pairwise(message.parts) if message.role == "assistant" else ()
+    return [one for one, other in pairs if isinstance(one, Text) and isinstance(other, Image) and CAPTION.fullmatch(one.text.strip())]
 
 
 def _told_numbers(known: Message, rest: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the server has not seen: with the numbers that its own pictures have had since."""
-    numbers = [part.text.strip().rstrip(":") for part in known.parts if isinstance(part, Text) and _is_caption(part)]
+    numbers = [part.text.strip().rstrip(":") for part in _captions(known) if isinstance(part, Text)]
     first = next((at for at, message in enumerate(rest) if message.role == "user"), None)
     if not numbers or first is None:
         return rest
-    note = Text(f"(Your picture is {' and '.join(numbers)}.)")
+    note = Text(f"(Your last picture{'s are' if len(numbers) > 1 else ' is'} {' and '.join(numbers)}.)")
     return (*rest[:first], Message("user", (note, *rest[first].parts)), *rest[first + 1 :])
 
 
@@ -190,7 +194,8 @@ def _digest(messages: tuple[Message, ...]) -> str:
     """Of what was said and shown, by whom; the numbers that pictures of its own have got meanwhile are not its words."""
     told: list[Any] = []
     for message in messages:
-        shown = [part for part in message.parts if not (message.role == "assistant" and _is_caption(part))]
+        numbers = [id(part) for part in _captions(message)]
+        shown = [part for part in message.parts if id(part) not in numbers]
         said = [part.digest if isinstance(part, Image) else part.text for part in shown if not isinstance(part, Thought)]
         told.append((message.role, said))
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:32]

@@ -97,7 +97,8 @@ KEY_BY_HOST = {  # whose keys go where; providers add their own
     "api.x.ai": "XAI_API_KEY",
 }
 OTHERS = "WEFT_API_KEY"  # any other address
-BARE = re.compile(r"@(localhost\b|\[|[\w.-]+:\d+|[\w-]+(\.[\w-]+)+(/|$))")  # what looks like an address, without how it is spoken to
+AT = re.compile(r"@(?=https?://)", re.IGNORECASE)  # where a model's name ends and its address begins
+HOSTS = re.compile(r"localhost|\[.*|\d+\.\d+\.\d+\.\d+|[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
 PARTS = re.compile(r"(?P<name>.+?):(?P<parts>\w+=.+)", re.DOTALL)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -204,8 +205,9 @@ def about(
     any other address has another."""
     host = urlsplit(url).hostname or ""
     variable = key if key is not None else KEY_BY_HOST.get(host, OTHERS if url or address else "")
-    if host and key:
-        KEY_BY_HOST[host] = key
+    ours = not host or not key or host in ("localhost", "127.0.0.1", "::1")
+    if not ours and KEY_BY_HOST.setdefault(host, str(key)) != key:  # nobody says where another's key goes
+        raise UserError(f"the key for {host} is in {KEY_BY_HOST[host]}: a provider cannot say that it is in {key}")
 
     def declare(make: F) -> F:
         make.about = About(takes, gives, url, extra, variable, address)  # type: ignore[attr-defined]
@@ -219,13 +221,22 @@ def known_of(make: Any) -> About | None:
     return getattr(make, "about", None)
 
 
+def split_address(text: str) -> tuple[str, str]:
+    """A model's name and its address, if it has one. Raises UserError for what looks like an address and does not say how it is spoken to:
+    it would be taken for a part of the name, and the request sent to somebody else."""
+    found = [match.start() for match in AT.finditer(text)]
+    if found:
+        return text[: found[-1]], text[found[-1] + 1 :]
+    name, sign, tail = text.rpartition("@")
+    host = re.split("[/:]", tail)[0]
+    if sign and not text.startswith("infer/") and not tail.startswith("preset/") and ("/" in tail or ":" in tail or HOSTS.fullmatch(host)):
+        told = without_secrets(name), without_secrets(tail.rpartition("://")[2])
+        raise UserError(f"{told[0]}@{told[1]}: an address begins with http:// or https://, as in {told[0]}@http://{told[1]}")
+    return text, ""
+
+
 def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> Spec:
-    if "@http" not in text and (found := BARE.search(text)):
-        told = without_secrets(text)
-        raise UserError(
-            f"{told}: an address begins with http:// or https://, as in {told[: found.start()]}@http://{told[found.start() + 1 :]}"
-        )
-    name, _, url = text.partition("@") if "@http" in text else (text, "", "")
+    name, url = split_address(text)
     provider, _, model = name.partition("/")
     return Spec(text, provider, model, url, given or {}, data)
 
@@ -289,7 +300,7 @@ def resolve(
         name, _, behind = rest.partition("/")
         thing = load_object(f"{file}.py:{name}") if behind else load_object(model)
         if declared(thing) or known_of(thing) is not None:  # a provider of the user's own, named by its file
-            named, _, url = behind.partition("@")
+            named, url = split_address(behind)
             return _made(thing, Spec(model, f"{file}.py:{name}", named, url, given, data), given, blobs, usual, preset)
         settings = settings_of(preset).settings if preset else {}
         return endpoint_from_object(thing, blobs, {**settings, **given}, source=model)

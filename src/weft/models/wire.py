@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from weft.errors import PictureError, UserError
 from weft.models.bodies import Body
 from weft.models.converters import count, flag, json_object, seconds
-from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Sent
+from weft.models.endpoint import NO, TRANSIENT, CallError, Endpoint, Expired, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer, Http, address_of
 from weft.models.outcomes import decide, is_refusal
 from weft.models.registry import KEY_BY_HOST, OTHERS, Spec
@@ -138,6 +138,8 @@ class Wire(Endpoint):
     async def looked(self, path: str, *, told: bool = False) -> Answer:
         """JSON that is there. `told`: an error in it is about what is looked at, and not about the looking."""
         came = await self._http.look(f"{self._base}{path}", self._headers(), called=self.address)
+        if came.status in (404, 410):
+            raise Expired(f"{self.address} has it no more: {(came.said or came.text)[:200]}")
         return came if told and came.status < 400 else self._checked(came)
 
     async def posted(self, path: str, payload: Mapping[str, Any]) -> Answer:
@@ -151,6 +153,8 @@ class Wire(Endpoint):
 
     async def file(self, path: str, most: int) -> bytes:
         async with self._http.get(f"{self._base}{path}", called=self.address, headers=self._headers(), most=most) as came:
+            if came.status in (404, 410):
+                raise Expired(f"{self.address} has the file no more")
             if came.status != 200:
                 raise CallError(f"{self.address} answered {came.status} for a file", decide(came.status, "", came.headers))
             return bytes(came.data)

@@ -45,7 +45,6 @@ CREATE TABLE IF NOT EXISTS verdicts (
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
-
 ADDED = (  # since the first journals
     ("replies", "about", "TEXT NOT NULL DEFAULT '{}'"),
     ("runs", "begun", "REAL NOT NULL DEFAULT 0"),
@@ -61,7 +60,6 @@ CREATE TABLE verdicts (
 INSERT INTO verdicts SELECT run, sample, turn, metric, '', verdict FROM verdicts_before;
 DROP TABLE verdicts_before;
 """
-
 
 PUT_TURN = (
     "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -317,6 +315,9 @@ class Journal:
         """What to collect the answer to a request with, if it was handed in and is not back yet."""
         rows = self._rows("SELECT ticket FROM pending WHERE key = ?", (key,))
         return rows[0][0] if rows else None
+
+    def tickets(self, endpoint: str) -> int:
+        return self._rows("SELECT COUNT(*) FROM pending WHERE endpoint = ?", (endpoint,))[0][0]
 
     def drop_ticket(self, key: str) -> Future[None]:
         return self._put("DELETE FROM pending WHERE key = ?", (key,))
