@@ -237,10 +237,8 @@ class Caller:
         self.tally.calls += 1
         self.tally.cost += usage.cost or 0.0
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
-        alone = self.endpoint.usual_rate == 1.0  # of a batch all fail together, and that is one failure
-        if (
-            self._failed_in_a_row >= GONE and alone and self.endpoint.address.startswith("http")
-        ):  # going on would only fail everything that is left
+        counts = self.endpoint.usual_rate == 1.0 and self.endpoint.address.startswith("http")  # of a batch all fail together
+        if self._failed_in_a_row >= GONE and counts:  # going on would only fail everything that is left
             raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
         return reply
 
