@@ -263,10 +263,15 @@ def summarise(
     return replace(summary, lines=tuple(_lines(summary)))
 
 
+def replies_told(summary: Summary) -> str:
+    """`10 answered, 4 refused; 3 of them blocked`."""
+    outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
+    return outcomes + "".join(f"; {count} of them {name}" for name, count in summary.ended.items())
+
+
 def _lines(summary: Summary) -> list[str]:
     manifest = summary.manifest
-    outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
-    outcomes += "".join(f"; {count} of them {name}" for name, count in summary.ended.items())
+    outcomes = replies_told(summary)
     chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
     made = [

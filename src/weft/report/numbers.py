@@ -10,7 +10,7 @@ from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.render import shown
-from weft.runs import Summary, told_options
+from weft.runs import Summary, replies_told, told_options
 from weft.types import Cell, Table
 
 OFFICIAL = (
@@ -91,7 +91,7 @@ def _card(label: str, summary: Summary) -> Html:
         ("judge", str(summary.manifest["judge"]["name"])),
         ("state", f"{summary.state}, started {summary.started}"),
         ("turns", f"{summary.turns} in {summary.samples} dialogues"),
-        ("replies", ", ".join(f"{count} {outcome}" for outcome, count in (*summary.outcomes.items(), *summary.ended.items()))),
+        ("replies", replies_told(summary)),
         ("verdicts", f"{summary.scored} of {summary.verdicts} scored, {sum(summary.zero_by_rule.values())} of them zero: the model failed"),
     ]
     if told:
