@@ -225,7 +225,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(toy: Path, tmp_path: Path, st
     began = time.monotonic()
     with pytest.raises(EndpointDown, match="no quota left"):
         weft.evaluate("weave", data=toy, model=gone, judge=fake.name, home=tmp_path / "home", judge_batch=True, concurrency=1)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120, "a day, were it waited for"
 
 
 RUN = """
