@@ -190,10 +190,6 @@ class DashScope(Fake):
         return reply({"output": states.pop(0) if len(states) > 1 else states[0], "usage": {"image_count": 1}, "request_id": "r"})
 
 
-class Wan(DashScope):
-    """The same, as tasks."""
-
-
 class BFL(Fake):
     """A task is ready at the second look; the key must come with each."""
 

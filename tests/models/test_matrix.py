@@ -465,6 +465,28 @@ def test_what_xai_leaves_out_without_a_word_was_turned_away(body: dict[str, Any]
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("infer", "xai")])
+@pytest.mark.parametrize("body", [{"status": "ok"}, [], {"hello": 1}])
+def test_json_that_is_nobodys_reply_is_no_zero(way: str, body: Any, blobs: Blobs):
+    kind, usual = WAYS[way]
+
+    @web.middleware
+    async def other(request: web.Request, handler: Any) -> web.StreamResponse:
+        return reply_of(body)
+
+    async def work() -> None:
+        fake = kind()
+        fake.middlewares = [other]
+        async with fake.up():
+            endpoint = resolve(fake.name, blobs, usual)
+            with pytest.raises(CallError) as caught:
+                await one_try(endpoint, (user("draw"),), Want("image" if declared(way)[1].image else "text"))
+            assert caught.value.retry.kind == "transient"
+            await endpoint.close()
+
+    asyncio.run(work())
+
+
 def test_a_reply_with_an_empty_code_is_no_error():
     assert error_facts({"code": "", "message": "", "output": {}}) == ("", "")
     assert error_facts({"code": "Throttling", "message": ""})[1] == "throttling"

@@ -45,7 +45,10 @@ class DashScope(Wire):
         came = await self._posted(AT_ONCE, {"model": self._model, "input": _said(messages), "parameters": self._told(want)})
         if came.status >= 400 or came.said:
             return self._turned_away(came)
-        return await self._picture(_shown(fields(fields(came.body).get("output"))), came.body)
+        output = fields(fields(came.body).get("output"))
+        if not isinstance(output.get("choices"), list):  # nobody's reply, and no model's fault
+            raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
+        return await self._picture(_shown(output), came.body)
 
     async def _posted(self, path: str, payload: Mapping[str, Any], **headers: str) -> Answer:
         sent = {**self._headers(), **headers}

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from weft.errors import PictureError, UserError
 from weft.models.bodies import Body
 from weft.models.converters import finite, flag, one_of
-from weft.models.endpoint import Sent
+from weft.models.endpoint import TRANSIENT, CallError, Sent
 from weft.models.gemini_batches import GeminiBatches
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
 from weft.models.outcomes import error_facts
@@ -34,6 +34,7 @@ from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought,
 URL = "https://generativelanguage.googleapis.com/v1beta"
 FOREIGN = "skip_thought_signature_validator"  # in place of a signature, for what the model never said
 AGAIN = ("NO_IMAGE", "IMAGE_OTHER", "OTHER", "MALFORMED_RESPONSE")  # a matter of chance: asked again before it counts
+FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED", "SPII")
 CUT = "MAX_TOKENS"
 FINE = ("STOP", "FINISH_REASON_UNSPECIFIED", "")
 HARMS = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
@@ -131,6 +132,8 @@ class Gemini(Wire):
             raw = msgspec.json.encode(body).decode()
             if blocked:
                 return Sent((), "refused", f"the request was blocked: {blocked}", raw, served, used, ended="blocked")
+            if not {"candidates", "usageMetadata", "promptFeedback"} & set(answer):  # nobody's reply, and no model's fault
+                raise CallError(f"{self.address} answered 200 without `candidates`", TRANSIENT)
             return Sent((), "empty", "a reply without candidates", raw, served, used, again=True)
         parts, broken = await asyncio.to_thread(self._parts, fields(candidate.get("content")))
         return self._outcome(parts, broken, candidate, Sent((), "empty", "", msgspec.json.encode(body).decode(), served, used), want)
@@ -148,7 +151,7 @@ class Gemini(Wire):
         told = f"{finish}: {candidate.get('finishMessage') or reason}" if finish not in FINE else reason
         if broken:
             return replace(sent, reason=f"its picture {broken}", again=True)
-        if finish not in (*FINE, *AGAIN, CUT):
+        if any(word in finish for word in FILTERS):
             return replace(sent, outcome="refused", reason=told, ended="blocked")
         silent = all(isinstance(part, Thought) for part in parts)
         return replace(sent, reason=told, again=finish in AGAIN or (silent and finish != CUT))
