@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Role = Literal["system", "user", "assistant"]
 Kind = Literal["text", "image", "interleaved"]
@@ -160,13 +161,22 @@ def outcome_of(parts: tuple[Part, ...], kind: Kind) -> tuple[Outcome, str]:
     return "empty", f"text where a picture was due: {said}" if said else "an empty reply"
 
 
-class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.models.fit` reshapes the rest, and says how. `most`: pictures in one request."""
+Shown = Literal["interleaved", "list", "strip", "none"]
 
-    images: Literal["interleaved", "list", "strip", "none"] = "interleaved"
+
+class Takes(Struct, frozen=True):
+    """What a model can take in; `weft.models.fit` reshapes the rest, and says how. `most`: pictures in one request. `drawing`: how it takes
+    pictures when it is to make one, where that differs: some that see when they speak do not when they draw."""
+
+    images: Shown = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"
     max_side: int | None = None
     most: int | None = None
+    drawing: Shown | None = None
+
+    def of(self, kind: Kind) -> "Takes":
+        """For a request that wants this."""
+        return self if self.drawing is None or kind == "text" else replace(self, images=self.drawing, drawing=None)
 
 
 class Gives(Struct, frozen=True):

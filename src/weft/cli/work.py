@@ -18,6 +18,7 @@ from weft.cli.terminal import complain, say
 from weft.engine.call import EndpointDown
 from weft.engine.foresee import Share
 from weft.errors import UserError, WeftError
+from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.runs import Run
 from weft.session import Interrupted, Job, Session, in_loop
@@ -68,6 +69,7 @@ class Left(msgspec.Struct, frozen=True):
     records: int
     verdicts: int = 0  # that were due when it ended, and are not there
     standing: str = ""  # of what was handed in and is not back
+    notes: tuple[str, ...] = ()  # where other endpoints stood
 
     @classmethod
     def by(cls, session: Session) -> "Left":
@@ -76,8 +78,14 @@ class Left(msgspec.Struct, frozen=True):
         run, reason, progress = session.run_id, session.halt.reason, session.progress
         missing = progress.verdicts_due - progress.verdicts_done
         where = session.journal.path.parent
-        standing = ", ".join(one.standing for one in session.endpoints.values() if one.standing)
-        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, standing)
+        standing = {False: list[str](), True: list[str]()}
+        for one in session.endpoints.values():
+            if one.standing:
+                standing[isinstance(one, TaskEndpoint)].append(
+                    one.standing if isinstance(one, TaskEndpoint) else f"{one.name}: {one.standing}"
+                )
+        told = (", ".join(standing[True]), tuple(standing[False]))
+        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, *told)
 
     def stored(self) -> Run:
         return Run.stored(self.place, self.run, self.benchmark)
@@ -146,6 +154,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
             console.print(line)
     if left.out:
         console.print(f"{left.out} of {left.records} records were left out")
+    for line in left.notes:
+        console.print(line)
     if left.standing:
         console.print(f"handed in, and still out: {left.standing}; the same command collects it")
     if isinstance(left.reason, Interrupted):

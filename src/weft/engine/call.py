@@ -131,7 +131,8 @@ class Caller:
         self._alone, self._first = budget.limit is not None and price is not None and price != Price(0, 0), asyncio.Lock()
         self.tally = Tally()
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
-        at_once = concurrency or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
+        waits = endpoint.gathers or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
+        at_once = concurrency or waits
         pace = None if at_once else Pace(careful=endpoint.start is not None)
         self.limiter = Limiter(start=most if at_once else min(endpoint.start or START, most), maximum=most, pace=pace)
 

@@ -96,7 +96,7 @@ class Live:
     async def _asked(self, messages: tuple[Message, ...], want: Want) -> Tried:
         """What the model is shown, and what it says."""
         try:
-            seen = await fitted(messages, self._model.takes, self._blobs)
+            seen = await fitted(messages, self._model.takes.of(want.kind), self._blobs)
         except PictureError as error:
             return (), Reply("failed", reason=f"what the model is to see cannot be made: {error}")
         try:

@@ -80,8 +80,11 @@ def _elsewhere(model: Mapping[str, Any]) -> bool:
     return str(model["name"]).startswith("folder/")
 
 
+LATER = ("most", "drawing")  # that not every manifest has: runs keep their names
+
+
 def told_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    takes = {name: value for name, value in msgspec.to_builtins(endpoint.takes).items() if name != "most" or value is not None}
+    takes = {name: value for name, value in msgspec.to_builtins(endpoint.takes).items() if name not in LATER or value is not None}
     return {"name": endpoint.name, "takes": takes, **endpoint.identity}
 
 
@@ -93,7 +96,12 @@ def told_model(wired: Wired) -> dict[str, Any]:
     kind = wired.composition
     written = PARTS.fullmatch(wired.name)
     of = {"provider": "composition", "model": written["name"] if written else wired.name, "version": kind.version}
-    return {"name": wired.name, "takes": msgspec.to_builtins(kind.takes), **of, "parts": parts}
+    return {
+        "name": wired.name,
+        "takes": {name: value for name, value in msgspec.to_builtins(kind.takes).items() if name != "drawing"},
+        **of,
+        "parts": parts,
+    }
 
 
 def check_ids(samples: Sequence[Sample], where: str) -> None:

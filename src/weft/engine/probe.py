@@ -95,7 +95,7 @@ class _Trying:
             made = Probe(what, None, lacks)
         else:
             try:
-                seen = await fitted(messages, self._caller.takes, self._blobs)
+                seen = await fitted(messages, self._caller.takes.of(kind), self._blobs)
                 reply = await self._caller.reply(seen, Want(kind, schema, draw=self._draw))
                 told = _told(reply, kind, schema is not None)
                 made = Probe(what, reply.outcome == "answered" and not told.startswith("no JSON"), told, time.monotonic() - began, reply)

@@ -69,6 +69,7 @@ class Endpoint:
     sees: bool = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
     concurrency: int | None = None  # the most calls it can take at once, if it knows
     start: int | None = None  # calls in flight to begin with, where many would only wait in the server
+    gathers: bool = False  # whether it wants as many calls at once as it can take, to work on them together
     takes: Takes = Takes()
     gives: Gives = Gives()
     partial: bool = False  # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
@@ -88,6 +89,9 @@ class Endpoint:
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         """One try."""
         raise CallError(f"{self.name} has no send", FATAL)
+
+    async def load(self) -> None:
+        """Whatever the first call would have to wait for."""
 
     usual_rate: float = 1.0  # what `rate` says of most requests
 

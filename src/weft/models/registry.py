@@ -70,6 +70,11 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "bfl": ("weft.models.bfl:from_spec", "FLUX of Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
     "xai": ("weft.models.xai:from_spec", "xAI's pictures: xai/NAME or xai/NAME@URL"),
     "infer": ("weft.models.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
+    "hf": ("weft.models.local.hf:from_spec", "weights for transformers, on this machine: hf/REPOSITORY or hf/FOLDER (extra local)"),
+    "diffusers": (
+        "weft.models.local.diffusion:from_spec",
+        "pipelines of diffusers, on this machine: diffusers/REPOSITORY or diffusers/FOLDER (extra local)",
+    ),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
     "tabletop": (

@@ -38,6 +38,7 @@ def fitted(takes: Mapping[str, Any]) -> str:
     )
     most = takes.get("most")
     told += [f"beyond {most} pictures the first in one row" if most > 1 else "several pictures in one row"] if most else []
+    told += [f"when it draws: {shapes[takes['drawing']]}"] if takes.get("drawing") in shapes else []
     told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
     return ", ".join(told)
 

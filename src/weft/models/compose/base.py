@@ -44,7 +44,7 @@ class Composition:
 
 async def asked(model: Model, messages: tuple[Message, ...], want: Want, blobs: Blobs) -> Reply:
     try:
-        messages = await fitted(messages, model.takes, blobs)
+        messages = await fitted(messages, model.takes.of(want.kind), blobs)
     except PictureError as error:
         return Reply("failed", reason=f"what the model is to see cannot be made: {error}")
     return await model.reply(messages, want)

@@ -1,0 +1,104 @@
+"""Pipelines of diffusers: diffusers/REPOSITORY or diffusers/FOLDER.
+
+A list of pictures means references to one of these classes, a batch to another, and is ignored by a third; without a negative prompt some
+leave their guidance out and say nothing. So what a class does is in a table, and a class that is not in it is refused. Pipelines that make
+a picture from words can work on several requests at once (`batch=N`); those that edit cannot.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.errors import UserError
+from weft.models.converters import count, finite, json_object, one_of
+from weft.models.local.endpoint import LocalEndpoint
+from weft.models.local.hf import OPTIONS, loading, taken, weights_of
+from weft.models.local.weights import needed, versions
+from weft.models.registry import Spec, about, options
+from weft.store.blobs import Blobs
+from weft.types import Gives, Takes
+
+DRAWS = Gives(text=False, both=False, order=False, seed=True, json=False, sizes="pixels")
+
+
+class Pipe(Struct, frozen=True):
+    """What a class does with what it is given."""
+
+    pictures: int = 0  # how many it takes
+    least: int = 0  # how many it needs
+    named: str = "image"  # the argument that they go in
+    one: bool = False  # whether a list of them would be taken for a batch
+    guidance: str = "guidance_scale"  # the argument
+    negative: str | None = None  # without which guidance is left out
+    reads: tuple[str, int] = ("tokenizer", 77)  # which of its tokenizers reads the words, and of how many tokens they may be
+    follows: bool = False  # whether the shape of a picture must be told, or it would not be that of the one that is edited
+    marks: bool = False  # whether its words must say where pictures stand
+
+
+QWEN = Pipe(guidance="true_cfg_scale", negative=" ", reads=("tokenizer", 1024))
+PIPES: dict[str, Pipe] = {
+    "QwenImagePipeline": QWEN,
+    "QwenImageEditPipeline": replace(QWEN, pictures=1, least=1, one=True),
+    "QwenImageEditPlusPipeline": replace(QWEN, pictures=3, least=1),
+    "FluxPipeline": Pipe(reads=("tokenizer_2", 512)),
+    "FluxKontextPipeline": Pipe(pictures=1, one=True, follows=True, reads=("tokenizer_2", 512)),
+    "OmniGenPipeline": Pipe(pictures=3, named="input_images", marks=True, reads=("tokenizer", 100_000)),
+    "StableDiffusionPipeline": Pipe(),
+    "StableDiffusionXLPipeline": Pipe(),
+    "StableDiffusion3Pipeline": Pipe(reads=("tokenizer_3", 256)),
+    "StableDiffusionInstructPix2PixPipeline": Pipe(pictures=1, least=1, one=True),
+}
+
+
+@about(Takes(images="list", own_images="user"), DRAWS, extra="local", key="")
+@options(
+    **OPTIONS,
+    steps=count,
+    guidance=finite,
+    negative_prompt=str,
+    width=count,
+    height=count,
+    offload=one_of("none", "model", "sequential"),
+    extra=json_object,
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
+    weights, name = weights_of(spec, "model_index.json", blobs, chosen)
+    kind = weights.config.get("_class_name")
+    pipe = PIPES.get(kind) if isinstance(kind, str) else None
+    if pipe is None or chosen.pop("trust_remote_code", False):
+        raise UserError(_unknown(name, kind))
+    device, dtype = needed("weft.models.local.run.device").settled(chosen.pop("device", ""), chosen.pop("dtype", ""))
+    batch, seed = chosen.pop("batch", 1), chosen.pop("seed", 0)
+    if batch > 1 and pipe.pictures:
+        raise UserError(f"{name}: {kind} edits one picture at a time: batch={batch} is for those that draw from words alone")
+    if ("width" in chosen) != ("height" in chosen):
+        raise UserError(f"{name}: give both width and height, or none")
+    few = Takes(images="list" if pipe.pictures else "none", own_images="user", most=pipe.pictures or None)
+    takes = taken(few, chosen)
+    if takes.most and pipe.one and takes.most > 1:
+        raise UserError(f"{name}: {kind} takes one picture; more would be taken for a batch of requests")
+    offload = chosen.pop("offload", "none")
+    identity = {
+        "provider": "diffusers",
+        "model": weights.repository or weights.name.rstrip("/").rpartition("/")[2],
+        "class": kind,
+        **weights.known_by,
+        "dtype": dtype,
+        "device": device,
+        "versions": versions("torch", "transformers", "diffusers"),
+        "parameters": {"seed": seed, **chosen},
+    }
+    make = loading(
+        "weft.models.local.run.pipes:Drawing", weights, blobs, kind, pipe, device=device, dtype=dtype, offload=offload, settings=chosen
+    )
+    needs = f"{kind} edits pictures, and this request has none" if pipe.least else ""
+    return LocalEndpoint(name, blobs, make, takes=takes, gives=DRAWS, identity=identity, seed=seed, most={"image": batch}, needs=needs)
+
+
+def _unknown(name: str, kind: Any) -> str:
+    told = kind if isinstance(kind, str) else "with code of its own" if kind else "(it names none)"
+    return (
+        f"{name} is a pipeline {told}, and weft does not know what that does with pictures. It knows {', '.join(PIPES)}. "
+        f"Wrap it as file.py:NAME: docs/own-code.md has a worked example"
+    )

@@ -1,0 +1,148 @@
+"""Classes of transformers: hf/REPOSITORY or hf/FOLDER.
+
+What a class does with pictures is in a table, since none of them says: a class that is not in it is refused, not tried. Those that draw do
+not see when they draw, so that pictures are taken out of such requests, visibly. Drawing and writing are sampled row by row: who else is in
+a batch does not change a draw, though bfloat16's last bits may move with a batch's shape (`batch=1` for those who need bits).
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.errors import UserError
+from weft.models.converters import count, finite, flag
+from weft.models.gather import Work
+from weft.models.local.endpoint import Asked, LocalEndpoint, Made
+from weft.models.local.weights import Tell, Weights, architecture, found, needed, versions
+from weft.models.registry import Spec, about, load_target, options
+from weft.store.blobs import Blobs
+from weft.types import Gives, Takes
+
+SPEAKS = Gives(image=False, both=False, order=False, thoughts=True, seed=True, json=False)
+SPEAKS_AND_DRAWS = Gives(both=False, order=False, seed=True, json=False)
+BLIND_PAINTER = Takes(own_images="user", drawing="none")
+SEES = Takes(own_images="user")
+READS = Takes(images="none")
+BATCH = 64
+WORDS = 32
+TOKENS = 1024
+
+
+class Family(Struct, frozen=True):
+    """Classes that are asked in one way. `engine` works on batches of them; `size`: how many fit in one, by what is wanted."""
+
+    engine: str
+    takes: Takes
+    gives: Gives
+    most: Mapping[str, int]
+
+
+JANUS = Family("weft.models.local.run.janus:Janus", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": WORDS, "image": BATCH})
+# Emu3 reads a picture otherwise beside another of another size: its words are not batched
+EMU3 = Family(
+    "weft.models.local.run.emu3:Emu3", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": 1, "image": 8}
+)  # beside another, a picture reads otherwise
+VISION = Family("weft.models.local.run.words:Words", SEES, SPEAKS, {"text": WORDS})
+LANGUAGE = Family("weft.models.local.run.words:Words", READS, SPEAKS, {"text": WORDS})
+FAMILIES: dict[str, Family] = {
+    "JanusForConditionalGeneration": JANUS,
+    "Emu3ForConditionalGeneration": EMU3,
+    **dict.fromkeys(
+        (
+            "Qwen2VLForConditionalGeneration",
+            "Qwen2_5_VLForConditionalGeneration",
+            "Qwen3VLForConditionalGeneration",
+            "Qwen3VLMoeForConditionalGeneration",
+            "InternVLForConditionalGeneration",
+        ),
+        VISION,
+    ),
+    **dict.fromkeys(("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"), LANGUAGE),
+}
+TWINS = {  # repositories in their authors' own layout, and the same weights for transformers
+    "deepseek-ai/Janus-Pro-1B": "deepseek-community/Janus-Pro-1B",
+    "deepseek-ai/Janus-Pro-7B": "deepseek-community/Janus-Pro-7B",
+    "deepseek-ai/Janus-1.3B": "deepseek-community/Janus-1.3B",
+    "BAAI/Emu3-Chat": "BAAI/Emu3-Chat-hf",
+    "BAAI/Emu3-Gen": "BAAI/Emu3-Gen-hf",
+}
+OPTIONS: dict[str, Any] = {
+    "revision": str,
+    "version": str,
+    "dtype": str,
+    "device": str,
+    "seed": int,
+    "batch": count,
+    "max_side": count,
+    "most_images": count,
+    "trust_remote_code": flag,
+}
+Wanted = Literal["text", "image"]
+
+
+@about(BLIND_PAINTER, replace(SPEAKS_AND_DRAWS, thoughts=True), extra="local", key="")
+@options(
+    **OPTIONS, temperature=finite, top_p=finite, top_k=count, max_tokens=count, guidance=finite, attention=str, width=count, height=count
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
+    weights, name = weights_of(spec, "config.json", blobs, chosen)
+    kind = architecture(weights.config)
+    trusted = chosen.pop("trust_remote_code", False)
+    family = FAMILIES.get(kind) or (VISION if trusted else None)
+    if family is None:
+        raise UserError(_unknown(name, kind, weights))
+    device, dtype = needed("weft.models.local.run.device").settled(chosen.pop("device", ""), chosen.pop("dtype", ""))
+    takes = taken(family.takes, chosen)
+    seed, batch = chosen.pop("seed", 0), chosen.pop("batch", None)
+    settings = {"max_tokens": TOKENS, **chosen} if family.gives.text else chosen
+    identity = {
+        "provider": "hf",
+        "model": weights.repository or weights.name.rstrip("/").rpartition("/")[2],
+        "class": kind,
+        **weights.known_by,
+        "dtype": dtype,
+        "device": device,
+        "versions": versions("torch", "transformers", *(["torchvision"] if find_spec("torchvision") else [])),  # it prepares pictures
+        "parameters": {"seed": seed, **settings},
+        **({"trust_remote_code": True} if trusted else {}),
+    }
+    make = loading(family.engine, weights, blobs, kind, device=device, dtype=dtype, trusted=trusted, settings=settings)
+    most = {wanted: batch or many for wanted, many in family.most.items()}
+    return LocalEndpoint(name, blobs, make, takes=takes, gives=family.gives, identity=identity, seed=seed, most=most)
+
+
+def loading(engine: str, *arguments: Any, **named: Any) -> "Callable[[Tell], Work[Asked, Made]]":
+    """What makes an engine once it is needed; nothing of it is imported before."""
+    return lambda tell: load_target(engine)(*arguments, tell=tell, **named)
+
+
+def weights_of(spec: Spec, file: str, blobs: Blobs, chosen: dict[str, Any]) -> tuple[Weights, str]:
+    """The weights that a user named, and what they are called: a folder by the end of its path."""
+    if spec.url or not spec.model:
+        raise UserError(f"{spec.text}: write {spec.provider}/REPOSITORY or {spec.provider}/FOLDER")
+    for library in ("torch", "transformers", *(("diffusers",) if spec.provider == "diffusers" else ())):
+        if find_spec(library) is None:
+            needed(library)
+    named = TWINS.get(spec.model, spec.model)
+    weights = found(named, file, blobs, revision=chosen.pop("revision", ""), version=chosen.pop("version", ""))
+    if weights.repository:
+        return weights, f"{spec.provider}/{weights.repository}"
+    return weights, "/".join([spec.provider, *weights.name.rstrip("/").split("/")[-2:]])
+
+
+def taken(takes: Takes, chosen: dict[str, Any]) -> Takes:
+    return replace(takes, max_side=chosen.pop("max_side", takes.max_side), most=chosen.pop("most_images", takes.most))
+
+
+def _unknown(name: str, kind: str, weights: Weights) -> str:
+    if weights.config.get("model_type") == "multi_modality":
+        return f"{name} is in its authors' own layout, which transformers does not read: take deepseek-community/Janus-Pro-1B or -7B"
+    return (
+        f"{name} is of the class {kind or '(it names none)'}, and weft does not know what that does with pictures. It knows "
+        f"{', '.join(FAMILIES)}. Wrap it as file.py:NAME (docs/own-code.md has a worked example), or serve it by vLLM and give "
+        "openai-chat/NAME@URL; if it answers through a chat template, with pictures among the words, and you trust the code that comes "
+        "with it: --model-opt trust_remote_code=true"
+    )

@@ -1,0 +1,1 @@
+"""What needs torch: engines that work on batches."""

@@ -1,0 +1,46 @@
+"""Devices, number formats and memory."""
+
+import gc
+
+import torch
+
+from weft.errors import UserError
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+SHORT = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
+
+
+def settled(device: str, dtype: str) -> tuple[str, str]:
+    """Where a model runs and in which numbers, in words: what the user says, else what there is. Raises UserError."""
+    there = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    device = there if device in ("", "auto") else device
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise UserError(f"device={device}: give cpu, cuda, cuda:1 or mps") from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device={device}: there is no GPU here that torch {torch.__version__} can use")
+    if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():
+        raise UserError(f"device={device}: there are {torch.cuda.device_count()} GPUs, counted from 0")
+    dtype = SHORT.get(dtype, dtype) or ("float32" if kind == "cpu" else "bfloat16")
+    if dtype == "auto":
+        dtype = "float32" if kind == "cpu" else "bfloat16"
+    if dtype not in DTYPES:
+        raise UserError(f"dtype={dtype}: give {', '.join(DTYPES)}")
+    return device, dtype
+
+
+def is_full(error: Exception) -> bool:
+    """Whether there was no memory for it."""
+    said = str(error).lower()
+    return (
+        isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        or (isinstance(error, RuntimeError) and "out of memory" in said)
+        or "can't allocate memory" in said
+    )
+
+
+def clear() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,50 @@
+"""What prepares texts and pictures for a class. Some of these also want to prepare videos, for which they need torchvision; nothing here
+shows a video, so where that is not installed they do without."""
+
+import contextlib
+import importlib.util
+import threading
+
+import transformers
+from transformers.processing_utils import ProcessorMixin
+from transformers.utils import PushToHubMixin
+
+LOCK = threading.Lock()
+
+
+class NoVideos(PushToHubMixin):
+    """Stands where a preparer of videos would."""
+
+    model_input_names = ()
+    valid_kwargs = _auto_class = None
+
+    def to_dict(self):
+        return {}
+
+    @classmethod
+    def from_pretrained(cls, *_, **__):
+        return cls()
+
+
+@contextlib.contextmanager
+def videos_left_out():
+    if importlib.util.find_spec("torchvision") is not None:
+        yield
+        return
+    from transformers.models.auto import video_processing_auto as auto
+
+    loader, check = auto.AutoVideoProcessor, ProcessorMixin.check_argument_for_proper_class
+    with LOCK:
+        auto.AutoVideoProcessor = NoVideos
+        ProcessorMixin.check_argument_for_proper_class = lambda self, name, value: (
+            type(value) if isinstance(value, NoVideos) else check(self, name, value)
+        )
+        try:
+            yield
+        finally:
+            auto.AutoVideoProcessor, ProcessorMixin.check_argument_for_proper_class = loader, check
+
+
+def processor_of(folder, **named):
+    with videos_left_out():
+        return transformers.AutoProcessor.from_pretrained(folder, **named)

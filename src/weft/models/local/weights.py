@@ -1,0 +1,190 @@
+"""Where weights are, and what they are known by.
+
+A folder is taken as it lies, with no network; a name is a repository on the Hugging Face hub, or in its cache. What answers are kept under
+is the commit of a repository, or a digest of all files of a folder: weights that were trained further in the same folder are other weights.
+Digests are remembered by size and time of each file, so that they are taken once. Only safetensors are fetched and read: other formats
+can hold programs.
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import os
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from weft.errors import UserError
+from weft.outside import fields, text_file
+from weft.store.blobs import Blobs, write_file
+
+SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
+SHORT = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
+OTHER_FORMATS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.pkl", "*.pickle", "*.md", "original/*")
+COUNT = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")  # what a model is made of; no optimizer's state, no log
+PIECE = 1 << 22
+Tell = Callable[[str], None]
+
+
+class Weights(Struct, frozen=True):
+    """`known_by` is what of them is part of a model's identity: a commit, a digest, or the version that the user gave."""
+
+    name: str
+    folder: Path | None  # none while they are still to be fetched
+    repository: str
+    commit: str
+    known_by: Mapping[str, str]
+    config: Mapping[str, Any]
+
+    def here(self, tell: Tell) -> Path:
+        """The folder that they are in, once they are there."""
+        if self.folder is not None:
+            return self.folder
+        try:
+            told = hub().snapshot_download(
+                self.repository, revision=self.commit, ignore_patterns=list(OTHER_FORMATS), tqdm_class=_bar(self.name, tell)
+            )
+        except Exception as error:
+            raise UserError(_unreachable(self.repository, error)) from None
+        return Path(told)
+
+
+def hub() -> Any:
+    return needed("huggingface_hub")
+
+
+def needed(module: str, extra: str = "local") -> Any:
+    """A library of an extra. Raises UserError with what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(f"{module} is needed ({error}); install the extra, from the clone: pip install -e '.[{extra}]'") from None
+
+
+def versions(*names: str) -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in names}
+
+
+def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: str = "") -> Weights:
+    """The weights that a name means, with what `file` in them says (config.json, model_index.json). Raises UserError."""
+    place = Path(name).expanduser()
+    if place.is_dir():
+        if revision:
+            raise UserError(f"{name} is a folder: revision={revision} is for a repository's name")
+        place = place.resolve()
+        snapshot = SNAPSHOT.search(place.as_posix())
+        config = _config(place / file, name)
+        if version:
+            known = {"version": version}
+        elif snapshot:
+            known = {"commit": snapshot[1]}
+        else:
+            known = {"weights": digest_of(place, blobs.root.parent / "weights.json")}
+        return Weights(name, place, "", snapshot[1] if snapshot else "", known, config)
+    if name.startswith(("/", "~", ".")) or SHORT.fullmatch(name) is None:
+        raise UserError(f"{name}: there is no such folder")
+    library = hub()
+    try:
+        at = Path(library.hf_hub_download(name, file, revision=revision or None))
+    except Exception as error:
+        raise UserError(_unreachable(name, error, file)) from None
+    commit = at.parent.name
+    return Weights(name, None, name, commit, {"version": version} if version else {"commit": commit}, _config(at, name))
+
+
+def _config(path: Path, name: str) -> Mapping[str, Any]:
+    if not path.is_file():
+        there = "model_index.json" if path.name == "config.json" else "config.json"
+        kind = {"config.json": "hf/", "model_index.json": "diffusers/"}
+        hint = f"; it has {there}, so write {kind[there]}{name}" if (path.parent / there).is_file() else ""
+        raise UserError(f"{name} has no {path.name}: it is no folder of {kind[path.name]} weights{hint}")
+    try:
+        return fields(msgspec.json.decode(text_file(path)))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _unreachable(name: str, error: Exception, file: str = "") -> str:
+    """Why a repository cannot be had, and what to do."""
+    kind = type(error).__name__
+    if kind == "EntryNotFoundError" or kind == "RemoteEntryNotFoundError":
+        other = {"config.json": "diffusers/", "model_index.json": "hf/"}.get(file, "")
+        return f"{name} has no {file}" + (f"; if it is of the other kind, write {other}{name}" if other else "")
+    if kind == "GatedRepoError":
+        return f"{name} wants its terms to be accepted on the hub, and a token: set HF_TOKEN"
+    if kind == "RevisionNotFoundError":
+        return f"{name} has no such revision"
+    why = {
+        "RepositoryNotFoundError": "there is no such folder here, and no such repository on the hub (or it is private: set HF_TOKEN)",
+        "LocalEntryNotFoundError": "there is no such folder here, the hub cannot be reached, and it is not in the hub's cache",
+        "OfflineModeIsEnabled": "there is no such folder here, and the hub is switched off (HF_HUB_OFFLINE)",
+    }.get(kind, f"it could not be had from the hub ({kind}: {str(error).strip().splitlines()[0] if str(error).strip() else ''})")
+    return f"{name}: {why}. Fetch it where there is a network (hf download {name} --local-dir DIR), and give the folder: DIR"
+
+
+def digest_of(folder: Path, memory: Path) -> str:
+    """Of the names and bytes of all files, in parallel. `memory` is where those of single files are remembered."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in COUNT and path.is_file() and not path.name.startswith("."))
+    known: dict[str, str] = {}
+    with suppress(OSError, msgspec.DecodeError, ValueError):
+        known = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
+    with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) + 1)) as pool:
+        digests = list(pool.map(functools.partial(_remembered, known), files))
+    fresh = {_stamp(path): digest for path, digest in zip(files, digests, strict=True)}
+    if any(stamp not in known for stamp in fresh):
+        with suppress(OSError):
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            write_file(memory, msgspec.json.encode({**known, **fresh}))
+    told = "\n".join(f"{path.relative_to(folder).as_posix()} {digest}" for path, digest in zip(files, digests, strict=True))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _remembered(known: Mapping[str, str], path: Path) -> str:
+    return known.get(_stamp(path)) or _digest(path)
+
+
+def _stamp(path: Path) -> str:
+    about = path.stat()
+    return f"{path} {about.st_size} {about.st_mtime_ns} {about.st_ino}"
+
+
+def _digest(path: Path) -> str:
+    made = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            made.update(piece)
+    return made.hexdigest()
+
+
+def _bar(name: str, tell: Tell) -> Any:
+    """What the hub's library shows its progress by: it tells us instead of writing to the screen."""
+    tqdm: Any = importlib.import_module("tqdm").tqdm
+
+    def display(bar: Any, *_: Any, **__: Any) -> None:
+        if bar.total:
+            size = f"{bar.n / 1e9:.2f} of {bar.total / 1e9:.2f} GB" if bar.unit == "B" else f"{bar.n} of {bar.total} files"
+            tell(f"fetching {name}: {size}")
+
+    def begin(bar: Any, *given: Any, **named: Any) -> None:
+        tqdm.__init__(bar, *given, **{**named, "disable": False, "file": _Nowhere()})
+
+    return type("Bar", (tqdm,), {"__init__": begin, "display": display})
+
+
+class _Nowhere:
+    def write(self, _: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def architecture(config: Mapping[str, Any]) -> str:
+    """The class that weights are of."""
+    named: Any = config.get("architectures")
+    return str(cast(list[Any], named)[0]) if isinstance(named, list) and named else ""
