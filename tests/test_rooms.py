@@ -30,10 +30,11 @@ ROOMS: dict[str, set[str]] = {
     "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"runs"},
     "writing": RUNS | {"session"},
+    "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing"},
     "view": BENCHMARKS | {"runs", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving"},
 }
 
 

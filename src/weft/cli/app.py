@@ -15,6 +15,7 @@ from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report, runs
 from weft.cli.run import run
 from weft.cli.score import score
+from weft.cli.serve import serve
 from weft.cli.terminal import say
 from weft.cli.train import app as train_app
 from weft.cli.view import view
@@ -49,6 +50,7 @@ app.command(cls=WithOwnOptions)(run)
 app.command(cls=WithOwnOptions)(score)
 app.command()(judge)
 app.command()(write)
+app.command()(serve)
 app.command()(report)
 app.command()(compare)
 app.command()(view)

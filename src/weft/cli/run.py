@@ -25,6 +25,10 @@ Examples:
 
   weft run weave --data DATA --model vllm-omni/ByteDance-Seed/BAGEL-7B-MoT@URL --preset weave/bagel --judge judge
 
+  weft run weave --data DATA --model hf/deepseek-community/Janus-Pro-7B --model-opt dtype=bfloat16 --judge judge --replicas 8
+
+  weft run weave --data DATA --model diffusers/Qwen/Qwen-Image-Edit-2509 --model-opt steps=28 --model-opt seed=0 --judge judge
+
   weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
 
   weft run planviz --data DATA --model MODEL --judge judge --task edit --subtask route
@@ -67,6 +71,12 @@ def run(
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
     budget: o.Budget = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(min=1, help="Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray)."),
+    ] = None,
+    gpus_each: Annotated[float | None, typer.Option(min=0, help="GPUs of a replica; a fraction shares one.")] = None,
+    address: Annotated[str | None, typer.Option(help="A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine.")] = None,
     dry_run: o.DryRun = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -102,6 +112,8 @@ def run(
         budget=budget,
         home=home,
         dry_run=dry_run,
+        replicas=replicas,
+        serving={"--gpus-each": gpus_each, "--address": address},
     )
 
 

@@ -1,5 +1,6 @@
 """What `run`, `score` and `judge` share: from options to a finished run on the screen."""
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,16 +21,43 @@ from weft.engine.foresee import Share
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
+from weft.models.registry import PARTS
 from weft.runs import Run
 from weft.session import Interrupted, Job, Session, in_loop
 
 
-def work(benchmark: str, *, own: Taken, dry_run: bool, where: dict[str, str], **options: Any) -> None:
+def work(
+    benchmark: str,
+    *,
+    own: Taken,
+    dry_run: bool,
+    where: dict[str, str],
+    replicas: int | None = None,
+    serving: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> None:
+    """`replicas`: the model is served by so many while this lasts, with what else is said of that in `serving`."""
     for name in ("data", "model", "judge"):
         if options[name] is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
-    job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-    finish(Session.open(job, dry=dry_run, tell=complain), dry_run=dry_run)
+    if replicas is None and any(value is not None for value in (serving or {}).values()):
+        raise UserError("--gpus-each and --address are of --replicas: say how many")
+    with contextlib.ExitStack() as closing:
+        if replicas is not None and not dry_run:
+            options |= _served(closing, replicas, serving or {}, options)
+        job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
+        finish(Session.open(job, dry=dry_run, tell=complain), dry_run=dry_run)
+
+
+def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The model and its options, once it is served."""
+    from weft.serving.child import served
+
+    model = str(options["model"])
+    if options.get("preset") or PARTS.fullmatch(model) or model == "truth" or model.startswith(("folder/", "served/")):
+        raise UserError(f"{model}: --replicas serves one local model (hf/, diffusers/ or file.py:NAME), with no preset")
+    name, given = closing.enter_context(served(model, options["model_options"], replicas, home=str(options["home"]), more=more))
+    return {"model": name, "model_options": given}
 
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:

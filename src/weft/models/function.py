@@ -7,7 +7,10 @@ there; without a version, under a digest of the source of its module, so that an
 the turn unscored: never a score; so does a call that does not come back within `timeout` seconds (an hour). Thoughts that belong to a
 reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a parameter `question` is given the question
 itself, with its `metrics`, `schema` and `material`. One with a parameter `size` is given width and height of the picture, where somebody
-(a planner) chose them, or None.
+(a planner) chose them, or None; one with a parameter `draw` the number of the draw, which a seed moves on with.
+
+An object with a method `batch` is given calls of many dialogues at once, up to `batch_size` (8): a list of requests, each with `messages`,
+`want`, `size` and `draw`; it returns a list of as many replies. If there is no memory for so many, it is given half.
 
     class Echo:
         name, version = "echo", "1"
@@ -22,28 +25,59 @@ import functools
 import hashlib
 import inspect
 import os
+import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from weft.errors import PictureError, UserError
+from weft.models.converters import count, seconds
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
-from weft.models.registry import seconds
+from weft.models.gather import Done, Gatherer
 from weft.store.blobs import Blobs
 from weft.store.pictures import lazily
-from weft.types import Gives, Image, Message, Part, Reply, Takes, Text, Thought, Want, outcome_of
+from weft.types import Gives, Image, Kind, Message, Part, Question, Reply, Takes, Text, Thought, Want, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
 OwnFunction = Callable[..., Any]
-OPTIONS = ("name", "version", "concurrency", "timeout", "images", "own_images", "max_side", "most")
+OPTIONS = ("name", "version", "concurrency", "timeout", "batch_size", "images", "own_images", "max_side", "most", "drawing")
 HOUR = 3600.0
+BATCH = 8
+
+
+class Request(Struct, frozen=True):
+    """One call of a batch, as a model of the user's gets it."""
+
+    messages: "list[tuple[str, list[str | Pil.Image]]]"
+    want: Kind
+    size: tuple[int, int] | None = None
+    draw: int = 0
+    question: Question | None = None
+
+
+class Batching(Struct, frozen=True):
+    """A method `batch` at work."""
+
+    batch: Callable[[list[Request]], Sequence[Any]]
+
+    def work(self, batch: Sequence[Request]) -> Sequence[Any]:
+        return self.batch(list(batch))
+
+    def is_full(self, error: Exception) -> bool:
+        return isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or "out of memory" in str(error).lower()
+
+    def clear(self) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 class FunctionEndpoint(Endpoint):
@@ -63,7 +97,9 @@ class FunctionEndpoint(Endpoint):
         concurrency: int,
         timeout: float,
         guessed: bool,
+        batch_size: int = 0,
     ) -> None:
+        """`batch_size`: how many it is given at once, if it has a method for that."""
         super().__init__(name, address=f"python:{name}")
         self.identity = {"provider": "python", "model": name, "version": version, "where": where}
         self._make, self._blobs = make, blobs
@@ -72,16 +108,37 @@ class FunctionEndpoint(Endpoint):
         self._at_work: set[int] = set()  # threads that are inside the function
         self.takes, self.concurrency, self._timeout = takes, concurrency, timeout
         self.version, self.version_is_guessed = version, guessed
+        self._batch_size, self._gatherer = batch_size, Gatherer[Request, Any](name, self._batching)
+        if batch_size:
+            self.gathers, self.concurrency = True, 2 * batch_size
+
+    async def load(self) -> None:
+        await (self._gatherer.begin() if self._batch_size else in_thread(self._function))
+
+    def _batching(self) -> Batching:
+        return Batching(cast(Any, self._function()).batch)
+
+    @property
+    def measured(self) -> Done:
+        return self._gatherer.done
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
-        function = self._made or await in_thread(self._function)
-        more, told = _wanted(function, want)
         limit = asyncio.timeout(self._timeout)
-        await self._free()
         try:
-            async with limit:
-                made = await self._called(function, told, shown, want.kind, *more)
+            if self._batch_size:
+                async with limit:
+                    made = await self._gatherer.ask(
+                        Request(shown, want.kind, want.size, want.draw, want.question), (want.kind, want.size), self._batch_size
+                    )
+            else:
+                function = self._made or await in_thread(self._function)
+                more, told = _wanted(function, want)
+                await self._free()
+                async with limit:
+                    made = await self._called(function, told, shown, want.kind, *more)
+        except CallError:
+            raise
         except TimeoutError as error:
             why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
             raise CallError(f"{self.name} {why}", NO) from None
@@ -138,6 +195,7 @@ class FunctionEndpoint(Endpoint):
             return self._made
 
     async def close(self) -> None:
+        await self._gatherer.close()
         close = getattr(self._made, "close", None)
         if callable(close):
             made = close()
@@ -193,9 +251,10 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
     if inspect.isclass(thing) and isinstance(roles := getattr(thing, "roles", None), tuple):
         example = ",".join(f"{role}=MODEL" for role in cast(tuple[str, ...], roles))
         raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
-    if inspect.isclass(thing) and "__call__" not in vars(thing) and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
+    batches = callable(getattr(thing, "batch", None))
+    if inspect.isclass(thing) and not batches and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
         raise UserError(f"{called} is no model: its objects must be callable with (messages, want)")
-    if not callable(thing):
+    if not callable(thing) and not batches:
         raise UserError(f"{called} is no model: it must be callable with (messages, want)")
     return _wrapped(thing, blobs, options, called)
 
@@ -209,6 +268,9 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         if name not in OPTIONS:
             raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
     given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
+    many = given.pop("batch_size") if callable(getattr(thing, "batch", None)) else None
+    if given.pop("batch_size", None) is not None:
+        raise UserError(f"{called} has a batch_size and no method `batch`")
     given = {name: value for name, value in given.items() if value is not None}
     file, qualified = _home(thing)
     where = "" if "name" in given else f"{file}:{qualified}"  # two files may each have a `model`
@@ -217,6 +279,8 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
         timeout = seconds(given.pop("timeout", HOUR))
+        batches = callable(getattr(thing, "batch", None))
+        batch_size = count(many or BATCH) if batches else 0
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
@@ -230,6 +294,7 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         concurrency=concurrency,
         timeout=timeout,
         guessed=version is None,
+        batch_size=batch_size,
     )
 
 
@@ -250,8 +315,8 @@ def _wanted(function: OwnFunction, want: Want) -> tuple[list[Any], dict[str, Any
         known = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return [], {}
-    asked = [name for name in ("question", "size") if name in known]
-    asked = [name for name in asked if name == "question" or want.size is not None or known[name].default is inspect.Parameter.empty]
+    asked = [name for name in ("question", "size", "draw") if name in known]
+    asked = [name for name in asked if name != "size" or want.size is not None or known[name].default is inspect.Parameter.empty]
     by_place = [name for name in asked if known[name].kind is inspect.Parameter.POSITIONAL_ONLY]
     return [getattr(want, name) for name in by_place], {name: getattr(want, name) for name in asked if name not in by_place}
 

@@ -75,6 +75,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "weft.models.local.diffusion:from_spec",
         "pipelines of diffusers, on this machine: diffusers/REPOSITORY or diffusers/FOLDER (extra local)",
     ),
+    "served": ("weft.models.served:from_spec", "what `weft serve` serves, on one GPU or many: served/NAME@URL"),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
     "tabletop": (

@@ -81,7 +81,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     offload = chosen.pop("offload", "none")
     identity = {
         "provider": "diffusers",
-        "model": weights.repository or weights.name.rstrip("/").rpartition("/")[2],
+        "model": weights.repository or name.rpartition("/")[2],
         "class": kind,
         **weights.known_by,
         "dtype": dtype,

@@ -100,7 +100,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     settings = {"max_tokens": TOKENS, **chosen} if family.gives.text else chosen
     identity = {
         "provider": "hf",
-        "model": weights.repository or weights.name.rstrip("/").rpartition("/")[2],
+        "model": weights.repository or name.rpartition("/")[2],
         "class": kind,
         **weights.known_by,
         "dtype": dtype,
@@ -130,7 +130,7 @@ def weights_of(spec: Spec, file: str, blobs: Blobs, chosen: dict[str, Any]) -> t
     weights = found(named, file, blobs, revision=chosen.pop("revision", ""), version=chosen.pop("version", ""))
     if weights.repository:
         return weights, f"{spec.provider}/{weights.repository}"
-    return weights, "/".join([spec.provider, *weights.name.rstrip("/").split("/")[-2:]])
+    return weights, "/".join([spec.provider, *(weights.folder.parts[-2:] if weights.folder else ())])
 
 
 def taken(takes: Takes, chosen: dict[str, Any]) -> Takes:

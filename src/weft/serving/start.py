@@ -1,0 +1,154 @@
+"""From what a user asks for to a door that is open, and shut again."""
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from weft.errors import UserError, WeftError
+from weft.models.endpoint import CallError
+from weft.models.registry import read_config
+from weft.outside import told
+from weft.secrets import hide, without_secrets
+from weft.serving.alone import Alone
+from weft.serving.cluster import Cluster, Wants
+from weft.serving.door import LOOPBACK, Door
+from weft.serving.replica import Job
+
+TOKEN = "WEFT_SERVE_TOKEN"
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    model: str
+    options: Mapping[str, Any] = {}
+    replicas: int = 1
+    gpus_each: float | None = None
+    cpus_each: float | None = None
+    address: str | None = None
+    name: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    home: str = ".weft"
+
+    @property
+    def called(self) -> str:
+        """What it is called in an address: the end of a path, or the name of a file."""
+        if self.name:
+            return self.name
+        file, own, _ = self.model.partition(".py:")
+        return Path(file).name if own else self.model.rstrip("/").rpartition("/")[2]
+
+
+def run(plan: Plan, *, child: bool = False) -> None:
+    """Serve until Ctrl-C. `child`: for a parent that reads where it is from standard output, and ends it by closing standard input."""
+    if re.fullmatch(r"[\w.-]+", plan.called) is None:
+        raise UserError(f"{plan.called!r} cannot be a part of an address: give --name")
+    folder = str(Path.cwd())
+    job = Job(plan.model, plan.options, plan.called, str(Path(plan.home).absolute()), folder, {"models": read_config().get("models", {})})
+    asyncio.run(_serve(plan, job, child))
+
+
+def _say(text: str) -> None:
+    print(told(text), file=sys.stderr, flush=True)
+
+
+async def _serve(plan: Plan, job: Job, child: bool) -> None:
+    token = os.environ.get(TOKEN, "").strip()
+    made = not token and plan.host not in LOOPBACK
+    token = secrets.token_urlsafe(24) if made else token
+    if token and not made:
+        hide(token)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if child:
+        threading.Thread(target=_until_closed, args=(loop, stop), daemon=True).start()
+    wants = Wants(plan.replicas, plan.gpus_each, plan.cpus_each, plan.address)
+    alone = plan.replicas == 1 and plan.address is None and plan.gpus_each is None
+    pool = Alone(job) if alone else Cluster(wants, job, _say)
+    starting = asyncio.ensure_future(_started(pool))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            _say("stopped before it was ready")
+            return
+        await starting
+        door = Door(pool, plan.called, token, plan.host)
+        try:
+            runner, address = await door.start(plan.port)
+        except OSError as error:
+            raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
+        try:
+            _introduce(plan, pool, address, token if made else "", child)
+            await _open(pool, stopping)
+        finally:
+            await runner.cleanup()
+            _say(f"served {sum(door.counts.by_status.values())} requests; closing")
+    finally:
+        stopping.cancel()
+        await asyncio.shield(pool.close())
+
+
+async def _started(pool: Alone | Cluster) -> None:
+    if isinstance(pool, Cluster):
+        await pool.start()
+        return
+    loading, said = asyncio.ensure_future(pool.load()), ""
+    try:
+        while not (await asyncio.wait({loading}, timeout=0.5))[0]:
+            if pool.standing and pool.standing != said:
+                _say(pool.standing)
+                said = pool.standing
+        await loading
+    except CallError as error:
+        raise UserError(str(error)) from None
+
+
+async def _open(pool: Alone | Cluster, stopping: "asyncio.Future[Any]") -> None:
+    """While the door is open: who is there is told when it changes."""
+    before: tuple[int, int] | None = None
+    while not stopping.done():
+        now = await pool.health()
+        if before is not None and now != before:
+            _say(f"{now[0]} of {now[1]} replicas ready")
+        if isinstance(pool, Alone) and not now[0]:
+            raise WeftError("the model cannot be used any more: start it again")
+        before = now
+        await asyncio.wait({stopping}, timeout=2.0)
+
+
+def _introduce(plan: Plan, pool: Alone | Cluster, address: str, token: str, child: bool) -> None:
+    url = f"{address}/v1"
+    if child:
+        print(msgspec.json.encode({"name": plan.called, "url": url}).decode(), flush=True)
+        return
+    many = f"{plan.replicas} replicas" if plan.replicas > 1 else "one replica"
+    _say(f"{without_secrets(plan.model)}: {many}, up to {pool.card.at_once} calls each at once")
+    if token:
+        print(f"its token, for WEFT_API_KEY where it is called from: {token}", file=sys.stderr, flush=True)
+    host = address if plan.host not in ("0.0.0.0", "::") else address.replace(plan.host, "HOST")
+    _say(f"weft run BENCHMARK --data DATA --judge JUDGE --model served/{plan.called}@{host}")
+    _say(f"{url}/chat/completions; {address}/health, {address}/metrics; Ctrl-C ends it")
+    print(url, flush=True)
+
+
+def _until_closed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """A parent that is gone closes our standard input, however it went."""
+    with contextlib.suppress(OSError, ValueError):
+        while os.read(0, 4096):
+            pass
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(stop.set)
