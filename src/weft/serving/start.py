@@ -70,8 +70,7 @@ async def _serve(plan: Plan, job: Job, child: bool) -> None:
         hide(token)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    _heed(loop, stop)
     if child:
         threading.Thread(target=_until_closed, args=(loop, stop), daemon=True).start()
     wants = Wants(plan.replicas, plan.gpus_each, plan.cpus_each, plan.address)
@@ -86,6 +85,7 @@ async def _serve(plan: Plan, job: Job, child: bool) -> None:
             _say("stopped before it was ready")
             return
         await starting
+        _heed(loop, stop)  # Ray has put handlers of its own there
         door = Door(pool, plan.called, token, plan.host)
         try:
             runner, address = await door.start(plan.port)
@@ -100,6 +100,11 @@ async def _serve(plan: Plan, job: Job, child: bool) -> None:
     finally:
         stopping.cancel()
         await asyncio.shield(pool.close())
+
+
+def _heed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
 
 
 async def _started(pool: Alone | Cluster) -> None:
