@@ -1,16 +1,23 @@
 # make run    set up, then evaluate on the embedded default: no key, no network beyond package installs
-# make test   set up, then lint, types and tests
+# make test   set up, then lint, types and tests; test-local is the part of it that needs torch and Ray
 # make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test attack check tools bench clean
+.PHONY: run test test-local attack check tools bench clean
 
 run: .venv/ready
 	$(BIN)/weft run
 
 test: check tools .venv/ocr .venv/sdks .venv/smollm
-	$(BIN)/pytest
+	$(BIN)/pytest --ignore=tests/local
+	@$(MAKE) --no-print-directory test-local
+
+# models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
+# of it for processors alone cannot be had, it says so: `pip install -e '.[local,ray]'` gets the usual one, which is large
+test-local: .venv/local
+	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest tests/local; \
+		else echo "tests/local skipped: torch, transformers and diffusers are not here"; fi
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
 tools:
@@ -41,6 +48,11 @@ bench: .venv/ready
 .venv/ocr: .venv/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ocr]' && touch $@ \
 		|| echo "rapidocr could not be installed (its tests are skipped)"
+
+.venv/local: .venv/ready
+	@if $(BIN)/python -c "import torch" 2>/dev/null; then torch=torch; else torch=torch==2.13.0+cpu; fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $$torch --editable '.[local,ray]' && touch $@ \
+		|| echo "a torch for processors alone could not be installed (tests/local is skipped)"
 
 # the providers' own libraries, which talk to our fakes of their services
 .venv/sdks: .venv/ready

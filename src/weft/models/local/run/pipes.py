@@ -53,7 +53,9 @@ class Drawing:
             if shown:
                 named[pipe.named] = shown[0] if pipe.one else shown
         named |= self._size(batch[0], named.get(pipe.named))
-        with torch.inference_mode():
+        cards = [self.pipeline.device] if self.pipeline.device.type == "cuda" else []
+        with torch.inference_mode(), torch.random.fork_rng(cards):  # some draw from the common stream as well
+            torch.manual_seed(batch[0].seed % (1 << 63))
             out = self.pipeline(**named)
         blocked = getattr(out, "nsfw_content_detected", None) or [False] * len(batch)
         return [self._made(*one) for one in zip(batch, words, out.images, blocked, strict=True)]

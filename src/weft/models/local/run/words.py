@@ -94,7 +94,7 @@ class Words:
             shown = [self.pictures(one) for one in batch]
             inputs = self.processor(text=texts, images=shown if any(shown) else None, **named)
         else:
-            inputs = self.tokenizer(texts, return_token_type_ids=False, **named)
+            return self.tokenizer(texts, return_token_type_ids=False, **named).to(self.device)
         return inputs.to(self.device, self.model.dtype)
 
     def begins(self, texts):

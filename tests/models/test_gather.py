@@ -1,0 +1,185 @@
+"""Calls that come one by one, worked on together."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from weft.models.endpoint import CallError
+from weft.models.gather import Gatherer
+
+
+class Machine:
+    """Doubles numbers. `fits`: how many at once; negative ones are its trouble."""
+
+    def __init__(self, fits: int = 100, seconds: float = 0.0) -> None:
+        self.batches: list[list[int]] = []
+        self.fits, self.seconds, self.cleared = fits, seconds, 0
+
+    def work(self, batch: Sequence[int]) -> list[int]:
+        self.batches.append(list(batch))
+        time.sleep(self.seconds)
+        if len(batch) > self.fits:
+            raise MemoryError("no room for so many\nand a long story")
+        if any(one < 0 for one in batch):
+            raise ValueError("a number below nothing")
+        return [2 * one for one in batch]
+
+    def is_full(self, error: Exception) -> bool:
+        return isinstance(error, MemoryError)
+
+    def clear(self) -> None:
+        self.cleared += 1
+
+
+def gathered(machine: Machine) -> Gatherer[int, int]:
+    return Gatherer("doubler", lambda: machine)
+
+
+def test_calls_that_wait_are_one_batch_and_each_has_its_own_answer():
+    machine = Machine(seconds=0.05)
+
+    async def go() -> list[int]:
+        gatherer = gathered(machine)
+        return await asyncio.gather(*(gatherer.ask(number, most=4) for number in range(10)))
+
+    assert asyncio.run(go()) == [2 * number for number in range(10)]
+    assert [len(batch) for batch in machine.batches] == [4, 4, 2]
+
+
+def test_kinds_are_never_mixed_and_the_oldest_goes_first():
+    machine = Machine(seconds=0.02)
+
+    async def go() -> None:
+        gatherer = gathered(machine)
+        await asyncio.gather(*(gatherer.ask(number, number % 2, 8) for number in range(9)))
+
+    asyncio.run(go())
+    assert machine.batches == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
+
+
+def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch():
+    """After a slow batch the next turns of its dialogues come within a share of what it took."""
+    machine = Machine(seconds=0.5)
+
+    async def go() -> None:
+        gatherer = gathered(machine)
+
+        async def dialogue(number: int) -> None:
+            await gatherer.ask(number, most=8)
+            await asyncio.sleep(0.004 * number)  # a fit, a journal
+            await gatherer.ask(10 + number, most=8)
+
+        await asyncio.gather(*(dialogue(number) for number in range(4)))
+
+    asyncio.run(go())
+    assert [len(batch) for batch in machine.batches] == [4, 4]
+
+
+def test_a_batch_without_room_is_halved_and_later_ones_are_no_larger():
+    machine = Machine(fits=3)
+
+    async def go() -> tuple[list[int], list[int], dict[object, int]]:
+        gatherer = gathered(machine)
+        first = await asyncio.gather(*(gatherer.ask(number, "k", 8) for number in range(8)))
+        second = await asyncio.gather(*(gatherer.ask(number, "k", 8) for number in range(8)))
+        return first, second, dict(gatherer.smaller)
+
+    first, second, smaller = asyncio.run(go())
+    assert first == second == [2 * number for number in range(8)]
+    assert smaller == {"k": 2}
+    assert [len(batch) for batch in machine.batches] == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
+    assert machine.cleared == 3
+
+
+def test_no_room_for_one_is_said_in_a_line():
+    async def go() -> None:
+        with pytest.raises(CallError, match="doubler: there is no memory for even one call at a time: no room for so many$") as caught:
+            await gathered(Machine(fits=0)).ask(1, most=4)
+        assert caught.value.retry.kind == "no"
+
+    asyncio.run(go())
+
+
+def test_anothers_trouble_is_its_own():
+    async def go() -> list[object]:
+        gatherer = gathered(Machine())
+        return await asyncio.gather(*(gatherer.ask(number, most=8) for number in (1, -1, 3)), return_exceptions=True)
+
+    first, second, third = asyncio.run(go())
+    assert (first, third) == (2, 6) and isinstance(second, ValueError)
+
+
+def test_who_gives_up_leaves_the_queue():
+    machine = Machine(seconds=0.2)
+
+    async def go() -> None:
+        gatherer = gathered(machine)
+        first = asyncio.ensure_future(gatherer.ask(1))
+        await asyncio.sleep(0.05)
+        others = [asyncio.ensure_future(gatherer.ask(number)) for number in (2, 3)]
+        await asyncio.sleep(0.02)
+        others[0].cancel()
+        assert await first == 2 and await others[1] == 6
+
+    asyncio.run(go())
+    assert machine.batches == [[1], [3]]
+
+
+def test_what_cannot_be_made_is_told_to_all_and_made_once():
+    made = []
+
+    def make() -> Machine:
+        made.append(1)
+        raise SystemExit("no weights")
+
+    async def go() -> list[object]:
+        gatherer: Gatherer[int, int] = Gatherer("x", make)
+        first = await asyncio.gather(gatherer.ask(1), gatherer.begin(), return_exceptions=True)
+        return [*first, *(await asyncio.gather(gatherer.ask(2), return_exceptions=True))]
+
+    told = asyncio.run(go())
+    assert [str(one) for one in told] == ["SystemExit: no weights"] * 3 and made == [1]
+
+
+def test_too_few_answers_are_trouble_and_no_shift():
+    class Short(Machine):
+        def work(self, batch: Sequence[int]) -> list[int]:
+            return [2 * one for one in batch][:2]
+
+    async def go() -> list[object]:
+        gatherer = gathered(Short())
+        return await asyncio.gather(*(gatherer.ask(number, most=8) for number in range(4)), return_exceptions=True)
+
+    assert asyncio.run(go()) == [0, 2, 4, 6]  # one by one they are whole
+
+
+def test_beginning_waits_until_it_is_made():
+    made = threading.Event()
+
+    def make() -> Machine:
+        time.sleep(0.1)
+        made.set()
+        return Machine()
+
+    async def go() -> None:
+        gatherer: Gatherer[int, int] = Gatherer("x", make)
+        await gatherer.begin()
+        assert made.is_set()
+        await gatherer.close()
+        with pytest.raises(CallError, match="closed"):
+            await gatherer.ask(1)
+
+    asyncio.run(go())
+
+
+def test_it_says_what_it_has_done():
+    async def go() -> Gatherer[int, int]:
+        gatherer = gathered(Machine(seconds=0.01))
+        await asyncio.gather(*(gatherer.ask(number, most=3) for number in range(5)))
+        return gatherer
+
+    done = asyncio.run(go()).done
+    assert (done.batches, done.calls, done.largest) == (2, 5, 3) and done.seconds >= 0.02

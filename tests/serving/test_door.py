@@ -1,0 +1,276 @@
+"""`weft serve` in one process, asked over a socket by whoever speaks chat completions, and by weft."""
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from PIL import Image as Pil
+
+from weft.errors import UserError
+from weft.models.registry import resolve
+from weft.secrets import hide
+from weft.serving.alone import Alone
+from weft.serving.door import Door
+from weft.serving.replica import Job
+from weft.session import Job as RunJob
+from weft.session import Session
+from weft.store.blobs import Blobs
+from weft.types import Message, Takes, Text, Want
+
+MINE = '''
+from PIL import Image
+import weft
+
+class Model:
+    """Says what it was shown; draws a picture of the colour that its draw and its words give."""
+    name, version = "mine", "1"
+    own_images = "user"
+
+    def __call__(self, messages, want, draw):
+        said = [("P" if not isinstance(part, str) else part) for _, parts in messages for part in parts]
+        if "raise" in said[-1]:
+            raise ValueError("it was told to, with sk-canary-0123456789abcdef0123456789")
+        if want == "text":
+            return [weft.Thought("hm"), f"{len(messages)} messages: " + " | ".join(said)]
+        picture = Image.new("RGB", (8, 8), (draw % 256, len("".join(said)) % 256, 7))
+        return ["before", picture, "after"] if want == "interleaved" else picture
+
+class Batched(Model):
+    name = "batched"
+    batch_size = 4
+    sizes = []
+
+    def batch(self, requests):
+        self.sizes.append(len(requests))
+        return [self(one.messages, one.want, one.draw) for one in requests]
+'''
+
+
+def picture(colour: str = "red", side: int = 4) -> bytes:
+    out = io.BytesIO()
+    Pil.new("RGB", (side, side), colour).save(out, "PNG")
+    return out.getvalue()
+
+
+def data_url(data: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def serve(
+    place: Path, act: Callable[[str, Door], Any], model: str = "Model", token: str = "", options: dict[str, Any] | None = None
+) -> Any:
+    """`act` with the address of a server that has a model of the user's behind it."""
+    (place / "mine.py").write_text(MINE)
+
+    async def go() -> Any:
+        pool = Alone(Job(f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home")))
+        await pool.load()
+        door = Door(pool, "mine", token)
+        runner, address = await door.start(0)
+        try:
+            return await act(address, door)
+        finally:
+            await runner.cleanup()
+            await pool.close()
+
+    return asyncio.run(go())
+
+
+async def post(address: str, body: Any, **more: str) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json", **more}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{address}/v1/chat/completions", data=json.dumps(body), headers=headers) as came,
+    ):
+        return came.status, json.loads(await came.read())
+
+
+def user(*parts: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [_part(part) for part in parts]}
+
+
+def _part(part: Any) -> dict[str, Any]:
+    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url", "image_url": {"url": data_url(part)}}
+
+
+def test_parts_come_and_go_in_their_order(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        status, body = await post(address, {"messages": [user("one", picture(), "two")], "modalities": ["text"]})
+        assert status == 200 and body["model"] == "mine"
+        assert body["choices"][0]["message"]["content"] == "1 messages: one | P | two"
+        assert body["choices"][0]["message"]["reasoning_content"] == "hm"
+        status, body = await post(address, {"messages": [user("draw")], "modalities": ["image", "text"]})
+        content = body["choices"][0]["message"]["content"]
+        assert [part["type"] for part in content] == ["text", "image_url", "text"]
+        status, first = await post(address, {"messages": [user("draw")], "modalities": ["image"], "seed": 5})
+        sent = first["choices"][0]["message"]["content"][0]["image_url"]["url"]
+        opened = Pil.open(io.BytesIO(base64.b64decode(sent.partition(",")[2])))
+        assert opened.getpixel((0, 0)) == (5, 4, 7)
+
+    serve(tmp_path, act)
+
+
+def shown(url: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ([], "messages"),
+        ({}, "messages"),
+        ({"messages": [{"role": "king", "content": "x"}]}, "role"),
+        ({"messages": [user("x")], "temperature": 0}, "temperature is set when the server is started"),
+        ({"messages": [user("x")], "stream": True}, "stream"),
+        ({"messages": [user("x")], "n": 2}, "another seed"),
+        ({"messages": [user("x")], "modalities": ["audio"]}, "modalities"),
+        ({"messages": [user("x")], "size": "huge"}, "size"),
+        ({"messages": [user("x")], "seed": "one"}, "seed"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]}]},
+            "not followed",
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}]}]}, "base64"),
+        ({"messages": [user(b"no picture at all")]}, "a picture"),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_says_why(tmp_path: Path, body: Any, why: str):
+    async def act(address: str, door: Door) -> None:
+        status, came = await post(address, body)
+        assert status == 400 and why in came["error"]["message"], came
+
+    serve(tmp_path, act)
+
+
+def test_a_models_own_trouble_is_told_without_keys_and_is_not_tried_again(tmp_path: Path):
+    hide("sk-canary-0123456789abcdef0123456789")
+
+    async def act(address: str, door: Door) -> None:
+        status, came = await post(address, {"messages": [user("raise")]})
+        assert status == 422 and "ValueError: it was told to" in came["error"]["message"]
+        assert "sk-canary-0123456789abcdef0123456789" not in came["error"]["message"]
+        assert door.counts.by_status == {422: 1}
+
+    serve(tmp_path, act)
+
+
+def test_who_may_come_in(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        asked = {"messages": [user("hi")]}
+        assert (await post(address, asked))[0] == 401
+        assert (await post(address, asked, Authorization="Bearer wrong"))[0] == 401
+        assert (await post(address, asked, Authorization="Bearer secret-token"))[0] == 200
+        assert (await post(address, asked, Authorization="Bearer secret-token", Host="evil.example"))[0] == 403
+        assert (await post(address, asked, Authorization="Bearer secret-token", **{"Content-Type": "text/plain"}))[0] == 415
+
+    serve(tmp_path, act, token="secret-token")
+
+
+def test_a_queue_that_is_full_says_so_and_when_to_come_again(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        door.counts.in_flight = 10_000
+        async with aiohttp.ClientSession() as session:
+            asked = session.post(f"{address}/v1/chat/completions", json={"messages": [user("x")]})
+            async with asked as came:
+                assert came.status == 429 and came.headers["Retry-After"] == "1"
+
+    serve(tmp_path, act)
+
+
+def test_health_metrics_and_what_is_served(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        await asyncio.gather(*(post(address, {"messages": [user(f"number {one}", picture())]}) for one in range(9)))
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{address}/health") as came:
+                assert await came.json() == {"status": "ok", "replicas": 1, "due": 1}
+            async with session.get(f"{address}/metrics") as came:
+                text = await came.text()
+            async with session.get(f"{address}/v1/models") as came:
+                card = (await came.json())["data"][0]
+            async with session.get(f"{address}/nothing") as came:
+                assert came.status == 404 and "error" in await came.json()
+        assert 'weft_requests_total{status="200"} 9' in text and "weft_requests_in_flight 0" in text
+        lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("weft_replica_"))
+        told = {name.partition("{")[0]: float(value) for name, value in lines.items()}
+        assert told["weft_replica_batch_calls_total"] == 9 and 2 <= told["weft_replica_largest_batch"] <= 4
+        assert told["weft_replica_pictures_held"] == 0
+        assert card["id"] == "mine" and card["weft"]["identity"]["version"] == "1" and card["weft"]["at_once"] == 8
+
+    serve(tmp_path, act, "Batched")
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: Path, toy: Path):
+    """The same run under the same name: in this process and behind a server."""
+
+    def job(model: Any, home: str) -> RunJob:
+        return RunJob(benchmark="weave", data=toy, model=model, judge="constant/7", home=tmp_path / home)
+
+    async def run(model: Any, home: str) -> tuple[str, list[Any], int]:
+        async with Session.open(job(model, home)) as session:
+            await session.go()
+            turns = session.journal.turns(session.run_id)
+            return session.run_id, [turn.reply.parts for turn in turns], session.callers["model"].tally.calls
+
+    async def act(address: str, door: Door) -> None:
+        url = f"{address}/v1"
+        from_server = await in_thread(lambda: asyncio.run(run(f"served/mine@{url}", "served")))
+        here = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "here")))
+        assert from_server == here and from_server[2] > 3
+        assert door.counts.by_status == {200: from_server[2]}
+        again = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "served")))  # its answers are these
+        assert again == (*here[:2], 0) and door.counts.by_status == {200: from_server[2]}
+
+    serve(tmp_path, act)
+
+
+def test_a_draw_a_size_and_every_kind_go_through(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        blobs = Blobs(tmp_path / "client")
+        endpoint = await in_thread(resolve, f"served/mine@{address}", blobs)
+        asked = (Message("user", (Text("hello"),)),)
+        told = [await endpoint.send(asked, Want(kind, draw=draw)) for kind in ("text", "image", "interleaved") for draw in (0, 3)]
+        assert [one.outcome for one in told] == ["answered"] * 6
+        assert told[2].parts != told[3].parts and [type(part).__name__ for part in told[4].parts] == ["Text", "Image", "Text"]
+        assert endpoint.takes == Takes(own_images="user") and endpoint.concurrency == 1
+        with pytest.raises(Exception, match="it was told to"):
+            await endpoint.send((Message("user", (Text("raise"),)),), Want("text"))
+        await endpoint.close()
+
+    serve(tmp_path, act)
+
+
+def test_an_address_that_is_no_server_of_ours_is_said_at_once(tmp_path: Path):
+    async def act(address: str, door: Door) -> None:
+        blobs = Blobs(tmp_path / "client")
+        with pytest.raises(UserError, match="serves mine, and no other"):
+            await in_thread(resolve, f"served/other@{address}", blobs)
+        with pytest.raises(UserError, match="unknown option 'temperature'"):
+            await in_thread(resolve, f"served/mine@{address}", blobs, {"temperature": "1"})
+
+    serve(tmp_path, act)
+    with pytest.raises(UserError, match=r"nobody answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
+        resolve("served/mine@http://127.0.0.1:9", Blobs(tmp_path / "client"))
+
+
+def test_a_token_is_wanted_and_found_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def act(address: str, door: Door) -> None:
+        blobs = Blobs(tmp_path / "client")
+        with pytest.raises(UserError, match="wants its token"):
+            await in_thread(resolve, f"served/mine@{address}", blobs)
+        monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
+        endpoint = await in_thread(resolve, f"served/mine@{address}", blobs)
+        assert (await endpoint.send((Message("user", (Text("hello"),)),), Want("text"))).outcome == "answered"
+        await endpoint.close()
+
+    serve(tmp_path, act, token="secret-token-of-the-server")
