@@ -1,0 +1,273 @@
+"""Replicas on Ray Serve, killed and counted. Every start of Ray takes seconds, so each test does as much as it can with one."""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.benchmarks.base import resolve
+from weft.runs import Run
+from weft.store.journal import Journal
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is an extra (ray)")
+Tiny = Callable[[str], Path]
+WEFT = [sys.executable, "-m", "weft"]
+MINE = '''
+import os, time
+from PIL import Image
+
+class Model:
+    """Slow, and the same whoever answers."""
+    name, version, batch_size = "mine", "1", 2
+
+    def __init__(self):
+        if os.environ.get("MINE_FAILS"):
+            raise ValueError("the weights are not there")
+
+    def __call__(self, messages, want, draw):
+        return self.answer(messages, want, draw)
+
+    def answer(self, messages, want, draw):
+        said = "".join(part for _, parts in messages for part in parts if isinstance(part, str))
+        return f"I read {len(said)} letters." if want == "text" else Image.new("RGB", (8, 8), (len(said) % 256, draw, 9))
+
+    def batch(self, requests):
+        time.sleep(float(os.environ.get("MINE_SLEEPS", "0")))
+        return [self.answer(one.messages, one.want, one.draw) for one in requests]
+'''
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "HF_HUB_OFFLINE": "1", **more}
+
+
+@contextmanager
+def server(place: Path, *arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`weft serve`, ready; gives its process and its address."""
+    command = [*WEFT, "serve", *arguments, "--port", "0", "--home", str(place / "server")]
+    log = (place / f"server-{time.monotonic_ns()}.log").open("w+")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=place, env=environment(**more))
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        log.seek(0)
+        assert address.startswith("http://127.0.0.1:"), log.read()
+        yield process, address
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(40)
+        finally:
+            process.kill()
+            log.close()
+
+
+def run_command(data: Path, model: str, home: Path, *more: str, benchmark: str = "weave") -> list[str]:
+    return [*WEFT, "run", benchmark, "--data", str(data), "--model", model, "--judge", "constant/max", "--home", str(home), *more]
+
+
+def finished(command: list[str], place: Path, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment(**more), timeout=180)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def stored(home: Path) -> Run:
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        (only,) = journal.runs()
+    finally:
+        journal.close()
+    return Run.stored(home, only.id, resolve("weave"))
+
+
+def outcome(home: Path) -> tuple[str, Any, list[Any]]:
+    """A run's name, its numbers, and what was answered."""
+    run = stored(home)
+    turns = sorted(run.turns, key=lambda turn: (turn.sample, turn.turn))
+    return run.id, run.table().rows, [turn.reply.parts for turn in turns]
+
+
+def left_behind(before: set[str]) -> set[str]:
+    """Processes of Ray that were not there."""
+    return rays() - before
+
+
+def rays() -> set[str]:
+    found: set[str] = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if re.search(r"gcs_server|raylet|ray::|ray/dashboard|runtime_env_agent", command):
+                found.add(f"{entry.name} {command[:60]}")
+    return found
+
+
+def metrics(address: str) -> str:
+    with urllib.request.urlopen(f"{address.removesuffix('/v1')}/metrics", timeout=10) as came:
+        return came.read().decode()
+
+
+def replicas_of(address: str) -> list[int]:
+    return sorted({int(number) for number in re.findall(r'weft_replica_in_flight\{replica="[^:]*:(\d+)"\}', metrics(address))})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
+def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: Path):
+    before, folders = rays(), set(Path(tempfile.gettempdir()).glob("weft-ray-*"))
+    done = finished(run_command(tables, "mine.py:Model", place / "many", "--replicas", "2"), place)
+    assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
+    finished(run_command(tables, "mine.py:Model", place / "one"), place)
+    assert outcome(place / "many") == outcome(place / "one")
+    assert left_behind(before) == set() and set(Path(tempfile.gettempdir()).glob("weft-ray-*")) <= folders
+
+
+def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Path, tables: Path):
+    finished(run_command(tables, "mine.py:Model", place / "whole"), place)
+    with server(place, "mine.py:Model", "--replicas", "2", MINE_SLEEPS="0.7") as (process, address):
+        model = f"served/mine@{address}"
+        first = subprocess.Popen(
+            run_command(tables, model, place / "shot"), cwd=place, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        victim = _first(lambda: replicas_of(address)[:1])
+        os.kill(victim, signal.SIGKILL)
+        _, told = first.communicate(timeout=120)
+        assert first.returncode == 0, told
+        assert re.search(r"\(([1-9]\d*) retries\)", told), told
+        assert 'status="500"' in metrics(address)
+        assert outcome(place / "shot") == outcome(place / "whole")
+        # then the head, with all that it has started
+        run = run_command(tables, model, place / "beheaded")
+        second = subprocess.Popen(run, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True)
+        _first(lambda: [1] if _answers(place / "beheaded") >= 3 else [])
+        process.kill()
+        _, told = second.communicate(timeout=170)
+        assert second.returncode == 1 and "cannot reach" in told, told
+        kept = _answers(place / "beheaded")
+        assert 3 <= kept < len(stored(place / "whole").turns)
+    with server(place, "mine.py:Model", "--replicas", "2") as (_, address):
+        done = finished(run_command(tables, f"served/mine@{address}", place / "beheaded"), place)
+    assert outcome(place / "beheaded") == outcome(place / "whole")
+    asked = int(re.findall(r"model calls: (\d+)", done.stderr)[0])
+    assert asked <= len(stored(place / "whole").turns) + 4  # those in flight were asked twice, and no other
+
+
+def _answers(home: Path) -> int:
+    if not (home / "journal.sqlite").exists():
+        return 0
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        (row,) = journal._rows("SELECT count(*) FROM calls WHERE outcome = 'answered' AND role = 'model'")
+        return int(row[0])
+    finally:
+        journal.close()
+
+
+def _first(look: Callable[[], list[Any]]) -> Any:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            if found := look():
+                return found[0]
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("it did not come to that")
+
+
+def test_what_can_never_be_is_said_at_once(place: Path):
+    began = time.monotonic()
+    done = finished([*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--gpus-each", "7"], place, 2)
+    assert re.search(r"2 replicas with 7 GPUs each want 14; this machine has \d", done.stderr) and time.monotonic() - began < 60
+    done = finished([*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"], place, 2, MINE_FAILS="1")
+    assert "the weights are not there" in done.stderr
+    began = time.monotonic()
+    done = finished([*WEFT, "serve", "mine.py:Model", "--address", "127.0.0.1:9", "--port", "0"], place, 2)
+    assert "no Ray cluster answers at 127.0.0.1:9" in done.stderr and time.monotonic() - began < 30
+
+
+def test_one_and_four_replicas_have_one_table(place: Path, tiny: Tiny, tables: Path):
+    """A model that draws by chance, in batches of whoever comes together."""
+    options = ("--model-opt", "seed=7", "--model-opt", "max_tokens=6")
+    for many in ("1", "4"):
+        with server(place, f"hf/{tiny('janus')}", "--replicas", many, *options) as (_, address):
+            finished(run_command(tables, f"served/janus@{address}", place / many), place)
+    one, four = outcome(place / "1"), outcome(place / "4")
+    assert one == four
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.2", 0))
+        return held.getsockname()[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this machine on Linux alone")
+def test_two_nodes_of_a_cluster(place: Path, tables: Path):
+    (place / "token").write_text("0123456789abcdef" * 4)
+    cluster = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(place / "token"), "RAY_USAGE_STATS_ENABLED": "0"}
+    port, folder = free_port(), tempfile.mkdtemp(prefix="wn-", dir="/tmp")
+    ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--num-cpus=2", "--object-store-memory=100000000"]
+    head = [*ray, "--head", "--node-ip-address=127.0.0.2", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
+    other = [*ray, f"--address=127.0.0.2:{port}", "--node-ip-address=127.0.0.3"]
+    nodes: list[subprocess.Popen[bytes]] = []
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment(**cluster), "cwd": place}
+    try:
+        nodes.append(subprocess.Popen(head, start_new_session=True, **quiet))
+        _first(lambda: [1] if _open("127.0.0.2", port) else [])
+        nodes.append(subprocess.Popen(other, start_new_session=True, **quiet))
+        time.sleep(8)
+        where = ["--replicas", "2", "--cpus-each", "2", "--address", f"127.0.0.2:{port}"]  # two CPUs each: one on either
+        with server(place, "mine.py:Model", *where, **cluster) as (_, address):
+            finished(run_command(tables, f"served/mine@{address}", place / "cluster"), place)
+            assert len(replicas_of(address)) == 2
+        finished(run_command(tables, "mine.py:Model", place / "here"), place)
+        assert outcome(place / "cluster") == outcome(place / "here")
+        assert all(node.poll() is None for node in nodes)  # the cluster is its owner's
+    finally:
+        for node in nodes:
+            os.killpg(node.pid, signal.SIGTERM)
+        for node in nodes:
+            try:
+                node.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(node.pid, signal.SIGKILL)
+
+
+def _open(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_page_about_clusters_has_a_script_that_is_a_script():
+    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    scripts = re.findall(r"```bash\n(#!/bin/bash.*?)```", page, re.DOTALL)
+    assert scripts and json.dumps(scripts)
+    for script in scripts:
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
