@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as Pil
 
 from weft.errors import UserError
+from weft.models.endpoint import CallError
 from weft.models.registry import resolve
 from weft.secrets import hide
 from weft.serving.alone import Alone
@@ -274,3 +275,54 @@ def test_a_token_is_wanted_and_found_in_the_environment(tmp_path: Path, monkeypa
         await endpoint.close()
 
     serve(tmp_path, act, token="secret-token-of-the-server")
+
+
+def test_several_addresses_are_used_evenly_and_a_dead_one_is_left_out(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(MINE)
+
+    async def go() -> None:
+        doors, runners, addresses = [], [], []
+        for _ in range(2):
+            pool = Alone(Job(f"{tmp_path}/mine.py:Batched", {}, "mine", str(tmp_path / "home")))
+            await pool.load()
+            doors.append(Door(pool, "mine"))
+            runner, address = await doors[-1].start(0)
+            runners.append(runner)
+            addresses.append(address)
+        blobs = Blobs(tmp_path / "client")
+        endpoint = await in_thread(resolve, f"served/mine@{addresses[0]},{addresses[1]},http://127.0.0.1:9", blobs)
+        assert endpoint.concurrency == 16 and endpoint.missing == "nobody answers at http://127.0.0.1:9"
+        asked = [(Message("user", (Text(f"number {number}"),)),) for number in range(40)]
+        await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked))
+        assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.standing == ""
+        await runners[0].cleanup()
+        told = await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked), return_exceptions=True)
+        failed = [one for one in told if isinstance(one, CallError)]
+        assert failed and all(one.retry.kind == "transient" and not one.unreachable for one in failed)
+        assert endpoint.standing == "1 of 2 addresses answer"
+        again = await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked))
+        assert all(one.outcome == "answered" for one in again)
+        await runners[1].cleanup()
+        for _ in range(3):  # a connection that was open breaks first
+            with pytest.raises(CallError) as caught:
+                await endpoint.send(asked[0], Want("text"))
+        assert caught.value.unreachable
+        await endpoint.close()
+
+    asyncio.run(go())
+
+
+def test_addresses_of_different_models_are_not_one(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(MINE)
+
+    async def go() -> None:
+        found = []
+        for model in ("Model", "Batched"):
+            pool = Alone(Job(f"{tmp_path}/mine.py:{model}", {}, "mine", str(tmp_path / "home")))
+            found.append(await Door(pool, "mine").start(0))
+        with pytest.raises(UserError, match="do not serve the same model"):
+            await in_thread(resolve, f"served/mine@{found[0][1]},{found[1][1]}", Blobs(tmp_path / "client"))
+        for runner, _ in found:
+            await runner.cleanup()
+
+    asyncio.run(go())

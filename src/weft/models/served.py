@@ -1,8 +1,8 @@
 """What `weft serve` serves: served/NAME@URL.
 
-The server says what is behind it: what it takes and gives, how many calls it wants at once, and what answers are kept under. That is the
-model's own identity and nothing of the server's: the same weights have the same answers in this process, behind one replica or behind
-eight, at any address.
+Several addresses of one model have commas between them: served/NAME@URL,URL. A server says what is behind it: what that takes and gives,
+how many calls it wants at once, and what answers are kept under. That is the model's own identity and nothing of the server's: the same
+weights have the same answers in this process, behind one replica or behind eight, at any address.
 """
 
 import json
@@ -13,11 +13,12 @@ from typing import Any, cast
 import msgspec
 
 from weft.errors import UserError
-from weft.models.converters import count, flag, seconds
-from weft.models.endpoint import Sent
+from weft.models.converters import count, seconds
+from weft.models.endpoint import Endpoint, Sent
 from weft.models.openai_chat import OpenAIChat
 from weft.models.openai_parts import Unpacked
 from weft.models.registry import Spec, about, options
+from weft.models.spread import Spread
 from weft.models.wire import key_for, url_of
 from weft.outside import fields
 from weft.secrets import scrub, without_secrets
@@ -26,6 +27,10 @@ from weft.types import Gives, Message, Takes, Want
 
 PATIENCE = 10.0  # seconds for a server to say what it is
 OUTCOMES = ("answered", "refused", "empty", "failed")
+
+
+class Away(UserError):
+    """Nobody answers at an address."""
 
 
 class Served(OpenAIChat):
@@ -75,7 +80,7 @@ def card_of(url: str, key: str, name: str) -> dict[str, Any]:
         raise UserError(f"{told} answered {error.code}: it is no server of weft's (`weft serve`)") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
-        raise UserError(f"nobody answers at {told} ({scrub(str(why))}): start it with `weft serve`") from None
+        raise Away(f"nobody answers at {told} ({scrub(str(why))}): start it with `weft serve`") from None
     listed: Any = fields(body).get("data")
     there = {str(fields(one).get("id")): fields(one) for one in cast(list[Any], listed if isinstance(listed, list) else [])}
     if name not in there:
@@ -87,8 +92,29 @@ def card_of(url: str, key: str, name: str) -> dict[str, Any]:
 
 
 @about(Takes(own_images="user"), Gives(order=True, seed=True, sizes="pixels"), address=True)
-@options(key_env=str, timeout=seconds, max_side=count, most_images=count, fetch_images=flag)
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Served:
+@options(key_env=str, timeout=seconds, max_side=count, most_images=count)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
+    """One address, or several with commas between them: servers of one model."""
+    if not spec.url:
+        url_of(spec, "")
+    found, away = list[Served](), list[str]()
+    for url in spec.url.split(","):
+        one = msgspec.structs.replace(spec, url=url.strip(), written=f"{spec.provider}/{spec.model}@{url.strip()}")
+        try:
+            found.append(_at(one, blobs, dict(chosen)))
+        except Away:
+            if "," not in spec.url:
+                raise
+            away.append(without_secrets(url.strip()))
+    if not found:
+        raise Away(f"nobody answers at {', '.join(away)}: start it with `weft serve`")
+    for other in found[1:]:
+        if (other.identity, other.takes, other.gives) != (found[0].identity, found[0].takes, found[0].gives):
+            raise UserError(f"{other.address} and {found[0].address} do not serve the same model: their weights or settings differ")
+    return Spread(found, away) if len(found) + len(away) > 1 else found[0]
+
+
+def _at(spec: Spec, blobs: Blobs, chosen: dict[str, Any]) -> Served:
     url = url_of(spec, "").rstrip("/")
     url += "" if url.endswith("/v1") else "/v1"
     key = key_for(url, chosen.pop("key_env", ""))
@@ -96,7 +122,6 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Served:
     for name, of in (("max_side", "max_side"), ("most_images", "most")):
         if name in chosen:
             card["takes"] = {**fields(card["takes"]), of: chosen.pop(name)}
-    chosen.pop("fetch_images", None)
     try:
         return Served(spec.model, url, blobs, card, key=key, **{"timeout": 3600.0, **chosen})
     except (msgspec.ValidationError, ValueError, TypeError) as error:
