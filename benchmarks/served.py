@@ -1,5 +1,5 @@
-"""What the way through a server costs: the same calls of a model that takes no time, in this process, behind `weft serve` in one, and behind
-two replicas on Ray.
+"""What the way through a server costs: the same calls of a model that takes no time, in this process, behind `weft serve` in one process,
+and behind two replicas on Ray.
 
     python benchmarks/served.py [--calls 2000] [--no-ray]
 

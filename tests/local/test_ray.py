@@ -1,7 +1,6 @@
 """Replicas on Ray Serve, killed and counted. Every start of Ray takes seconds, so each test does as much as it can with one."""
 
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -225,49 +224,61 @@ def free_port() -> int:
         return held.getsockname()[1]
 
 
+def scripts() -> list[str]:
+    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    return re.findall(r"```bash\n(#!/bin/bash.*?)```", page, re.DOTALL)
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this machine on Linux alone")
-def test_two_nodes_of_a_cluster(place: Path, tables: Path):
-    (place / "token").write_text("0123456789abcdef" * 4)
-    cluster = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(place / "token"), "RAY_USAGE_STATS_ENABLED": "0"}
-    port, folder = free_port(), tempfile.mkdtemp(prefix="wn-", dir="/tmp")
-    ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--num-cpus=2", "--object-store-memory=100000000"]
-    head = [*ray, "--head", "--node-ip-address=127.0.0.2", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
-    other = [*ray, f"--address=127.0.0.2:{port}", "--node-ip-address=127.0.0.3"]
-    nodes: list[subprocess.Popen[bytes]] = []
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment(**cluster), "cwd": place}
+def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
+    """As documented, with stand-ins for Slurm's own programs: its machines are addresses of this one."""
+    program(place / "bin" / "scontrol", "#!/bin/bash\nprintf '127.0.0.2\\n127.0.0.3\\n'\n")
+    few = "--object-store-memory=100000000 --num-cpus=2 --num-gpus=0"
+    program(
+        place / "bin" / "srun", f'#!/bin/bash\nwhile [[ "$1" == --* ]]; do shift; done\nexec "$@" {few} > "$PWD/node-$RANDOM.log" 2>&1\n'
+    )
+    program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/slurm"\n')
+    port = free_port()
+    job = {
+        "PATH": f"{place / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        **{"SLURM_JOB_NODELIST": "two", "SLURM_SUBMIT_DIR": str(place), "PORT": str(port), "WAIT": "9"},
+        **{"REPLICAS": "2", "GPUS_EACH": "0", "DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"},
+    }
+    log = (place / "job.log").open("w+")
+    running = subprocess.Popen(["bash", "-c", scripts()[0]], env=environment(**job), stdout=log, stderr=log, start_new_session=True)
     try:
-        nodes.append(subprocess.Popen(head, start_new_session=True, **quiet))
-        _first(lambda: [1] if _open("127.0.0.2", port) else [])
-        nodes.append(subprocess.Popen(other, start_new_session=True, **quiet))
-        time.sleep(8)
-        where = ["--replicas", "2", "--cpus-each", "2", "--address", f"127.0.0.2:{port}"]  # two CPUs each: one on either
+        code = running.wait(150)
+        log.seek(0)
+        told = log.read()
+        assert code == 0 and "of 2 replicas ready" in told, told
+        finished(run_command(tables, "mine.py:Model", place / "here"), place)
+        assert outcome(place / "slurm") == outcome(place / "here")
+        cluster = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(place / ".ray-token")}
+        where = ["--replicas", "2", "--cpus-each", "2", "--address", f"127.0.0.2:{port}"]  # two CPUs each: one on either machine
         with server(place, "mine.py:Model", *where, **cluster) as (_, address):
             finished(run_command(tables, f"served/mine@{address}", place / "cluster"), place)
             assert len(replicas_of(address)) == 2
-        finished(run_command(tables, "mine.py:Model", place / "here"), place)
         assert outcome(place / "cluster") == outcome(place / "here")
-        assert all(node.poll() is None for node in nodes)  # the cluster is its owner's
+        socket.create_connection(("127.0.0.2", port), 5).close()  # the cluster is its owner's, and still there
     finally:
-        for node in nodes:
-            os.killpg(node.pid, signal.SIGTERM)
-        for node in nodes:
-            try:
-                node.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(node.pid, signal.SIGKILL)
+        os.killpg(running.pid, signal.SIGTERM)
+        time.sleep(3)
+        os.killpg(running.pid, signal.SIGKILL)
+        log.close()
 
 
-def _open(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-def test_the_page_about_clusters_has_a_script_that_is_a_script():
-    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
-    scripts = re.findall(r"```bash\n(#!/bin/bash.*?)```", page, re.DOTALL)
-    assert scripts and json.dumps(scripts)
-    for script in scripts:
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+def test_the_script_without_ray(place: Path, tables: Path):
+    program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/home-$1"\n')
+    job = {"PATH": f"{place / 'bin'}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(place), "GPUS": "2"}
+    job |= {"DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"}
+    done = subprocess.run(["bash", "-c", scripts()[1]], env=environment(**job), capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("requests; closing") == 2 and "served 0 requests" not in done.stderr
+    finished(run_command(tables, "mine.py:Model", place / "here"), place)
+    assert outcome(place / "home-run") == outcome(place / "here")

@@ -579,7 +579,7 @@ def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
     from weft.cli.models import COLUMNS, row
 
     page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
-    for name in FAKES:
+    for name in (*FAKES, "hf", "diffusers", "served"):
         known = known_of(load_target(providers()[name][0]))
         assert known is not None
         assert f"| {' | '.join([*row(name, known), known.key or '-'])} |" in page, name
