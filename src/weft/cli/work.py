@@ -1,6 +1,7 @@
 """What `run`, `score` and `judge` share: from options to a finished run on the screen."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -21,6 +22,7 @@ from weft.engine.foresee import Share
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
+from weft.models.gather import at_work
 from weft.models.registry import PARTS
 from weft.runs import Run
 from weft.session import Interrupted, Job, Session, in_loop
@@ -62,7 +64,12 @@ def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:
     """Do what a session is for, or say what it would do; ends the program."""
-    sys.exit(in_loop(_foresee(opened) if dry_run else _run(opened)))
+    code = in_loop(_foresee(opened) if dry_run else _run(opened))
+    if at_work():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 async def _run(opened: AbstractAsyncContextManager[Session]) -> int:

@@ -20,7 +20,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from weft.models.endpoint import NO, CallError
 
 SHARE, LEAST, LONGEST = 0.05, 0.005, 1.0  # of the last batch's time that is waited for more, and seconds that it is at least and at most
+PATIENCE = 2.0  # seconds that a batch which is at work has to end when all is over
 READY = object()  # the kind of a call that only waits until work can begin
+NAME = "gatherer of"
 A = TypeVar("A")
 B = TypeVar("B")
 Asked = TypeVar("Asked", contravariant=True)
@@ -82,7 +84,7 @@ class Gatherer(Generic[A, B]):
                 raise CallError(f"{self.name} is closed", NO)
             self._queue.append(waiting)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name=f"gatherer of {self.name}", daemon=True)
+                self._thread = threading.Thread(target=self._live, name=f"{NAME} {self.name}", daemon=True)
                 self._thread.start()
             self._changed.notify()
         return await asyncio.wrap_future(waiting.answer)
@@ -100,6 +102,8 @@ class Gatherer(Generic[A, B]):
             self._changed.notify()
         for one in waiting:
             one.answer.cancel()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, PATIENCE)
 
     def _live(self) -> None:
         """The thread's life."""
@@ -162,6 +166,12 @@ class Gatherer(Generic[A, B]):
         if len(batch) == 1:
             return [made]
         return [one for asked in batch for one in self._worked(work, kind, [asked])]
+
+
+def at_work() -> bool:
+    """Whether a batch has outlived its gatherer: a process that ends in the ordinary way would break off in the middle of a library's code,
+    and end badly."""
+    return any(thread.name.startswith(NAME) for thread in threading.enumerate())
 
 
 def _tried(work: Work[A, B], batch: Sequence[A]) -> list[B | Exception] | Exception:

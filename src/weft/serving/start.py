@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
+from weft.models.gather import at_work
 from weft.models.registry import read_config
 from weft.outside import told
 from weft.secrets import hide, without_secrets
@@ -56,6 +57,9 @@ def run(plan: Plan, *, child: bool = False) -> None:
     folder = str(Path.cwd())
     job = Job(plan.model, plan.options, plan.called, str(Path(plan.home).absolute()), folder, {"models": read_config().get("models", {})})
     asyncio.run(_serve(plan, job, child))
+    if at_work():
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _say(text: str) -> None:

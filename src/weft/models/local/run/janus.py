@@ -5,8 +5,6 @@ all positions that a model has, draws for all rows from one stream of chance, an
 loop is here: room for what is needed, a stream of chance for each row, and on a GPU one step is recorded and replayed.
 """
 
-import contextlib
-
 import torch
 from PIL import Image as Pil
 from transformers import StaticCache
@@ -19,9 +17,13 @@ from weft.types import Usage
 GUIDANCE, TEMPERATURE = 5.0, 1.0
 WARM = 3  # steps before one is recorded
 AT_ONCE = 16  # pictures that are made of their tokens at once
+LITTLE = 0.25  # of a GPU's memory
+ROWS, COLUMNS = (1, 2, 4, 8, 16, 24, 32, 48, 64), 64  # what rows and lengths of prompts are rounded up to
 
 
 class Janus(Words):
+    _steps = None
+
     def draw(self, batch):
         texts = [self.template(one) for one in batch]
         named = {"padding": True, "padding_side": "left", "return_tensors": "pt", "add_special_tokens": self.begins(texts)}
@@ -42,19 +44,51 @@ class Janus(Words):
     def tokens(self, ids, mask, draws):
         """A picture's tokens for each row of prompts. Every prompt stands in the batch twice: once as it is, and once without its words."""
         many, config = self.model.config.vision_config.num_image_tokens, self.model.generation_config
+        pad = config.pad_token_id if config.pad_token_id is not None else self.tokenizer.pad_token_id
+        rows, ids, mask = len(ids), *self._rounded(ids, mask, pad)
         blank = ids.clone()
-        kept = (ids == config.bos_token_id) | (ids == config.generation_kwargs["boi_token_id"])
-        blank[~kept] = config.pad_token_id if config.pad_token_id is not None else self.tokenizer.pad_token_id
-        ids, mask = torch.cat([ids, blank]), mask.repeat(2, 1)
-        steps = Steps(self.model, mask, many)
-        made = torch.empty(len(ids) // 2, many, dtype=torch.long, device=ids.device)
-        scores = steps.first(self.model.get_input_embeddings()(ids))
+        blank[(ids != config.bos_token_id) & (ids != config.generation_kwargs["boi_token_id"])] = pad
+        steps = self._steps_for(2 * len(ids), ids.shape[1], many)
+        scores = steps.first(self.model.get_input_embeddings()(torch.cat([ids, blank])), mask.repeat(2, 1))
+        made = torch.empty(rows, many, dtype=torch.long, device=ids.device)
         for at in range(many):
-            drawn = draws(None, scores).argmax(-1)
+            drawn = draws(None, torch.cat([half[:rows] for half in scores.chunk(2)])).argmax(-1)
             made[:, at] = drawn
             if at + 1 < many:
-                scores = steps.next(drawn.repeat(2))
+                steps.token[:rows], steps.token[len(ids) : len(ids) + rows] = drawn, drawn
+                scores = steps.next()
         return made
+
+    def _rounded(self, ids, mask, pad):
+        """On a GPU rows and lengths are rounded up, so that what was recorded for one batch serves many: added rows are nobody's, and added
+        columns are hidden."""
+        if not ids.is_cuda:
+            return ids, mask
+        rows = next((size for size in ROWS if size >= len(ids)), -(-len(ids) // ROWS[-1]) * ROWS[-1])
+        columns = -(-ids.shape[1] // COLUMNS) * COLUMNS
+        ids = torch.nn.functional.pad(ids, (columns - ids.shape[1], 0), value=pad)
+        mask = torch.nn.functional.pad(mask, (columns - mask.shape[1], 0))
+        more = rows - len(ids)
+        return torch.cat([ids, ids[:1].expand(more, -1)]), torch.cat([mask, mask[:1].expand(more, -1)])
+
+    def _steps_for(self, rows, prompt, many):
+        """Those of the last batch, where they fit: no two are held at once."""
+        if self._steps is None or self._steps.shape != (rows, prompt):
+            self._steps = None
+            self._steps = Steps(self.model, rows, prompt, many)
+        self._steps.again()
+        return self._steps
+
+    def speak(self, batch):
+        if self.device.type == "cuda" and self._steps is not None:
+            free, whole = torch.cuda.mem_get_info(self.device)
+            if free < LITTLE * whole:  # what was recorded for drawing is in the way
+                self.clear()
+        return super().speak(batch)
+
+    def clear(self):
+        self._steps = None
+        super().clear()
 
     def _pictures(self, pixels):
         """Of numbers about 0, with channels last. The library's own way depends on what else is installed."""
@@ -66,55 +100,58 @@ class Janus(Words):
 class Steps:
     """The language model, a step at a time, over a cache that is as long as it must be."""
 
-    def __init__(self, model, mask, many):
-        self._model, self._rows, self._prompt = model, mask.shape[0], mask.shape[1]
-        self._length = self._prompt + many - 1
-        device, dtype = mask.device, model.dtype
-        self._cache = StaticCache(config=model.config.get_text_config(), max_cache_len=self._length)
-        self._mask, self._hidden = mask, torch.finfo(dtype).min
-        self._seen = torch.full((self._rows, 1, 1, self._length), self._hidden, dtype=dtype, device=device)
-        self._token = torch.zeros(self._rows, dtype=torch.long, device=device)
-        self._at = torch.tensor([self._prompt], device=device)  # where the next token goes in the cache,
-        self._position = mask.sum(1, keepdim=True)  # and which of its row's it is
+    def __init__(self, model, rows, prompt, many):
+        self._model, self.shape, self._length = model, (rows, prompt), prompt + many - 1
+        device, dtype = model.device, model.dtype
+        self._cache, self._hidden = StaticCache(config=model.config.get_text_config(), max_cache_len=self._length), torch.finfo(dtype).min
+        self._seen = torch.empty((rows, 1, 1, self._length), dtype=dtype, device=device)
+        self.token = torch.zeros(rows, dtype=torch.long, device=device)  # that was drawn last
+        self._at = torch.zeros(1, dtype=torch.long, device=device)  # where the next token goes in the cache,
+        self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)  # and which of its row's it is
         self._scores = self._graph = None
+        self._taken, self._records = 0, device.type == "cuda"
+
+    def again(self):
+        """From the beginning, in the same places: what was recorded knows no others."""
+        self._cache.reset()
+        self._seen.fill_(self._hidden)
+        self._at.fill_(self.shape[1])
         self._taken = 0
 
-    def first(self, embedded):
+    def first(self, embedded, mask):
         """What may come first, after the prompts."""
-        prompt, device = self._prompt, embedded.device
-        shown = self._mask[:, None, None, :].bool() & torch.ones(prompt, prompt, dtype=torch.bool, device=device).tril()
-        shown = shown | torch.eye(prompt, dtype=torch.bool, device=device)  # who sees nothing at all would be no number
-        seen = torch.full((self._rows, 1, prompt, self._length), self._hidden, dtype=self._seen.dtype, device=device)
-        seen[..., :prompt].masked_fill_(shown, 0.0)
-        self._seen[..., :prompt].masked_fill_(self._mask[:, None, None, :].bool(), 0.0)
-        positions = (self._mask.cumsum(1) - 1).clamp_min(0)
-        return self._forward(embedded, seen, positions)
+        (rows, prompt), device, shown = self.shape, embedded.device, mask[:, None, None, :].bool()
+        before = torch.ones(prompt, prompt, dtype=torch.bool, device=device).tril()
+        allowed = (shown & before) | torch.eye(prompt, dtype=torch.bool, device=device)  # who sees nothing at all would be no number
+        seen = torch.full((rows, 1, prompt, self._length), self._hidden, dtype=self._seen.dtype, device=device)
+        seen[..., :prompt].masked_fill_(allowed, 0.0)
+        self._seen[..., :prompt].masked_fill_(shown, 0.0)
+        self._position.copy_(mask.sum(1, keepdim=True))
+        return self._forward(embedded, seen, (mask.cumsum(1) - 1).clamp_min(0))
 
-    def next(self, token):
-        """What may come after this one."""
-        self._token.copy_(token)
+    def next(self):
+        """What may come after the token that was drawn last."""
         self._taken += 1
-        if self._graph is not None:
-            self._graph.replay()
-            return self._scores
-        if self._taken > WARM and self._token.is_cuda:
-            with contextlib.suppress(RuntimeError):  # whatever cannot be recorded is done as it is
-                return self._recorded()
-            self._taken = -(1 << 30)
-        return self._step()
+        if self._graph is None and self._records and self._taken > WARM:
+            try:
+                self._record()
+            except RuntimeError:  # whatever cannot be recorded is done as it is
+                self._records = False
+        if self._graph is None:
+            return self._step()
+        self._graph.replay()
+        return self._scores
 
-    def _recorded(self):
+    def _record(self):
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._scores = self._step()
         self._graph = graph
-        graph.replay()
-        return self._scores
 
     def _step(self):
         self._seen.index_fill_(3, self._at, 0.0)
-        embedded = self._model.prepare_embeddings_for_image_generation(self._token[:, None])
+        embedded = self._model.prepare_embeddings_for_image_generation(self.token[:, None])
         scores = self._forward(embedded, self._seen, self._position)
         self._at.add_(1)
         self._position.add_(1)
