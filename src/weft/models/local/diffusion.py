@@ -33,6 +33,7 @@ class Pipe(Struct, frozen=True):
     negative: str | None = None  # without which guidance is left out
     reads: tuple[str, int] = ("tokenizer", 77)  # which of its tokenizers reads the words, and of how many tokens they may be
     follows: bool = False  # whether the shape of a picture must be told, or it would not be that of the one that is edited
+    sized: bool = True  # whether the size of a picture can be chosen
     marks: bool = False  # whether its words must say where pictures stand
 
 
@@ -47,13 +48,13 @@ PIPES: dict[str, Pipe] = {
     "StableDiffusionPipeline": Pipe(),
     "StableDiffusionXLPipeline": Pipe(),
     "StableDiffusion3Pipeline": Pipe(reads=("tokenizer_3", 256)),
-    "StableDiffusionInstructPix2PixPipeline": Pipe(pictures=1, least=1, one=True),
+    "StableDiffusionInstructPix2PixPipeline": Pipe(pictures=1, least=1, one=True, sized=False),
 }
 
 
 @about(Takes(images="list", own_images="user"), DRAWS, extra="local", key="")
 @options(
-    **OPTIONS,
+    **{name: convert for name, convert in OPTIONS.items() if name != "trust_remote_code"},
     steps=count,
     guidance=finite,
     negative_prompt=str,
@@ -66,7 +67,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     weights, name = weights_of(spec, "model_index.json", blobs, chosen)
     kind = weights.config.get("_class_name")
     pipe = PIPES.get(kind) if isinstance(kind, str) else None
-    if pipe is None or chosen.pop("trust_remote_code", False):
+    if pipe is None:
         raise UserError(_unknown(name, kind))
     device, dtype = needed("weft.models.local.run.device").settled(chosen.pop("device", ""), chosen.pop("dtype", ""))
     batch, seed = chosen.pop("batch", 1), chosen.pop("seed", 0)
@@ -74,6 +75,8 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         raise UserError(f"{name}: {kind} edits one picture at a time: batch={batch} is for those that draw from words alone")
     if ("width" in chosen) != ("height" in chosen):
         raise UserError(f"{name}: give both width and height, or none")
+    if "width" in chosen and not pipe.sized:
+        raise UserError(f"{name}: {kind} makes pictures of the size of what it edits")
     few = Takes(images="list" if pipe.pictures else "none", own_images="user", most=pipe.pictures or None)
     takes = taken(few, chosen)
     if takes.most and pipe.one and takes.most > 1:

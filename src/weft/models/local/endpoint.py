@@ -58,13 +58,14 @@ class LocalEndpoint(Endpoint):
         seed: int,
         most: Mapping[str, int],
         needs: str = "",
+        note: str = "",
     ) -> None:
         """`make` loads the weights, and tells how far it is. `most`: calls in a batch, by what is wanted. `needs`: why it can draw nothing
-        where there is no picture, if so."""
+        where there is no picture, if so. `note`: what a user should know before a run."""
         super().__init__(name)
         self.identity, self.takes, self.gives = identity, takes, gives
         self._blobs, self._seed, self._most, self._needs = blobs, seed, most, needs
-        self._told = ""
+        self._told, self._note = "", note
         self._gatherer: Gatherer[Asked, Made] = Gatherer(name, lambda: self._loaded(make))
         self.gathers, self.concurrency = True, 2 * max(most.values())  # while one batch is at work, the next one comes together
 
@@ -81,6 +82,10 @@ class LocalEndpoint(Endpoint):
 
     def _say(self, told: str) -> None:
         self._told = told
+
+    @property
+    def missing(self) -> str:
+        return self._note
 
     @property
     def standing(self) -> str:

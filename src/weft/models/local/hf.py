@@ -7,7 +7,7 @@ a batch does not change a draw, though bfloat16's last bits may move with a batc
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,13 +38,12 @@ class Family(Struct, frozen=True):
     takes: Takes
     gives: Gives
     most: Mapping[str, int]
+    own: tuple[str, ...] = ()  # options that others do not have
 
 
-JANUS = Family("weft.models.local.run.janus:Janus", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": WORDS, "image": BATCH})
+JANUS = Family("weft.models.local.run.janus:Janus", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": WORDS, "image": BATCH}, ("guidance",))
 # Emu3 reads a picture otherwise beside another of another size: its words are not batched
-EMU3 = Family(
-    "weft.models.local.run.emu3:Emu3", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": 1, "image": 8}
-)  # beside another, a picture reads otherwise
+EMU3 = Family("weft.models.local.run.emu3:Emu3", BLIND_PAINTER, SPEAKS_AND_DRAWS, {"text": 1, "image": 8}, ("guidance", "width", "height"))
 VISION = Family("weft.models.local.run.words:Words", SEES, SPEAKS, {"text": WORDS})
 LANGUAGE = Family("weft.models.local.run.words:Words", READS, SPEAKS, {"text": WORDS})
 FAMILIES: dict[str, Family] = {
@@ -80,7 +79,7 @@ OPTIONS: dict[str, Any] = {
     "most_images": count,
     "trust_remote_code": flag,
 }
-Wanted = Literal["text", "image"]
+OF_SOME = ("guidance", "width", "height")
 
 
 @about(BLIND_PAINTER, replace(SPEAKS_AND_DRAWS, thoughts=True), extra="local", key="")
@@ -94,6 +93,13 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     family = FAMILIES.get(kind) or (VISION if trusted else None)
     if family is None:
         raise UserError(_unknown(name, kind, weights))
+    useless = [option for option in OF_SOME if option in chosen and option not in family.own]
+    if useless:
+        raise UserError(f"{name}: {kind} has no use for {useless[0]}={chosen[useless[0]]}")
+    if chosen.get("attention") == "flash_attention_2" and "image" in family.most:
+        raise UserError(f"{name}: {kind} draws with attention=sdpa or eager")
+    if ("width" in chosen) != ("height" in chosen):
+        raise UserError(f"{name}: give both width and height, or none")
     device, dtype = needed("weft.models.local.run.device").settled(chosen.pop("device", ""), chosen.pop("dtype", ""))
     takes = taken(family.takes, chosen)
     seed, batch = chosen.pop("seed", 0), chosen.pop("batch", None)
@@ -111,7 +117,8 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     }
     make = loading(family.engine, weights, blobs, kind, device=device, dtype=dtype, trusted=trusted, settings=settings)
     most = {wanted: batch or many for wanted, many in family.most.items()}
-    return LocalEndpoint(name, blobs, make, takes=takes, gives=family.gives, identity=identity, seed=seed, most=most)
+    note = f"the same weights as {spec.model}, whose layout is its authors' own" if spec.model in TWINS else ""
+    return LocalEndpoint(name, blobs, make, takes=takes, gives=family.gives, identity=identity, seed=seed, most=most, note=note)
 
 
 def loading(engine: str, *arguments: Any, **named: Any) -> "Callable[[Tell], Work[Asked, Made]]":

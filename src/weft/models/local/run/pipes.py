@@ -91,6 +91,8 @@ class Drawing:
 
     def _size(self, asked, shown):
         """Of the picture to make: as somebody chose, else as the one that is edited where the class would not see to it."""
+        if not self.pipe.sized:
+            return {}
         if asked.want.size is not None:
             width, height = asked.want.size
         elif "width" in self.settings:
