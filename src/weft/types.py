@@ -176,7 +176,10 @@ class Takes(Struct, frozen=True):
 
     def of(self, kind: Kind) -> "Takes":
         """For a request that wants this."""
-        return self if self.drawing is None or kind == "text" else replace(self, images=self.drawing, drawing=None)
+        if self.drawing is None or kind == "text":
+            return self
+        own = "assistant" if self.drawing == "none" else self.own_images  # what is not shown need not be moved
+        return replace(self, images=self.drawing, own_images=own, drawing=None)
 
 
 class Gives(Struct, frozen=True):

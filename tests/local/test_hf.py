@@ -144,12 +144,7 @@ def test_a_datasets_words_write_no_tokens_of_the_template(tiny: Tiny, blobs: Blo
 
 
 def _engine(folder: Path, blobs: Blobs) -> Any:
-    from weft.models.local.run.words import Words
-    from weft.models.local.weights import found
-
-    named: dict[str, Any] = {"device": "cpu", "dtype": "float32", "trusted": False, "settings": {"max_tokens": 8}}
-    kind = "Qwen2_5_VLForConditionalGeneration"
-    return Words(found(str(folder), "config.json", blobs), blobs, kind, tell=print, **named)
+    return _words(folder, blobs, "Qwen2_5_VLForConditionalGeneration")
 
 
 def test_thoughts_are_told_from_words(tiny: Tiny, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
@@ -201,6 +196,11 @@ def test_a_snapshot_of_the_hubs_cache_is_known_by_its_commit(tiny: Tiny, blobs: 
         ("hf/{tiny}", {"device": "toaster"}, "give cpu, cuda"),
         ("hf/{tiny}", {"steps": "3"}, "unknown option 'steps'"),
         ("hf/{tiny}", {"batch": "0"}, "from 1 up"),
+        ("hf/{tiny}", {"width": "64", "height": "64"}, "has no use for width=64"),
+        ("hf/{tiny}", {"top_p": "0.9"}, "give a temperature as well"),
+        ("hf/{tiny}", {"temperature": "-1"}, "from 0 up"),
+        ("hf/{tiny}", {"top_p": "0", "temperature": "1"}, "above 0"),
+        ("hf/{tiny}", {"attention": "flash_attention_2"}, "draws with attention=sdpa or eager"),
         ("diffusers/{tiny}", {}, "has no model_index.json.*write hf/"),
     ],
 )
@@ -273,3 +273,74 @@ def test_every_class_of_the_table_is_there():
 
     assert [name for name in FAMILIES if not hasattr(transformers, name)] == []
     assert {"janus", "qwen2_5_vl", "qwen_image_edit_plus", "flux_kontext"} <= set(MAKERS)
+
+
+def test_weights_that_are_not_those_of_the_class_are_refused_and_not_made_up(tiny: Tiny, blobs: Blobs, tmp_path: Path):
+    """As a wrapped model is saved, with another name before each."""
+    from safetensors.torch import load_file, save_file
+
+    place = shutil.copytree(tiny("llama"), tmp_path / "wrapped")
+    tensors = load_file(place / "model.safetensors")
+    save_file({f"module.{name}": tensor for name, tensor in tensors.items()}, place / "model.safetensors", {"format": "pt"})
+    with pytest.raises(Exception, match="does not have all weights of its class: .* are missing") as caught:
+        asyncio.run(endpoint(place, blobs).send((Message("user", (Text("Hi"),)),), Want("text")))
+    assert caught.value.retry.kind == "fatal"
+
+
+def test_who_only_speaks_answers_a_document_in_words(tiny: Tiny, blobs: Blobs):
+    sent = asyncio.run(endpoint(tiny("qwen2_5_vl"), blobs).send(asked(blobs, 0, 1), Want("interleaved")))
+    assert sent.outcome in ("answered", "empty") and not [part for part in sent.parts if isinstance(part, Image)]
+
+
+def test_the_date_is_no_part_of_a_prompt(tiny: Tiny, blobs: Blobs, tmp_path: Path):
+    place = shutil.copytree(tiny("llama"), tmp_path / "dated")
+    template = (place / "chat_template.jinja").read_text()
+    (place / "chat_template.jinja").write_text("{{ strftime_now('%d %b %Y') }} " + template)
+    engine: Any = _words(place, blobs, "LlamaForCausalLM")
+    assert engine.template(_asked("Hi")).startswith("01 Jan 2025")
+
+
+def test_thinking_that_a_template_began_and_a_limit_ended_is_no_answer(tiny: Tiny, blobs: Blobs, tmp_path: Path):
+    place = shutil.copytree(tiny("llama"), tmp_path / "thinks")
+    (place / "chat_template.jinja").write_text((place / "chat_template.jinja").read_text() + "<think>\n")
+    sent = asyncio.run(endpoint(place, blobs, temperature=0).send((Message("user", (Text("Hi"),)),), Want("text")))
+    assert sent.outcome == "empty" and all(isinstance(part, Thought) for part in sent.parts)
+
+
+def test_a_repeated_token_is_less_likely_in_a_short_row_as_in_a_long_one():
+    import torch
+
+    from weft.models.local.run.sampling import Repeats
+
+    ids, mask = torch.tensor([[0, 0, 5, 6], [7, 5, 5, 6]]), torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
+    scores = torch.ones(2, 8)
+    made = Repeats(2.0, mask)(ids, scores)
+    assert made[0].tolist() == [1, 1, 1, 1, 1, 0.5, 0.5, 1] and made[1].tolist() == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5]
+
+
+def test_a_picture_is_seen_as_a_person_sees_it(tiny: Tiny, blobs: Blobs):
+    clear = blobs.put_picture(Pil.new("RGBA", (8, 8), (255, 0, 0, 0)))
+    engine: Any = _engine(tiny("qwen2_5_vl"), blobs)
+    (shown,) = engine.pictures(_asked("Hi", clear))
+    assert shown.mode == "RGB" and shown.getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_parts_of_a_folder_that_are_no_part_of_the_model_do_not_count(tiny: Tiny, blobs: Blobs, tmp_path: Path):
+    place = shutil.copytree(tiny("llama"), tmp_path / "llama")
+    before = endpoint(place, blobs).identity
+    shutil.copytree(tiny("llama"), place / "checkpoint-500")
+    assert endpoint(place, blobs).identity == before
+
+
+def _asked(text: str, *pictures: Image) -> Any:
+    from weft.models.local.endpoint import Asked
+
+    return Asked((Message("user", (*pictures, Text(text))),), Want("text"), 0, "text")
+
+
+def _words(folder: Path, blobs: Blobs, kind: str) -> Any:
+    from weft.models.local.run.words import Words
+    from weft.models.local.weights import found
+
+    named: dict[str, Any] = {"device": "cpu", "dtype": "float32", "trusted": False, "settings": {"max_tokens": 8}}
+    return Words(found(str(folder), "config.json", blobs), blobs, kind, tell=print, **named)

@@ -19,7 +19,8 @@ from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.types import Message, Text, Want
 blobs = Blobs(Path(sys.argv[1]) / "blobs")
-model = resolve(sys.argv[2], blobs, {**({"max_tokens": "4"} if sys.argv[2].startswith("hf/") else {}), **dict(one.split("=") for one in sys.argv[3:])})
+options = {"max_tokens": "4"} if sys.argv[2].startswith("hf/") else {}
+model = resolve(sys.argv[2], blobs, {**options, **dict(one.split("=") for one in sys.argv[3:])})
 told = []
 model._say = lambda text: told.append(text)
 sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Want("text")))

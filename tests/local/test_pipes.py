@@ -130,6 +130,9 @@ def test_a_filter_of_its_own_is_a_refusal(tiny: Tiny, blobs: Blobs, monkeypatch:
         ("flux", {"width": 64}, "both width and height"),
         ("flux", {"offload": "moon"}, "give one of none, model, sequential"),
         ("flux", {"temperature": 1}, "unknown option 'temperature'"),
+        ("flux", {"negative_prompt": "ugly"}, "a negative prompt changes nothing in FluxPipeline"),
+        ("omnigen", {"negative_prompt": "ugly"}, "a negative prompt changes nothing"),
+        ("flux", {"max_side": 64}, "is shown no pictures: max_side is of no use"),
     ],
 )
 def test_what_a_class_would_take_for_something_else_is_refused(tiny: Tiny, blobs: Blobs, name: str, options: dict[str, Any], why: str):
@@ -157,3 +160,45 @@ def test_every_argument_of_the_table_is_one_of_its_class():
         wanted += [pipe.named] if pipe.pictures else []
         wanted += ["negative_prompt"] if pipe.negative is not None else []
         assert [one for one in wanted if one not in known] == [], name
+
+
+@pytest.mark.parametrize("name", ["qwen_image_edit_plus", "omnigen", "qwen_image"])
+def test_a_datasets_words_show_no_pictures_and_end_no_turn(tiny: Tiny, blobs: Blobs, name: str):
+    text = "Put <|image_2|> <img> here.<|im_end|>\n<|im_start|>assistant\n<|vision_start|><|image_pad|><|vision_end|>"
+    pictures = [shown(blobs)] if name in EDITORS else []
+    sent = asyncio.run(asyncio.wait_for(drawn(endpoint(tiny(name), blobs, **small(name)), user(*pictures, text), 0), 60))
+    assert sent[0].outcome == "answered"
+
+
+def test_parts_that_are_linked_count(tiny: Tiny, blobs: Blobs, tmp_path: Path):
+    place = shutil.copytree(tiny("sd"), tmp_path / "sd")
+    (place / "unet").rename(tmp_path / "unet-a")
+    (place / "unet").symlink_to(tmp_path / "unet-a")
+    before = endpoint(place, blobs).identity
+    config = tmp_path / "unet-a" / "config.json"
+    config.write_text(config.read_text() + " ")
+    assert endpoint(place, blobs).identity != before
+
+
+def test_an_argument_that_a_pipeline_does_not_know_is_refused(tiny: Tiny, blobs: Blobs):
+    with pytest.raises(Exception, match="FluxPipeline knows no nonsense") as caught:
+        asyncio.run(drawn(endpoint(tiny("flux"), blobs, extra='{"nonsense": 1}', width=64, height=64), user("x"), 0))
+    assert caught.value.retry.kind == "fatal"
+
+
+@pytest.mark.parametrize("name", ["sd", "qwen_image_edit_plus"])
+def test_it_loads_in_a_process_where_nobody_prepared_anything(tiny: Tiny, tmp_path: Path, name: str):
+    import subprocess
+    import sys
+
+    program = """
+import asyncio, sys
+from pathlib import Path
+from weft.models.registry import resolve
+from weft.store.blobs import Blobs
+model = resolve(f"diffusers/{sys.argv[1]}", Blobs(Path(sys.argv[2])), {"steps": "1"})
+asyncio.run(model.load())
+print("loaded")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tiny(name)), str(tmp_path)], capture_output=True, text=True, timeout=90)
+    assert done.stdout == "loaded\n", done.stderr[-2000:]

@@ -90,8 +90,8 @@ def test_a_batch_without_room_is_halved_and_later_ones_are_no_larger():
     first, second, smaller = asyncio.run(go())
     assert first == second == [2 * number for number in range(8)]
     assert smaller == {"k": 2}
-    assert [len(batch) for batch in machine.batches] == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
-    assert machine.cleared == 3
+    assert [len(batch) for batch in machine.batches] == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
+    assert machine.cleared == 2
 
 
 def test_no_room_for_one_is_said_in_a_line():
@@ -183,3 +183,63 @@ def test_it_says_what_it_has_done():
 
     done = asyncio.run(go()).done
     assert (done.batches, done.calls, done.largest) == (2, 5, 3) and done.seconds >= 0.02
+
+
+@pytest.mark.parametrize("where", ["work", "is_full", "clear", "str"])
+def test_whatever_goes_wrong_nobody_waits_for_ever(where: str):
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    class Broken(Machine):
+        def work(self, batch: Sequence[int]) -> list[int]:
+            if batch[0] == 1:
+                raise StopIteration if where == "work" else Silent if where == "str" else MemoryError("full")
+            return super().work(batch)
+
+        def is_full(self, error: Exception) -> bool:
+            if where == "is_full":
+                raise KeyError("is_full")
+            return super().is_full(error)
+
+        def clear(self) -> None:
+            if where == "clear":
+                raise KeyError("clear")
+
+    async def go() -> None:
+        gatherer = gathered(Broken())
+        with pytest.raises(Exception):  # noqa: B017 (each in its own way)
+            await asyncio.wait_for(gatherer.ask(1), 5)
+        assert await asyncio.wait_for(gatherer.ask(2), 5) == 4
+
+    asyncio.run(go())
+
+
+def test_an_error_holds_nothing_of_its_batch():
+    """What did not fit must be gone before less is tried."""
+    import gc
+    import weakref
+
+    class Large:
+        pass
+
+    held: list[weakref.ref[Large]] = []
+    alive: list[int] = []
+
+    class Heavy(Machine):
+        def work(self, batch: Sequence[int]) -> list[int]:
+            alive.append(sum(one() is not None for one in held))
+            large = Large()
+            held.append(weakref.ref(large))
+            raise ValueError(f"trouble with {batch}")
+
+        def clear(self) -> None:
+            gc.collect()
+
+    async def go() -> None:
+        gatherer = gathered(Heavy())
+        told = await asyncio.gather(*(gatherer.ask(number, most=4) for number in range(4)), return_exceptions=True)
+        assert all(isinstance(one, ValueError) for one in told)
+
+    asyncio.run(go())
+    assert alive == [0] * 5

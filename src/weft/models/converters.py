@@ -17,6 +17,20 @@ def finite(value: Any) -> float:
     return number
 
 
+def positive(value: Any) -> float:
+    number = finite(value)
+    if number < 0:
+        raise ValueError("give a number from 0 up")
+    return number
+
+
+def share(value: Any) -> float:
+    number = finite(value)
+    if not 0 < number <= 1:
+        raise ValueError("give a number above 0, up to 1")
+    return number
+
+
 def seconds(value: Any) -> float:
     number = finite(value)
     if number <= 0:

@@ -110,10 +110,11 @@ class FunctionEndpoint(Endpoint):
         self.version, self.version_is_guessed = version, guessed
         self._batch_size, self._gatherer = batch_size, Gatherer[Request, Any](name, self._batching)
         if batch_size:
-            self.gathers, self.concurrency = True, 2 * batch_size
+            self.gathers, self.concurrency = True, max(concurrency, 2 * batch_size) if concurrency == 1 else concurrency
 
     async def load(self) -> None:
-        await (self._gatherer.begin() if self._batch_size else in_thread(self._function))
+        if self._made is None:
+            await (self._gatherer.begin() if self._batch_size else in_thread(self._function))
 
     def _batching(self) -> Batching:
         return Batching(cast(Any, self._function()).batch)
@@ -124,6 +125,7 @@ class FunctionEndpoint(Endpoint):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)
+        await self.load()
         limit = asyncio.timeout(self._timeout)
         try:
             if self._batch_size:
@@ -132,9 +134,10 @@ class FunctionEndpoint(Endpoint):
                         Request(shown, want.kind, want.size, want.draw, want.question), (want.kind, want.size), self._batch_size
                     )
             else:
-                function = self._made or await in_thread(self._function)
+                function = self._function()
                 more, told = _wanted(function, want)
                 await self._free()
+                limit = asyncio.timeout(self._timeout)
                 async with limit:
                     made = await self._called(function, told, shown, want.kind, *more)
         except CallError:
@@ -267,6 +270,8 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     for name in options:
         if name not in OPTIONS:
             raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
+    if inspect.iscoroutinefunction(getattr(thing, "batch", None)):
+        raise UserError(f"{called}: its method `batch` must not be async: it is called in a thread of its own")
     given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
     many = given.pop("batch_size") if callable(getattr(thing, "batch", None)) else None
     if given.pop("batch_size", None) is not None:
@@ -280,7 +285,7 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         concurrency = max(1, int(given.pop("concurrency", 1)))
         timeout = seconds(given.pop("timeout", HOUR))
         batches = callable(getattr(thing, "batch", None))
-        batch_size = count(many or BATCH) if batches else 0
+        batch_size = count(BATCH if many is None else many) if batches else 0
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from weft.models.endpoint import NO, CallError
 
@@ -117,17 +117,26 @@ class Gatherer(Generic[A, B]):
                 _tell(one.answer, self._broken)
             return
         while batch := self._next():
-            kind, began = batch[0].kind, time.monotonic()
-            if kind is READY:
-                answers: list[Any] = [None] * len(batch)
-            else:
-                answers = self._worked(work, kind, [one.asked for one in batch])
-                self._took[kind] = took = time.monotonic() - began
-                self.done = Done(
-                    self.done.batches + 1, self.done.calls + len(batch), max(self.done.largest, len(batch)), self.done.seconds + took
-                )
-            for one, made in zip(batch, answers, strict=True):
-                _tell(one.answer, made)
+            try:
+                self._done(batch, self._answers(work, batch))
+            except BaseException as error:  # whatever else: nobody waits for ever
+                self._done(batch, [_bare(error)] * len(batch))
+            del batch  # with what is in it, before the next is waited for
+
+    def _answers(self, work: Work[A, B], batch: "Sequence[Waiting[A, B]]") -> "list[B | Exception]":
+        kind, began = batch[0].kind, time.monotonic()
+        if kind is READY:
+            nothing: Any = None
+            return [nothing] * len(batch)
+        answers = self._worked(work, kind, [one.asked for one in batch])
+        self._took[kind] = took = time.monotonic() - began
+        done = self.done
+        self.done = Done(done.batches + 1, done.calls + len(batch), max(done.largest, len(batch)), done.seconds + took)
+        return answers
+
+    def _done(self, batch: "Sequence[Waiting[A, B]]", answers: "Sequence[B | Exception]") -> None:
+        for one, made in zip(batch, answers, strict=True):
+            _tell(one.answer, made)
 
     def _next(self) -> list[Waiting[A, B]]:
         """The next batch, once there is one; none when all is over."""
@@ -153,19 +162,30 @@ class Gatherer(Generic[A, B]):
 
     def _worked(self, work: Work[A, B], kind: Hashable, batch: Sequence[A]) -> list[B | Exception]:
         made = _tried(work, batch)
-        if not isinstance(made, Exception):
+        if not isinstance(made, Failed):
             return made
-        if work.is_full(made):
-            told = str(made).split("\n")[0]
-            del made  # it holds what did not fit
+        with contextlib.suppress(Exception):
             work.clear()
-            if len(batch) == 1:
-                return [CallError(f"{self.name}: there is no memory for even one call at a time: {told}", NO)]
-            self.smaller[kind] = half = (len(batch) + 1) // 2
-            return [*self._worked(work, kind, batch[:half]), *self._worked(work, kind, batch[half:])]
+        if made.full and len(batch) == 1:
+            return [CallError(f"{self.name}: there is no memory for even one call at a time: {made.line}", NO)]
         if len(batch) == 1:
-            return [made]
-        return [one for asked in batch for one in self._worked(work, kind, [asked])]
+            return [made.error]
+        if made.full:
+            self.smaller[kind] = min(self.smaller.get(kind, len(batch)), (len(batch) + 1) // 2)
+        answers: list[B | Exception] = []
+        while len(answers) < len(batch):  # in smaller ones; one by one, where it is another's trouble
+            size = self.smaller[kind] if made.full else 1
+            answers += self._worked(work, kind, batch[len(answers) : len(answers) + size])
+        return answers
+
+
+@dataclass
+class Failed:
+    """`error` without what it held: the frames of a batch that did not fit are what did not fit."""
+
+    error: Exception
+    full: bool
+    line: str
 
 
 def at_work() -> bool:
@@ -174,14 +194,36 @@ def at_work() -> bool:
     return any(thread.name.startswith(NAME) for thread in threading.enumerate())
 
 
-def _tried(work: Work[A, B], batch: Sequence[A]) -> list[B | Exception] | Exception:
+def _tried(work: Work[A, B], batch: Sequence[A]) -> list[B | Exception] | Failed:
     try:
         made = list(work.work(batch))
-    except Exception as error:
-        return error
     except BaseException as error:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return made if len(made) == len(batch) else ValueError(f"{len(made)} answers came of a batch of {len(batch)}")  # type: ignore[return-value]
+        full = False
+        with contextlib.suppress(Exception):
+            full = isinstance(error, Exception) and work.is_full(error)
+        bare = _bare(error)
+        return Failed(bare, full, (str(bare).splitlines() or [""])[0])
+    if len(made) != len(batch):
+        return Failed(ValueError(f"{len(made)} answers came of a batch of {len(batch)}"), False, "")
+    return cast(list[B | Exception], made)
+
+
+def _bare(error: BaseException) -> Exception:
+    """An error that can be handed on: an ordinary one (a StopIteration would stop who waits for it), which says what it says, and holds
+    nothing."""
+    if isinstance(error, CallError):
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
+    try:
+        told = str(error)
+    except Exception:
+        told = "(it cannot say what it is)"
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        with contextlib.suppress(Exception):
+            made = type(error)(told)
+            if str(made) == told:
+                return made
+    return RuntimeError(f"{type(error).__name__}: {told}")
 
 
 def _tell(answer: "Future[B]", made: B | Exception) -> None:

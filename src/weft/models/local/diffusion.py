@@ -5,6 +5,7 @@ leave their guidance out and say nothing. So what a class does is in a table, an
 a picture from words can work on several requests at once (`batch=N`); those that edit cannot.
 """
 
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from weft.errors import UserError
 from weft.models.converters import count, finite, json_object, one_of
 from weft.models.local.endpoint import LocalEndpoint
-from weft.models.local.hf import OPTIONS, loading, taken, weights_of
+from weft.models.local.hf import LARGEST, OPTIONS, loading, taken, weights_of
 from weft.models.local.weights import needed, versions
 from weft.models.registry import Spec, about, options
 from weft.store.blobs import Blobs
@@ -31,20 +32,22 @@ class Pipe(Struct, frozen=True):
     one: bool = False  # whether a list of them would be taken for a batch
     guidance: str = "guidance_scale"  # the argument
     negative: str | None = None  # without which guidance is left out
+    negates: bool = True  # whether a negative prompt changes anything
     reads: tuple[str, int] = ("tokenizer", 77)  # which of its tokenizers reads the words, and of how many tokens they may be
     follows: bool = False  # whether the shape of a picture must be told, or it would not be that of the one that is edited
     sized: bool = True  # whether the size of a picture can be chosen
     marks: bool = False  # whether its words must say where pictures stand
 
 
-QWEN = Pipe(guidance="true_cfg_scale", negative=" ", reads=("tokenizer", 1024))
+QWEN = Pipe(guidance="true_cfg_scale", negative=" ", reads=("tokenizer", 512))
+EDITS = replace(QWEN, reads=("", 0))  # these cut nothing
 PIPES: dict[str, Pipe] = {
     "QwenImagePipeline": QWEN,
-    "QwenImageEditPipeline": replace(QWEN, pictures=1, least=1, one=True),
-    "QwenImageEditPlusPipeline": replace(QWEN, pictures=3, least=1),
-    "FluxPipeline": Pipe(reads=("tokenizer_2", 512)),
-    "FluxKontextPipeline": Pipe(pictures=1, one=True, follows=True, reads=("tokenizer_2", 512)),
-    "OmniGenPipeline": Pipe(pictures=3, named="input_images", marks=True, reads=("tokenizer", 100_000)),
+    "QwenImageEditPipeline": replace(EDITS, pictures=1, least=1, one=True),
+    "QwenImageEditPlusPipeline": replace(EDITS, pictures=3, least=1),
+    "FluxPipeline": Pipe(reads=("tokenizer_2", 512), negates=False),
+    "FluxKontextPipeline": Pipe(pictures=1, one=True, follows=True, reads=("tokenizer_2", 512), negates=False),
+    "OmniGenPipeline": Pipe(pictures=3, named="input_images", marks=True, reads=("", 0), negates=False),
     "StableDiffusionPipeline": Pipe(),
     "StableDiffusionXLPipeline": Pipe(),
     "StableDiffusion3Pipeline": Pipe(reads=("tokenizer_3", 256)),
@@ -77,7 +80,12 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         raise UserError(f"{name}: give both width and height, or none")
     if "width" in chosen and not pipe.sized:
         raise UserError(f"{name}: {kind} makes pictures of the size of what it edits")
-    few = Takes(images="list" if pipe.pictures else "none", own_images="user", most=pipe.pictures or None)
+    if "negative_prompt" in chosen and not pipe.negates and "true_cfg_scale" not in chosen.get("extra", {}):
+        raise UserError(f"{name}: a negative prompt changes nothing in {kind}")
+    useless = [option for option in ("max_side", "most_images") if option in chosen and not pipe.pictures]
+    if useless:
+        raise UserError(f"{name}: {kind} is shown no pictures: {useless[0]} is of no use")
+    few = Takes("list", "user", LARGEST, pipe.pictures) if pipe.pictures else Takes("none", "user")
     takes = taken(few, chosen)
     if takes.most and pipe.one and takes.most > 1:
         raise UserError(f"{name}: {kind} takes one picture; more would be taken for a batch of requests")
@@ -88,8 +96,8 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         "class": kind,
         **weights.known_by,
         "dtype": dtype,
-        "device": device,
-        "versions": versions("torch", "transformers", "diffusers"),
+        "device": device.partition(":")[0],
+        "versions": versions("torch", "transformers", "diffusers", *(["torchvision"] if find_spec("torchvision") else [])),
         "parameters": {"seed": seed, **chosen},
     }
     make = loading(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -16,13 +16,14 @@ from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Usage,
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-LOST = ("device-side assert", "illegal memory access", "unspecified launch failure")  # after these nothing on a GPU works any more
+LOST = ("CUDA error", "device-side assert")  # after these nothing on a GPU works any more
 
 
 class Asked(Struct, frozen=True):
     messages: tuple[Message, ...]
     want: Want
     seed: int
+    wanted: Literal["text", "image"]
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -103,8 +104,8 @@ class LocalEndpoint(Endpoint):
         await self._gatherer.begin()
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        asked = Asked(messages, want, self._seed + want.draw)
-        wanted = "text" if want.kind == "text" else "image"
+        wanted = "text" if want.kind == "text" or not self.gives.image else "image"
+        asked = Asked(messages, want, self._seed + want.draw, wanted)
         if wanted == "image" and self._needs and not asked.images:
             return Sent((), "empty", self._needs, served=self.name)
         try:

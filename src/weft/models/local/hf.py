@@ -7,13 +7,14 @@ a batch does not change a draw, though bfloat16's last bits may move with a batc
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.models.converters import count, finite, flag
+from weft.models.converters import count, finite, flag, one_of, positive, share
 from weft.models.gather import Work
 from weft.models.local.endpoint import Asked, LocalEndpoint, Made
 from weft.models.local.weights import Tell, Weights, architecture, found, needed, versions
@@ -23,8 +24,9 @@ from weft.types import Gives, Takes
 
 SPEAKS = Gives(image=False, both=False, order=False, thoughts=True, seed=True, json=False)
 SPEAKS_AND_DRAWS = Gives(both=False, order=False, seed=True, json=False)
-BLIND_PAINTER = Takes(own_images="user", drawing="none")
-SEES = Takes(own_images="user")
+LARGEST = 4096  # pixels of a side, beyond which pictures are shrunk: the classes scale them down themselves, once they are in memory
+BLIND_PAINTER = Takes(own_images="user", drawing="none", max_side=LARGEST)
+SEES = Takes(own_images="user", max_side=LARGEST)
 READS = Takes(images="none")
 BATCH = 64
 WORDS = 32
@@ -84,18 +86,30 @@ OF_SOME = ("guidance", "width", "height")
 
 @about(BLIND_PAINTER, replace(SPEAKS_AND_DRAWS, thoughts=True), extra="local", key="")
 @options(
-    **OPTIONS, temperature=finite, top_p=finite, top_k=count, max_tokens=count, guidance=finite, attention=str, width=count, height=count
+    **OPTIONS,
+    temperature=positive,
+    top_p=share,
+    top_k=count,
+    max_tokens=count,
+    thinking=flag,
+    guidance=finite,
+    attention=one_of("sdpa", "eager", "flash_attention_2"),
+    width=count,
+    height=count,
 )
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     weights, name = weights_of(spec, "config.json", blobs, chosen)
     kind = architecture(weights.config)
     trusted = chosen.pop("trust_remote_code", False)
-    family = FAMILIES.get(kind) or (VISION if trusted else None)
+    others = LANGUAGE if "ForCausalLM" in kind else VISION
+    family = FAMILIES.get(kind) or (others if trusted else None)
     if family is None:
         raise UserError(_unknown(name, kind, weights))
     useless = [option for option in OF_SOME if option in chosen and option not in family.own]
     if useless:
         raise UserError(f"{name}: {kind} has no use for {useless[0]}={chosen[useless[0]]}")
+    if ("top_p" in chosen or "top_k" in chosen) and not chosen.get("temperature"):
+        raise UserError(f"{name}: top_p and top_k are for draws: give a temperature as well")
     if chosen.get("attention") == "flash_attention_2" and "image" in family.most:
         raise UserError(f"{name}: {kind} draws with attention=sdpa or eager")
     if ("width" in chosen) != ("height" in chosen):
@@ -110,14 +124,15 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         "class": kind,
         **weights.known_by,
         "dtype": dtype,
-        "device": device,
+        "device": device.partition(":")[0],
         "versions": versions("torch", "transformers", *(["torchvision"] if find_spec("torchvision") else [])),  # it prepares pictures
         "parameters": {"seed": seed, **settings},
         **({"trust_remote_code": True} if trusted else {}),
     }
     make = loading(family.engine, weights, blobs, kind, device=device, dtype=dtype, trusted=trusted, settings=settings)
-    most = {wanted: batch or many for wanted, many in family.most.items()}
-    note = f"the same weights as {spec.model}, whose layout is its authors' own" if spec.model in TWINS else ""
+    most = {wanted: batch if batch and many > 1 else many for wanted, many in family.most.items()}
+    twin = weights.repository and spec.model in TWINS
+    note = f"the same weights as {spec.model}, whose layout is its authors' own" if twin else ""
     return LocalEndpoint(name, blobs, make, takes=takes, gives=family.gives, identity=identity, seed=seed, most=most, note=note)
 
 
@@ -133,7 +148,7 @@ def weights_of(spec: Spec, file: str, blobs: Blobs, chosen: dict[str, Any]) -> t
     for library in ("torch", "transformers", *(("diffusers",) if spec.provider == "diffusers" else ())):
         if find_spec(library) is None:
             needed(library)
-    named = TWINS.get(spec.model, spec.model)
+    named = spec.model if Path(spec.model).expanduser().is_dir() else TWINS.get(spec.model, spec.model)
     weights = found(named, file, blobs, revision=chosen.pop("revision", ""), version=chosen.pop("version", ""))
     if weights.repository:
         return weights, f"{spec.provider}/{weights.repository}"

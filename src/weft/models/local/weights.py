@@ -12,7 +12,7 @@ import importlib
 import importlib.metadata
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -48,8 +48,11 @@ class Weights(Struct, frozen=True):
         if self.folder is not None:
             return self.folder
         try:
+            parts = parts_of(self.config)
+            wanted = {"allow_patterns": ["model_index.json", *(f"{part}/*" for part in parts)]} if parts else {}
+            left_out = [*OTHER_FORMATS, *(["*.fp16.*", "*.non_ema.*"] if parts else ["*/*"])]
             told = hub().snapshot_download(
-                self.repository, revision=self.commit, ignore_patterns=list(OTHER_FORMATS), tqdm_class=_bar(self.name, tell)
+                self.repository, revision=self.commit, ignore_patterns=left_out, tqdm_class=_bar(self.name, tell), **wanted
             )
         except Exception as error:
             raise UserError(_unreachable(self.repository, error)) from None
@@ -86,7 +89,7 @@ def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: st
         elif snapshot:
             known = {"commit": snapshot[1]}
         else:
-            known = {"weights": digest_of(place, blobs.root.parent / "weights.json")}
+            known = {"weights": digest_of(place, parts_of(config), blobs.root.parent / "weights.json")}
         return Weights(name, place, "", snapshot[1] if snapshot else "", known, config)
     if name.startswith(("/", "~", ".")) or SHORT.fullmatch(name) is None:
         raise UserError(f"{name}: there is no such folder")
@@ -129,25 +132,34 @@ def _unreachable(name: str, error: Exception, file: str = "") -> str:
     return f"{name}: {why}. Fetch it where there is a network (hf download {name} --local-dir DIR), and give the folder: DIR"
 
 
-def digest_of(folder: Path, memory: Path) -> str:
-    """Of the names and bytes of all files, in parallel. `memory` is where those of single files are remembered."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix in COUNT and path.is_file() and not path.name.startswith("."))
+def digest_of(folder: Path, parts: Sequence[str], memory: Path) -> str:
+    """Of the names and bytes of all files that a model is made of: in its folder, and in the `parts` below it. `memory` is where digests of
+    single files are remembered, by size and time."""
+    places = [folder, *(folder / part for part in parts if (folder / part).is_dir())]
+    files = [
+        path for place in places for path in sorted(place.iterdir()) if path.suffix in COUNT and path.is_file() and path.name[0] != "."
+    ]
     known: dict[str, str] = {}
     with suppress(OSError, msgspec.DecodeError, ValueError):
         known = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
     with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) + 1)) as pool:
-        digests = list(pool.map(functools.partial(_remembered, known), files))
-    fresh = {_stamp(path): digest for path, digest in zip(files, digests, strict=True)}
-    if any(stamp not in known for stamp in fresh):
+        found = list(pool.map(functools.partial(_remembered, known), files))
+    fresh = {stamp: digest for stamp, digest in found if stamp and stamp not in known}
+    if fresh:
         with suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
             write_file(memory, msgspec.json.encode({**known, **fresh}))
-    told = "\n".join(f"{path.relative_to(folder).as_posix()} {digest}" for path, digest in zip(files, digests, strict=True))
+    told = "\n".join(f"{path.relative_to(folder).as_posix()} {digest}" for path, (_, digest) in zip(files, found, strict=True))
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _remembered(known: Mapping[str, str], path: Path) -> str:
-    return known.get(_stamp(path)) or _digest(path)
+def _remembered(known: Mapping[str, str], path: Path) -> tuple[str, str]:
+    """What a file is remembered by, and its digest; nothing to remember it by if it changed meanwhile."""
+    before = _stamp(path)
+    if before in known:
+        return before, known[before]
+    digest = _digest(path)
+    return (before if _stamp(path) == before else ""), digest
 
 
 def _stamp(path: Path) -> str:
@@ -182,6 +194,11 @@ class _Nowhere:
     def write(self, _: str) -> None: ...
 
     def flush(self) -> None: ...
+
+
+def parts_of(config: Mapping[str, Any]) -> list[str]:
+    """The folders that a pipeline's parts are in; none for a model that is all in one."""
+    return sorted(name for name in config if not name.startswith("_") and "_class_name" in config and Path(name).name == name)
 
 
 def architecture(config: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Devices, number formats and memory."""
 
+import contextlib
 import gc
 
 import torch
@@ -32,12 +33,15 @@ def settled(device: str, dtype: str) -> tuple[str, str]:
 
 def is_full(error: Exception) -> bool:
     """Whether there was no memory for it."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
     said = str(error).lower()
-    return (
-        isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        or (isinstance(error, RuntimeError) and "out of memory" in said)
-        or "can't allocate memory" in said
-    )
+    return isinstance(error, RuntimeError) and any(words in said for words in ("out of memory", "can't allocate memory", "alloc_failed"))
+
+
+def current(device):
+    """Within this, what names no device is on this one."""
+    return torch.cuda.device(device) if torch.device(device).type == "cuda" else contextlib.nullcontext()
 
 
 def clear() -> None:

@@ -5,6 +5,8 @@ all positions that a model has, draws for all rows from one stream of chance, an
 loop is here: room for what is needed, a stream of chance for each row, and on a GPU one step is recorded and replayed.
 """
 
+import threading
+
 import torch
 from PIL import Image as Pil
 from transformers import StaticCache
@@ -17,6 +19,7 @@ from weft.types import Usage
 GUIDANCE, TEMPERATURE = 5.0, 1.0
 WARM = 3  # steps before one is recorded
 AT_ONCE = 16  # pictures that are made of their tokens at once
+RECORDING = threading.Lock()
 LITTLE = 0.25  # of a GPU's memory
 ROWS, COLUMNS = (1, 2, 4, 8, 16, 24, 32, 48, 64), 64  # what rows and lengths of prompts are rounded up to
 
@@ -47,7 +50,8 @@ class Janus(Words):
         pad = config.pad_token_id if config.pad_token_id is not None else self.tokenizer.pad_token_id
         rows, ids, mask = len(ids), *self._rounded(ids, mask, pad)
         blank = ids.clone()
-        blank[(ids != config.bos_token_id) & (ids != config.generation_kwargs["boi_token_id"])] = pad
+        begin = self.tokenizer.convert_tokens_to_ids(self.processor.image_start_token)
+        blank[(ids != self.tokenizer.bos_token_id) & (ids != begin)] = pad
         steps = self._steps_for(2 * len(ids), ids.shape[1], many)
         scores = steps.first(self.model.get_input_embeddings()(torch.cat([ids, blank])), mask.repeat(2, 1))
         made = torch.empty(rows, many, dtype=torch.long, device=ids.device)
@@ -143,10 +147,12 @@ class Steps:
         return self._scores
 
     def _record(self):
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._scores = self._step()
+        device = self.token.device
+        with RECORDING:  # one at a time in a process
+            torch.cuda.synchronize(device)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=torch.cuda.Stream(device), capture_error_mode="thread_local"):
+                self._scores = self._step()
         self._graph = graph
 
     def _step(self):

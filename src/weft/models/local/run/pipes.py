@@ -1,13 +1,18 @@
 """Pipelines of diffusers at work."""
 
+import importlib.util
+import inspect
+
 import diffusers
 import torch
 import transformers
 
+from weft.errors import UserError
 from weft.models.local.endpoint import Made
-from weft.models.local.run.device import DTYPES, clear, is_full
+from weft.models.local.run.device import DTYPES, clear, current, is_full
+from weft.models.local.run.plain import Plain
 from weft.models.local.run.processors import videos_left_out
-from weft.store.pictures import upright
+from weft.store.pictures import flat
 from weft.types import Usage
 
 AREA, STEP = 1024 * 1024, 16  # pixels of a picture whose shape is that of another, and what its sides are multiples of
@@ -21,8 +26,15 @@ class Drawing:
         folder = weights.here(tell)
         size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
         tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
-        with videos_left_out():
-            made = getattr(diffusers, kind).from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True, local_files_only=True)
+        try:
+            with videos_left_out():
+                made = getattr(diffusers, kind).from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True, local_files_only=True)
+        except (ImportError, NameError) as error:  # OmniGen's class is half there without it
+            lacks = "" if importlib.util.find_spec("torchvision") else "; torchvision is not installed, and it may want that"
+            raise UserError(f"{kind} could not be loaded: {error}{lacks}") from None
+        strange = [name for name in settings.get("extra", {}) if name not in inspect.signature(made.__call__).parameters]
+        if strange:
+            raise UserError(f"{kind} knows no {strange[0]} (option extra)")
         made.set_progress_bar_config(disable=True)
         for part in made.components.values():
             if isinstance(part, torch.nn.Module):
@@ -33,7 +45,9 @@ class Drawing:
             made.enable_sequential_cpu_offload(device=device)
         else:
             made.to(device)
-        self.pipeline, self.pipe, self.blobs, self.settings = made, pipe, blobs, settings
+        self.pipeline, self.pipe, self.blobs, self.settings, self.device = made, pipe, blobs, settings, torch.device(device)
+        tokenizers = [one for name, one in made.components.items() if name.startswith("tokenizer") and one is not None]
+        self.plain = Plain(tokenizers, ("<img>", "</img>", *(f"<|image_{at}|>" for at in range(1, 100))) if pipe.marks else ())
 
     def is_full(self, error):
         return is_full(error)
@@ -53,8 +67,8 @@ class Drawing:
             if shown:
                 named[pipe.named] = shown[0] if pipe.one else shown
         named |= self._size(batch[0], named.get(pipe.named))
-        cards = [self.pipeline.device] if self.pipeline.device.type == "cuda" else []
-        with torch.inference_mode(), torch.random.fork_rng(cards):  # some draw from the common stream as well
+        cards = [self.device] if self.device.type == "cuda" else []
+        with torch.inference_mode(), current(self.device), torch.random.fork_rng(cards):  # some draw from the common stream as well
             torch.manual_seed(batch[0].seed % (1 << 63))
             out = self.pipeline(**named)
         blocked = getattr(out, "nsfw_content_detected", None) or [False] * len(batch)
@@ -64,14 +78,14 @@ class Drawing:
         if blocked:
             return Made((), blocked="the pipeline's own filter let nothing through")
         tokens, most = self._length(words), self.pipe.reads[1]
-        note = f"it read {most} of the prompt's {tokens} tokens" if tokens > most else ""
+        note = f"it read {most} of the prompt's {tokens} tokens" if most and tokens > most else ""
         return Made((picture,), Usage(tokens, 0, images=1), note=note)
 
     def _words(self, asked):
+        text = self.plain(asked.text)
         if not self.pipe.marks or not asked.images:
-            return asked.text
-        marks = " ".join(f"<img><|image_{at + 1}|></img>" for at in range(len(asked.images)))
-        return f"{marks} {asked.text}"
+            return text
+        return " ".join([*(f"<img><|image_{at + 1}|></img>" for at in range(len(asked.images))), text])
 
     def _length(self, words):
         tokenizer = getattr(self.pipeline, self.pipe.reads[0], None)
@@ -107,4 +121,4 @@ class Drawing:
 
     def _opened(self, image):
         with self.blobs.opened(image) as picture:
-            return upright(picture).convert("RGB")
+            return flat(picture)

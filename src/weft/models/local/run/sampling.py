@@ -5,7 +5,7 @@ stream of its own, by its seed: the largest of logits with Gumbel noise added is
 """
 
 import torch
-from transformers import LogitsProcessor, TopKLogitsWarper, TopPLogitsWarper
+from transformers import LogitsProcessor, MinPLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, TypicalLogitsWarper
 
 AHEAD = 16  # steps for which noise is made at once
 
@@ -14,13 +14,15 @@ class RowDraws(LogitsProcessor):
     """The last of a list of processors, for a library that then takes the largest. `guidance` joins a batch's two halves, with its prompts
     and without, into one, for classes that leave that to a processor."""
 
-    def __init__(self, seeds, *, temperature=1.0, top_k=None, top_p=None, guidance=None, device="cpu"):
+    def __init__(self, seeds, *, temperature=1.0, top_k=None, top_p=None, min_p=None, typical_p=None, guidance=None, device="cpu"):
         self._streams = {seed: torch.Generator(device=device).manual_seed(seed % (1 << 63)) for seed in seeds}
         order = list(self._streams)
         self._rows = torch.tensor([order.index(seed) for seed in seeds], device=device)
         self._temperature, self._guidance, self._step, self._noise = temperature, guidance, 0, None
-        warpers = [(TopKLogitsWarper, top_k if top_k and top_k > 0 else None), (TopPLogitsWarper, top_p if top_p and top_p < 1 else None)]
-        self._warpers = [make(value) for make, value in warpers if value is not None]
+        self._warpers = [TopKLogitsWarper(top_k)] if top_k and top_k > 0 else []
+        self._warpers += [TopPLogitsWarper(top_p)] if top_p is not None and top_p < 1 else []
+        self._warpers += [MinPLogitsWarper(min_p)] if min_p else []
+        self._warpers += [TypicalLogitsWarper(typical_p)] if typical_p is not None and typical_p < 1 else []
 
     def __call__(self, input_ids, scores):
         scores = scores.float()
@@ -43,3 +45,17 @@ class RowDraws(LogitsProcessor):
             self._noise = -torch.stack(made).clamp_min(torch.finfo(torch.float32).tiny).log()
         self._step += 1
         return self._noise[self._rows, at]
+
+
+class Repeats(LogitsProcessor):
+    """Makes what a row has said already less likely. A library's own would count the padding of short rows as said."""
+
+    def __init__(self, penalty, mask):
+        self._penalty, self._mask = penalty, mask
+
+    def __call__(self, input_ids, scores):
+        said = torch.where(self._mask.bool(), input_ids[:, : self._mask.shape[1]], input_ids[:, -1:])
+        said = torch.cat([said, input_ids[:, self._mask.shape[1] :]], dim=1)
+        found = scores.gather(1, said)
+        found = torch.where(found < 0, found * self._penalty, found / self._penalty)
+        return scores.scatter(1, said, found)

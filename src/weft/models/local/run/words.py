@@ -1,6 +1,8 @@
 """Models that answer dialogues in words: language models, and those that see pictures among the words."""
 
 import copy
+import datetime
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -9,13 +11,23 @@ from transformers import GenerationMixin, LogitsProcessorList
 
 from weft.errors import UserError
 from weft.models.local.endpoint import Made
-from weft.models.local.run.device import DTYPES, clear, is_full
+from weft.models.local.run.device import DTYPES, clear, current, is_full
+from weft.models.local.run.plain import Plain
 from weft.models.local.run.processors import processor_of
-from weft.models.local.run.sampling import RowDraws
-from weft.store.pictures import upright
+from weft.models.local.run.sampling import Repeats, RowDraws
+from weft.store.pictures import flat
 from weft.types import Image, Text, Usage
 
-APART = "\u200b"
+OPEN = "<think>"
+TOP_K = 50  # what the library takes where a model that samples does not say
+
+
+class Always(datetime.datetime):
+    """Templates that tell the date tell this one: tomorrow's answer is today's."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2025, 1, 1, tzinfo=tz)
 
 
 class Words:
@@ -25,33 +37,37 @@ class Words:
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
         folder = weights.here(tell)
-        size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+        size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
         tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
         self.blobs, self.device, self.settings = blobs, torch.device(device), settings
-        made_by = getattr(transformers, kind, None)
-        sees = made_by is None or "ForCausalLM" not in kind
-        made_by = made_by or transformers.AutoModelForImageTextToText
+        made_by, self.sees = getattr(transformers, kind, None), "ForCausalLM" not in kind
         named = {"trust_remote_code": trusted, "local_files_only": True}
-        how = {"attn_implementation": settings["attention"]} if "attention" in settings else {}
-        self.processor = (processor_of if sees else transformers.AutoTokenizer.from_pretrained)(folder, **named)
-        if made_by is not transformers.AutoModelForImageTextToText:
+        self.processor = (processor_of if self.sees else transformers.AutoTokenizer.from_pretrained)(folder, **named)
+        if made_by is None:
+            made_by = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
+        else:
             named.pop("trust_remote_code")
-        self.model = made_by.from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True, **named, **how).to(self.device).eval()
-        self.sees = sees
-        self.tokenizer = self.processor.tokenizer if sees else self.processor
+        if "attention" in settings:
+            named["attn_implementation"] = settings["attention"]
+        model, found = made_by.from_pretrained(folder, dtype=DTYPES[dtype], use_safetensors=True, output_loading_info=True, **named)
+        whole(weights.name, found)
+        self.model = model.to(self.device).eval()
+        self.tokenizer = self.processor.tokenizer if self.sees else self.processor
         self.tokenizer.padding_side = "left"
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
-        if not getattr(self.processor, "chat_template", None) and not getattr(self.tokenizer, "chat_template", None):
+        self._written = getattr(self.processor, "chat_template", None) or getattr(self.tokenizer, "chat_template", None)
+        if not self._written:
             raise UserError(f"{weights.name} has no chat template: it completes texts, and was not trained to answer a dialogue")
-        marks = {*self.tokenizer.all_special_tokens, *self.tokenizer.get_added_vocab()}
-        self._special = sorted((mark for mark in marks if len(mark) > 2 and not mark.isalnum()), key=len, reverse=True)
+        if "strftime_now" in str(self._written):  # a function of the library's, that looks at its clock
+            importlib.import_module("transformers.utils.chat_template_utils").datetime = Always
+        self.plain = Plain([self.tokenizer])
 
     # what a gatherer wants
 
     def work(self, batch):
-        with torch.inference_mode():
-            return self.speak(batch) if batch[0].want.kind == "text" else self.draw(batch)
+        with torch.inference_mode(), current(self.device):
+            return self.speak(batch) if batch[0].wanted == "text" else self.draw(batch)
 
     def is_full(self, error):
         return is_full(error)
@@ -65,37 +81,44 @@ class Words:
         raise UserError("it makes words, and no pictures")
 
     def speak(self, batch):
-        config, draws = self._sampling(batch)
-        inputs = self._inputs(batch)
+        texts = [self.template(one) for one in batch]
+        inputs = self._inputs(batch, texts)
+        config, processors = self._sampling(batch, inputs["attention_mask"])
         made = GenerationMixin.generate(  # a class of its own may leave the processors out
-            self.model, **inputs, generation_config=config, logits_processor=LogitsProcessorList([draws]), guidance_scale=None
+            self.model, **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors), guidance_scale=None
         )
-        before = inputs["input_ids"].shape[1]
-        return [self._read(row, inputs["attention_mask"][at], before, config) for at, row in enumerate(made)]
+        before, told = inputs["input_ids"].shape[1], inputs["attention_mask"].sum(1).tolist()
+        return [self._read(*one, before, config) for one in zip(texts, told, made, strict=True)]
 
-    def _sampling(self, batch):
-        """How it is sampled: as its authors say, unless the user does."""
+    def _sampling(self, batch, mask):
+        """How it is sampled: as its authors say, unless the user does. What the library would do over a whole batch is done row by row."""
         usual, given = self.model.generation_config, self.settings
         temperature = given.get("temperature", (usual.temperature or 1.0) if usual.do_sample else 0.0)
         config = copy.deepcopy(usual)
-        config.do_sample, config.temperature, config.top_p, config.top_k, config.max_length = False, None, None, None, None
-        config.max_new_tokens, config.num_beams, config.guidance_scale = given["max_tokens"], 1, None
+        config.do_sample, config.max_new_tokens, config.num_beams = False, given["max_tokens"], 1
+        for name in ("temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "max_length", "guidance_scale"):
+            setattr(config, name, None)
         config.pad_token_id = config.pad_token_id if config.pad_token_id is not None else self.tokenizer.pad_token_id
         if config.eos_token_id is None:
             config.eos_token_id = self.tokenizer.eos_token_id
-        top_k, top_p = given.get("top_k", usual.top_k), given.get("top_p", usual.top_p)
-        seeds = [one.seed for one in batch]
-        return config, RowDraws(seeds, temperature=temperature, top_k=top_k, top_p=top_p, device=self.device)
+        draws = RowDraws(
+            [one.seed for one in batch],
+            temperature=temperature,
+            top_k=given.get("top_k", usual.top_k if usual.top_k is not None else TOP_K),
+            top_p=given.get("top_p", usual.top_p),
+            min_p=usual.min_p,
+            typical_p=usual.typical_p,
+            device=self.device,
+        )
+        penalty = usual.repetition_penalty or 1.0
+        return config, [*([Repeats(penalty, mask)] if penalty != 1.0 else []), draws]
 
-    def _inputs(self, batch):
-        texts = [self.template(one) for one in batch]
+    def _inputs(self, batch, texts):
         named = {"padding": True, "padding_side": "left", "return_tensors": "pt", "add_special_tokens": self.begins(texts)}
-        if self.sees:
-            shown = [self.pictures(one) for one in batch]
-            inputs = self.processor(text=texts, images=shown if any(shown) else None, **named)
-        else:
+        if not self.sees:
             return self.tokenizer(texts, return_token_type_ids=False, **named).to(self.device)
-        return inputs.to(self.device, self.model.dtype)
+        shown = [self.pictures(one) for one in batch]
+        return self.processor(text=texts, images=shown if any(shown) else None, **named).to(self.device, self.model.dtype)
 
     def begins(self, texts):
         """Whether the tokenizer is to add what every text begins with: not where the template has done so."""
@@ -111,31 +134,34 @@ class Words:
                 for part in message.parts
                 if isinstance(part, (Image, Text))
             ]
-            content = parts if self.sees else "\n".join(part["text"] for part in parts)
+            content = parts if self.sees else "\n".join(part.get("text", "[picture not shown]") for part in parts)
             dialogue.append({"role": message.role, "content": content})
-        return self.processor.apply_chat_template(dialogue, add_generation_prompt=True, tokenize=False)
-
-    def plain(self, text):
-        """A text in which nothing is taken for a token that only templates may write: a dataset's words must not end a turn."""
-        for token in self._special:
-            if token in text:
-                text = text.replace(token, token[0] + APART + token[1:])
-        return text
+        more = {"enable_thinking": self.settings["thinking"]} if "thinking" in self.settings else {}
+        named = {"chat_template": self._written} if isinstance(self._written, str) else {}
+        return self.processor.apply_chat_template(dialogue, add_generation_prompt=True, tokenize=False, **named, **more)
 
     def pictures(self, asked):
         def opened(image):
             with self.blobs.opened(image) as picture:
-                return upright(picture).convert("RGB")
+                return flat(picture)
 
         if len(asked.images) < 2:
             return [opened(image) for image in asked.images]
         with ThreadPoolExecutor(4) as pool:
             return list(pool.map(opened, asked.images))
 
-    def _read(self, row, mask, before, config):
+    def _read(self, text, told, row, before, config):
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
         said = row[before:].tolist()
         stop = next((at for at, token in enumerate(said) if token in ends), None)
-        text = self.tokenizer.decode(said if stop is None else said[:stop], skip_special_tokens=True)
-        usage = Usage(int(mask.sum()), len(said) if stop is None else stop + 1)
-        return Made((text.strip(),), usage, cut=stop is None)
+        words = self.tokenizer.decode(said if stop is None else said[:stop], skip_special_tokens=True).strip()
+        words = OPEN + words if text.rstrip().endswith(OPEN) else words  # the template began to think for it
+        return Made((words,), Usage(int(told), len(said) if stop is None else stop + 1), cut=stop is None)
+
+
+def whole(name, found):
+    """Raises UserError where weights are not those of the class: the library would fill in chance, and say nothing."""
+    missing = sorted({*found.get("missing_keys", ()), *(str(one[0]) for one in found.get("mismatched_keys", ()))})
+    if missing:
+        some = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        raise UserError(f"{name} does not have all weights of its class: {some} are missing, or of another shape (saved by another name?)")
