@@ -124,7 +124,7 @@ def shown(url: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ([], "messages"),
+        ([], "no request"),
         ({}, "messages"),
         ({"messages": [{"role": "king", "content": "x"}]}, "role"),
         ({"messages": [user("x")], "temperature": 0}, "temperature is set when the server is started"),
@@ -319,6 +319,7 @@ def test_addresses_of_different_models_are_not_one(tmp_path: Path):
         found = []
         for model in ("Model", "Batched"):
             pool = Alone(Job(f"{tmp_path}/mine.py:{model}", {}, "mine", str(tmp_path / "home")))
+            await pool.load()
             found.append(await Door(pool, "mine").start(0))
         with pytest.raises(UserError, match="do not serve the same model"):
             await in_thread(resolve, f"served/mine@{found[0][1]},{found[1][1]}", Blobs(tmp_path / "client"))

@@ -43,6 +43,8 @@ def serve(
 
       weft run weave --data DATA --model served/mine@http://127.0.0.1:8000 --judge JUDGE
     """
+    import sys
+
     from weft.serving.start import Plan, run
 
     plan = Plan(
@@ -57,4 +59,4 @@ def serve(
         port=port,
         home=str(home),
     )
-    run(plan, child=child)
+    sys.exit(run(plan, child=child))

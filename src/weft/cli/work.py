@@ -58,6 +58,8 @@ def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any
     model = str(options["model"])
     if options.get("preset") or PARTS.fullmatch(model) or model == "truth" or model.startswith(("folder/", "served/")):
         raise UserError(f"{model}: --replicas serves one local model (hf/, diffusers/ or file.py:NAME), with no preset")
+    if not Path(str(options["data"])).exists():
+        raise UserError(f"{options['data']}: there is no such folder or file")
     name, given = closing.enter_context(served(model, options["model_options"], replicas, home=str(options["home"]), more=more))
     return {"model": name, "model_options": given}
 

@@ -120,8 +120,8 @@ class FunctionEndpoint(Endpoint):
         return Batching(cast(Any, self._function()).batch)
 
     @property
-    def measured(self) -> Done:
-        return self._gatherer.done
+    def measured(self) -> Done | None:
+        return self._gatherer.done if self._batch_size else None
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         shown = await in_thread(self._show_all, messages)

@@ -5,6 +5,10 @@ how many calls it wants at once, and what answers are kept under. That is the mo
 weights have the same answers in this process, behind one replica or behind eight, at any address.
 """
 
+import asyncio
+import base64
+import binascii
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -12,18 +16,19 @@ from typing import Any, cast
 
 import msgspec
 
-from weft.errors import UserError
+from weft.errors import PictureError, UserError
 from weft.models.converters import count, seconds
-from weft.models.endpoint import Endpoint, Sent
+from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
 from weft.models.openai_chat import OpenAIChat
 from weft.models.openai_parts import Unpacked
+from weft.models.outcomes import error_facts
 from weft.models.registry import Spec, about, options
 from weft.models.spread import Spread
-from weft.models.wire import key_for, url_of
+from weft.models.wire import key_for, url_of, usage_of
 from weft.outside import fields
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
-from weft.types import Gives, Message, Takes, Want
+from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want
 
 PATIENCE = 10.0  # seconds for a server to say what it is
 OUTCOMES = ("answered", "refused", "empty", "failed")
@@ -52,33 +57,82 @@ class Served(OpenAIChat):
         payload.pop("stream_options", None)
         return payload | ({"size": f"{want.size[0]}x{want.size[1]}"} if want.size else {})
 
+    def _message(self, message: Message) -> dict[str, Any]:
+        """Part by part: what the model is shown is what it is shown without a server."""
+        told = [_told(part) for part in message.parts if not isinstance(part, Thought)]
+        return {"role": message.role, "content": told}
+
+    def _drop_unsupported(self, status: int, said: str, payload: dict[str, Any]) -> bool:
+        return False  # it knows all that it is sent: a word like that in an error is the model's
+
     async def _taken(self, body: Any) -> tuple[Unpacked, Sent]:
-        got, sent = await super()._taken(body)
+        choices: Any = fields(body).get("choices")
+        choice = fields(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
         facts = fields(fields(body).get("weft"))
-        if facts.get("outcome") in OUTCOMES:
-            told = {name: facts.get(name) for name in ("outcome", "reason", "ended", "again")}
-            sent = msgspec.structs.replace(sent, raw=json.dumps(told), served=self.name, **cast(Any, told))
-        return got, sent
+        if not choice or facts.get("outcome") not in OUTCOMES:
+            raise CallError(f"{self.address} answered 200, and not as a server of weft's does", TRANSIENT)
+        parts = await asyncio.to_thread(self._parts, choice, facts)
+        told = {name: facts.get(name) for name in ("outcome", "reason", "ended", "again")}
+        sent = Sent(parts, raw=json.dumps(told), served=self.name, usage=usage_of(body), **cast(Any, told))
+        return Unpacked(parts), sent
+
+    def _parts(self, choice: dict[str, Any], facts: dict[str, Any]) -> tuple[Part, ...]:
+        """As the model made them."""
+        content: Any = fields(choice.get("message")).get("content")
+        listed: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or []
+        parts: list[Part] = []
+        try:
+            for one in map(fields, listed):
+                url = str(fields(one.get("image_url")).get("url", ""))
+                parts.append(
+                    self._blobs.put(base64.b64decode(url.partition(",")[2], validate=True)) if url else Text(str(one.get("text", "")))
+                )
+        except (PictureError, binascii.Error) as error:
+            raise CallError(f"{self.address} sent a picture that {error}", TRANSIENT) from None
+        for at, text in cast(list[tuple[int, str]], facts.get("thoughts") or []):
+            parts.insert(int(at), Thought(str(text)))
+        return tuple(parts)
 
     def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
-        if sent.served != self.name or got.broken:
-            return super()._read(got, sent, want)
-        return msgspec.structs.replace(sent, parts=got.parts)
+        return sent
+
+
+def _told(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image):
+        return {"type": "image_url", "image_url": {"url": part}}
+    return {"type": "text", "text": part.text}
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    """A key goes to the address that it is for, and no further."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _json(came: Any) -> Any:
+    try:
+        return json.loads(came.read(1 << 16))
+    except (OSError, ValueError):
+        return None
 
 
 def card_of(url: str, key: str, name: str) -> dict[str, Any]:
     """What a server says is behind it. Raises UserError."""
     told = without_secrets(url)
     asked = urllib.request.Request(f"{url}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), Stay())
     try:
         with opener.open(asked, timeout=PATIENCE) as came:
             body = json.loads(came.read(1 << 20))
     except urllib.error.HTTPError as error:
+        if error.code == 401 and key:
+            raise UserError(f"{told} did not accept its token (WEFT_API_KEY, or what key_env names)") from None
         if error.code == 401:
             raise UserError(f"{told} wants its token: put it in WEFT_API_KEY, or name a variable with key_env") from None
-        raise UserError(f"{told} answered {error.code}: it is no server of weft's (`weft serve`)") from None
-    except (OSError, ValueError) as error:
+        why = error_facts(_json(error))[0] or "it is no server of weft's (`weft serve`)"
+        raise UserError(f"{told} answered {error.code}: {scrub(why)[:200]}") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
         why = getattr(error, "reason", None) or error
         raise Away(f"nobody answers at {told} ({scrub(str(why))}): start it with `weft serve`") from None
     listed: Any = fields(body).get("data")

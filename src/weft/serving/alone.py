@@ -1,30 +1,39 @@
 """A pool of one: the model is in this process."""
 
+import asyncio
+
 from weft.serving.replica import Answer, Job, Replica
 from weft.serving.wire import Card
 
 
 class Alone:
     def __init__(self, job: Job) -> None:
-        self._replica = Replica(job)
-        self.card: Card = self._replica.card
+        self._job = job
+        self._replica: Replica | None = None
+        self.card: Card
 
     async def load(self) -> None:
+        """A file of the user's may take long to import: that is done elsewhere than in the loop."""
+        self._replica = await asyncio.to_thread(Replica, self._job)
+        self.card = self._replica.card
         await self._replica.load()
 
     @property
     def standing(self) -> str:
-        return self._replica.standing
+        return self._replica.standing if self._replica is not None else ""
 
     async def answer(self, body: bytes) -> Answer:
+        assert self._replica is not None
         return await self._replica.answer(body)
 
     async def health(self) -> tuple[int, int]:
         try:
-            self._replica.check()
+            if self._replica is not None:
+                self._replica.check()
         except RuntimeError:
             return 0, 1
-        return 1, 1
+        return int(self._replica is not None), 1
 
     async def close(self) -> None:
-        await self._replica.close()
+        if self._replica is not None:
+            await self._replica.close()

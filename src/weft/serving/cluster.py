@@ -15,27 +15,34 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.errors import UserError
+from weft.errors import UserError, WeftError
+from weft.models.endpoint import CallError
 from weft.serving.replica import Answer, Job, Replica
 from weft.serving.wire import Card, error
 
-DEPLOYMENT, SPACE, PREFIX = "Replica", "weft", "weft-ray-"
+DEPLOYMENT, SPACE, PREFIX, MARK = "Replica", "weft", "weft-ray-", "WEFT_RAY_FOLDER"
+PATIENCE = 20.0  # seconds for Ray to end in the ordinary way
+GONE = 3  # looks at a cluster that says nothing, after which it is gone
 STORE = 512 * 2**20  # bytes that Ray keeps what it passes on in
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LOOK = 1.0  # seconds that what was seen of the replicas is good for
 CONNECT = 5.0  # seconds for a cluster to answer at all
+SILENT = 10.0  # seconds for it to say how it is
 Tell = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Wants(Struct, frozen=True):
@@ -66,7 +73,15 @@ class Member:
     async def __init__(self, job: Job, board: Any, near: bool) -> None:  # type: ignore[misc]
         if near:
             _keep_to_loopback()
-        self._replica = Replica(job)
+        try:
+            await self._made(job, board)
+        except Exception as failed:
+            said = str(failed) if isinstance(failed, (UserError, CallError)) else f"{type(failed).__name__}: {failed}"
+            await board.put.remote("failed", " ".join(said.split())[:500])
+            raise
+
+    async def _made(self, job: Job, board: Any) -> None:
+        self._replica = await asyncio.to_thread(Replica, job)
         place = self._replica.place
         loading = asyncio.ensure_future(self._replica.load())
         while not (await asyncio.wait({loading}, timeout=1.0))[0]:
@@ -93,22 +108,36 @@ class Cluster:
         self._folder = ""
         self._app = f"weft-{socket.gethostname()}-{os.getpid()}"
         self._seen: tuple[float, tuple[int, int]] = (0.0, (0, wants.replicas))
+        self._lock, self._closing, self.silent = threading.Lock(), False, 0  # looks at which it said nothing
+        self._board: Any = None
         self.card: Card
 
     async def start(self) -> None:
         """Until all replicas are ready. Raises UserError where they never will be."""
-        await asyncio.to_thread(self._begin)
-        await asyncio.to_thread(self._deploy)
+        await self._asked(self._begin)
+        await self._asked(self._deploy)
         await self._made()
         card: Card = await self._handle.card.remote()
         self.card = replace(card, replicas=self.wants.replicas)
+
+    async def _asked(self, ask: Callable[[], T]) -> T:
+        """A question to Ray, which may take its time, one after another. None is asked once the end has begun: Ray would begin again for
+        it, wherever it found a cluster."""
+
+        def alone() -> T:
+            with self._lock:
+                if self._closing:
+                    raise Closing("it is being closed")
+                return ask()
+
+        return await asyncio.to_thread(alone)
 
     # Ray
 
     def _begin(self) -> None:
         if importlib.util.find_spec("ray") is None:
             raise UserError("several replicas need Ray; install the extra, from the clone: pip install -e '.[ray]'")
-        os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0"})
+        os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0", "RAY_ENABLE_AUTO_CONNECT": "0"})
         named: dict[str, Any] = {"namespace": SPACE, "log_to_driver": False, "logging_level": logging.ERROR}
         if self.wants.address:
             _reachable(self.wants.address)
@@ -118,6 +147,7 @@ class Cluster:
             self._folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")  # Ray makes its own inside it open to all
             token = secrets.token_hex(32)
             os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token})
+            os.environ[MARK] = self._folder  # all that Ray starts has it
             cpus = max(os.cpu_count() or 1, math.ceil(self.wants.replicas * self._cpus) + 1)
             named |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
             named |= {"object_store_memory": STORE, "_temp_dir": f"{self._folder}/r"}
@@ -126,12 +156,17 @@ class Cluster:
         try:
             self._ray.init(**named)
         except Exception as failed:
+            if self.wants.address:
+                same = "the nodes and this command must have the same RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (or RAY_AUTH_TOKEN)"
+                raise UserError(f"the cluster at {self.wants.address} could not be joined: {_short(str(failed))}; {same}") from None
             raise UserError(f"Ray could not be started: {type(failed).__name__}: {_short(str(failed))}") from None
         self._serve = importlib.import_module("ray.serve")
         for name in ("ray", "ray.serve"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._check()
         self._serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR", "enable_access_log": False})
+        if self.wants.address and sys.platform == "linux":
+            _left_by_others(self._serve)
 
     @property
     def _cpus(self) -> float:
@@ -161,7 +196,10 @@ class Cluster:
         try:  # whoever asks for what cannot be is told by one, and not by all
             card: Card = self._ray.get(self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(described).remote(job))
         except self._ray.exceptions.RayTaskError as failed:
-            raise UserError(_short(str(failed)).removeprefix("weft.errors.UserError: ")) from None
+            cause = getattr(failed, "cause", None)
+            raise UserError(str(cause) if isinstance(cause, UserError) else _short(str(failed))) from None
+        except self._ray.exceptions.RayError as failed:
+            raise UserError(f"the process that was to load {job.model} ended: {type(failed).__name__}") from None
         router = importlib.import_module("ray.serve.config").RequestRouterConfig
         board = self._ray.remote(num_cpus=0)(Board).remote()
         self._board = board
@@ -185,15 +223,17 @@ class Cluster:
         """Wait until all are, telling how far they are."""
         said = ""
         while True:
-            status = (await asyncio.to_thread(self._serve.status)).applications[self._app]
+            status: Any = (await self._asked(self._serve.status)).applications[self._app]
             one = status.deployments.get(DEPLOYMENT)
             ready = _ready(one) if one else 0
             if status.status.value == "RUNNING":
                 return
             if status.status.value in ("DEPLOY_FAILED", "UNHEALTHY"):
-                raise UserError(f"the replicas could not be made: {_short(one.message if one else status.message)}")
-            told: dict[str, str] = await self._board.read.remote()
-            words = sorted({what for what in told.values() if what and what != "ready"})
+                told: dict[str, str] = await self._board.read.remote()
+                why = told.get("failed") or _short(one.message if one else status.message)
+                raise UserError(f"the replicas could not be made: {why}")
+            told = await self._board.read.remote()
+            words = sorted({what for who, what in told.items() if what and what != "ready" and who != "failed"})
             line = f"{ready} of {self.wants.replicas} replicas ready" + (f"; {'; '.join(words)}" if words else "")
             if line != said:
                 self._tell(line)
@@ -218,26 +258,40 @@ class Cluster:
         at, seen = self._seen
         if time.monotonic() - at > LOOK:
             try:
-                one = (await asyncio.to_thread(self._serve.status)).applications[self._app].deployments[DEPLOYMENT]
-                ready = _ready(one)
-            except Exception:  # the cluster is gone
-                ready = 0
+                status: Any = await asyncio.wait_for(self._asked(self._serve.status), SILENT)
+                ready, self.silent = _ready(status.applications[self._app].deployments[DEPLOYMENT]), 0
+            except Exception:  # it says nothing
+                ready, self.silent = 0, self.silent + 1
             seen = (ready, self.wants.replicas)
             self._seen = (time.monotonic(), seen)
         return seen
 
+    @property
+    def gone(self) -> bool:
+        return self.silent >= GONE
+
     async def close(self) -> None:
-        if self._ray is not None:
-            await asyncio.to_thread(self._end)
+        """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is ended."""
+        ending = threading.Thread(target=self._end, daemon=True)
+        ending.start()
+        await asyncio.to_thread(ending.join, PATIENCE)
         if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            await asyncio.to_thread(_removed, Path(self._folder))
 
     def _end(self) -> None:
-        with contextlib.suppress(Exception):
-            if self.wants.address and self._serve is not None:
-                self._serve.delete(self._app)
-        with contextlib.suppress(Exception):
-            self._ray.shutdown()
+        self._closing = True
+        with self._lock:
+            if self._ray is None:
+                return
+            with contextlib.suppress(Exception):
+                if self.wants.address and self._serve is not None:
+                    self._serve.delete(self._app)
+            with contextlib.suppress(Exception):
+                self._ray.shutdown()
+
+
+class Closing(WeftError):
+    """Nothing is asked any more."""
 
 
 def described(job: Job) -> Card:
@@ -250,11 +304,31 @@ def _ready(deployment: Any) -> int:
 
 
 def swept() -> None:
-    """Folders that commands left behind which were killed."""
+    """What commands left behind that were killed: processes and folders."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
-        if number.isdigit() and not Path(f"/proc/{number}").exists() and sys.platform == "linux":
-            shutil.rmtree(folder, ignore_errors=True)
+        if number.isdigit() and sys.platform == "linux" and not Path(f"/proc/{number}").exists():
+            _removed(folder)
+
+
+def _removed(folder: Path) -> None:
+    """A folder of Ray's, and whoever is still at work in it."""
+    mark = f"{MARK}={folder}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        if int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _left_by_others(serve: Any) -> None:
+    """Applications of ours in a cluster whose commands on this machine are no more."""
+    for name in serve.status().applications:
+        host, _, number = name.removeprefix("weft-").rpartition("-")
+        if name.startswith("weft-") and host == socket.gethostname() and number.isdigit() and not Path(f"/proc/{number}").exists():
+            serve.delete(name)
 
 
 def _reachable(address: str) -> None:

@@ -5,7 +5,9 @@ name: a page in a browser can neither send the one nor fake the other. A queue t
 a client asks again, later or at once.
 """
 
+import asyncio
 import hmac
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,9 +18,12 @@ import msgspec
 from aiohttp import web
 
 from weft.serving.replica import Answer
-from weft.serving.wire import Card, error
+from weft.serving.wire import Card
+from weft.serving.wire import error as error_body
 
-MOST = 256 * 1024 * 1024  # bytes of a request
+MOST = 128 * 1024 * 1024  # bytes of a request
+MOST_HELD = 1024 * 1024 * 1024  # bytes of all that are being worked on
+SLOWEST = 120.0  # seconds for a request to come
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAIT = "1"  # seconds after which to ask again, where the queue is full
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -45,6 +50,7 @@ class Counts:
     by_status: Counter[int] = field(default_factory=Counter[int])
     seconds: float = 0.0
     in_flight: int = 0
+    held: int = 0  # bytes of those
     bytes_in: int = 0
     bytes_out: int = 0
     facts: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])  # by replica, as it last said
@@ -65,46 +71,61 @@ class Door:
         app.router.add_get("/metrics", self._metrics)
         return app
 
-    async def start(self, port: int) -> tuple[web.AppRunner, str]:
-        """Serve; gives the address."""
-        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=2)
+    async def start(self, port: int = 0, listening: socket.socket | None = None) -> tuple[web.AppRunner, str]:
+        """Serve, at a socket that is there or at a port; gives the address. Who goes away is not worked for."""
+        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=2, handler_cancellation=True)
         await runner.setup()
-        await web.TCPSite(runner, self._host, port).start()
-        bound = runner.addresses[0][1]
-        return runner, f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{bound}"
+        await (web.SockSite(runner, listening) if listening is not None else web.TCPSite(runner, self._host, port)).start()
+        host = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
+        return runner, f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            answer = self._turned_away(request) or await handler(request)
+        except web.HTTPException as exception:
+            answer = _problem(exception.status, exception.reason, "http")
+        if request.method == "POST":
+            self.counts.by_status[answer.status] += 1
+        return answer
+
+    def _turned_away(self, request: web.Request) -> web.Response | None:
         if self._host in LOOPBACK and request.url.host not in LOOPBACK:
             return _problem(403, "this server answers to 127.0.0.1 alone", "host")
-        if self._token and not hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {self._token}".encode()):
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if self._token and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             return _problem(401, "give the token of this server: Authorization: Bearer TOKEN", "token")
-        if request.method == "POST" and request.content_type != "application/json":
-            return _problem(415, "send application/json", "content_type")
-        try:
-            return await handler(request)
-        except web.HTTPException as exception:
-            return _problem(exception.status, exception.reason, "http")
+        if request.method == "POST" and (request.content_type != "application/json" or "Content-Encoding" in request.headers):
+            return _problem(415, "send application/json, not compressed", "content_type")
+        return None
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         counts = self.counts
-        if counts.in_flight >= self._most:
-            counts.by_status[429] += 1
-            full = error("the queue is full", "queue_full")
+        try:  # who sends slowly takes nobody's place
+            body = await asyncio.wait_for(request.read(), SLOWEST)
+        except TimeoutError:
+            return _problem(408, f"the request did not come within {SLOWEST:g} s", "slow")
+        except (web.RequestPayloadError, ValueError) as error:
+            return _problem(400, f"the body could not be read: {error}", "body")
+        if counts.in_flight >= self._most or counts.held + len(body) > MOST_HELD:
+            full = error_body("the queue is full", "queue_full")
             return web.Response(status=429, body=full, content_type="application/json", headers={"Retry-After": WAIT})
         began = time.monotonic()
         counts.in_flight += 1
+        counts.held += len(body)
         try:
-            body = await request.read()
             made = await self.pool.answer(body)
         finally:
             counts.in_flight -= 1
-        counts.by_status[made.status] += 1
+            counts.held -= len(body)
         counts.seconds += time.monotonic() - began
         counts.bytes_in += len(body)
         counts.bytes_out += len(made.body)
         if made.replica:
+            counts.facts.pop(made.replica, None)
             counts.facts[made.replica] = made.facts
+            while len(counts.facts) > self.pool.card.replicas:  # of one that is no more
+                del counts.facts[next(iter(counts.facts))]
         return web.Response(status=made.status, body=made.body, content_type="application/json")
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
@@ -144,4 +165,4 @@ def metrics(counts: Counts, ready: int, due: int) -> str:
 
 
 def _problem(status: int, message: str, code: str) -> web.Response:
-    return web.Response(status=status, body=error(message, code), content_type="application/json")
+    return web.Response(status=status, body=error_body(message, code), content_type="application/json")

@@ -83,7 +83,7 @@ class Replica:
     async def _answered(self, body: bytes) -> tuple[int, bytes]:
         with self._blobs.held():
             try:
-                messages, want = await asyncio.to_thread(read, body, self._blobs, self.card)
+                messages, want = await asyncio.to_thread(read, body, self._blobs, self.card, self._job.called)
                 if lacks := self.card.gives.lacks(want.kind):
                     raise Refused(lacks)
                 messages = await fitted(messages, self.card.takes.of(want.kind), self._blobs)

@@ -6,11 +6,12 @@ import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +19,7 @@ from msgspec import Struct
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
 from weft.models.gather import at_work
-from weft.models.registry import read_config
+from weft.models.registry import PARTS, read_config
 from weft.outside import told
 from weft.secrets import hide, without_secrets
 from weft.serving.alone import Alone
@@ -50,53 +51,72 @@ class Plan(Struct, frozen=True, kw_only=True):
         return Path(file).name if own else self.model.rstrip("/").rpartition("/")[2]
 
 
-def run(plan: Plan, *, child: bool = False) -> None:
-    """Serve until Ctrl-C. `child`: for a parent that reads where it is from standard output, and ends it by closing standard input."""
+def run(plan: Plan, *, child: bool = False) -> int:
+    """Serve until Ctrl-C; gives the exit code. `child`: for a parent that ends it by closing standard input."""
     if re.fullmatch(r"[\w.-]+", plan.called) is None:
         raise UserError(f"{plan.called!r} cannot be a part of an address: give --name")
+    if plan.model == "truth" or plan.model.startswith(("folder/", "served/")) or PARTS.fullmatch(plan.model):
+        raise UserError(f"{without_secrets(plan.model)} cannot be served: give one model")
     folder = str(Path.cwd())
     job = Job(plan.model, plan.options, plan.called, str(Path(plan.home).absolute()), folder, {"models": read_config().get("models", {})})
-    asyncio.run(_serve(plan, job, child))
-    if at_work():
-        sys.stderr.flush()
-        os._exit(0)
+    try:  # before anything is loaded
+        family = socket.AF_INET6 if ":" in plan.host else socket.AF_INET
+        listening = socket.create_server((plan.host, plan.port), family=family, backlog=1024)
+    except OSError as error:
+        raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
+    with listening, _own_output() as out:
+        code = asyncio.run(_serve(plan, job, listening, out, child))
+        if at_work():
+            sys.stderr.flush()
+            os._exit(code)
+    return code
+
+
+@contextlib.contextmanager
+def _own_output() -> Generator[TextIO]:
+    """Standard output for the address alone: what a model prints goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w") as out:
+            yield out
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _say(text: str) -> None:
     print(told(text), file=sys.stderr, flush=True)
 
 
-async def _serve(plan: Plan, job: Job, child: bool) -> None:
+async def _serve(plan: Plan, job: Job, listening: socket.socket, out: TextIO, child: bool) -> int:
     token = os.environ.get(TOKEN, "").strip()
     made = not token and plan.host not in LOOPBACK
     token = secrets.token_urlsafe(24) if made else token
     if token and not made:
         hide(token)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     _heed(loop, stop)
     if child:
         threading.Thread(target=_until_closed, args=(loop, stop), daemon=True).start()
     wants = Wants(plan.replicas, plan.gpus_each, plan.cpus_each, plan.address)
     alone = plan.replicas == 1 and plan.address is None and plan.gpus_each is None
     pool = Alone(job) if alone else Cluster(wants, job, _say)
-    starting = asyncio.ensure_future(_started(pool))
-    stopping = asyncio.ensure_future(stop.wait())
+    starting, stopping = asyncio.ensure_future(_started(pool)), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             starting.cancel()
             _say("stopped before it was ready")
-            return
+            return 130
         await starting
         _heed(loop, stop)  # Ray has put handlers of its own there
         door = Door(pool, plan.called, token, plan.host)
+        runner, address = await door.start(listening=listening)
         try:
-            runner, address = await door.start(plan.port)
-        except OSError as error:
-            raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
-        try:
-            _introduce(plan, pool, address, token if made else "", child)
+            _introduce(plan, pool, address, token if made else "", out, child)
             await _open(pool, stopping)
         finally:
             await runner.cleanup()
@@ -104,6 +124,7 @@ async def _serve(plan: Plan, job: Job, child: bool) -> None:
     finally:
         stopping.cancel()
         await asyncio.shield(pool.close())
+    return 0
 
 
 def _heed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -130,28 +151,34 @@ async def _open(pool: Alone | Cluster, stopping: "asyncio.Future[Any]") -> None:
     """While the door is open: who is there is told when it changes."""
     before: tuple[int, int] | None = None
     while not stopping.done():
-        now = await pool.health()
+        looking = asyncio.ensure_future(pool.health())
+        await asyncio.wait({looking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not looking.done():
+            looking.cancel()
+            return
+        now = looking.result()
         if before is not None and now != before:
             _say(f"{now[0]} of {now[1]} replicas ready")
         if isinstance(pool, Alone) and not now[0]:
             raise WeftError("the model cannot be used any more: start it again")
+        if isinstance(pool, Cluster) and pool.gone:
+            raise WeftError("Ray is gone: start it again")
         before = now
         await asyncio.wait({stopping}, timeout=2.0)
 
 
-def _introduce(plan: Plan, pool: Alone | Cluster, address: str, token: str, child: bool) -> None:
+def _introduce(plan: Plan, pool: Alone | Cluster, address: str, token: str, out: TextIO, child: bool) -> None:
     url = f"{address}/v1"
     if child:
-        print(msgspec.json.encode({"name": plan.called, "url": url}).decode(), flush=True)
+        print(msgspec.json.encode({"name": plan.called, "url": url}).decode(), file=out, flush=True)
         return
     many = f"{plan.replicas} replicas" if plan.replicas > 1 else "one replica"
     _say(f"{without_secrets(plan.model)}: {many}, up to {pool.card.at_once} calls each at once")
     if token:
         print(f"its token, for WEFT_API_KEY where it is called from: {token}", file=sys.stderr, flush=True)
-    host = address if plan.host not in ("0.0.0.0", "::") else address.replace(plan.host, "HOST")
-    _say(f"weft run BENCHMARK --data DATA --judge JUDGE --model served/{plan.called}@{host}")
+    _say(f"weft run BENCHMARK --data DATA --judge JUDGE --model served/{plan.called}@{address}")
     _say(f"{url}/chat/completions; {address}/health, {address}/metrics; Ctrl-C ends it")
-    print(url, flush=True)
+    print(url, file=out, flush=True)
 
 
 def _until_closed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
