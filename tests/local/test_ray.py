@@ -33,6 +33,7 @@ class Model:
     name, version, batch_size = "mine", "1", 2
 
     def __init__(self):
+        print("what a model prints is in nobody's way " * 100)
         if os.environ.get("MINE_FAILS"):
             raise ValueError("the weights are not there")
 
@@ -137,10 +138,11 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
 def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: Path):
     before, folders = rays(), set(Path(tempfile.gettempdir()).glob("weft-ray-*"))
+    finished(run_command(tables, "mine.py:Model", place / "single", "--replicas", "1"), place)
     done = finished(run_command(tables, "mine.py:Model", place / "many", "--replicas", "2"), place)
     assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "one"), place)
-    assert outcome(place / "many") == outcome(place / "one")
+    assert outcome(place / "many") == outcome(place / "one") == outcome(place / "single")
     assert left_behind(before) == set() and set(Path(tempfile.gettempdir()).glob("weft-ray-*")) <= folders
 
 
@@ -281,3 +283,17 @@ def test_the_script_without_ray(place: Path, tables: Path):
     assert done.stderr.count("requests; closing") == 2 and "served 0 requests" not in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "here"), place)
     assert outcome(place / "home-run") == outcome(place / "here")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
+@pytest.mark.parametrize("moment", [0.5, 4.0])
+def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: float):
+    before, folders = rays(), set(Path(tempfile.gettempdir()).glob("weft-ray-*"))
+    command = [*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=environment())
+    time.sleep(moment)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT) and "stack" not in told.lower(), told
+    time.sleep(0.5)
+    assert left_behind(before) == set() and set(Path(tempfile.gettempdir()).glob("weft-ray-*")) <= folders

@@ -53,6 +53,9 @@ class Batched(Model):
 '''
 
 
+MINE_NOW = MINE
+
+
 def picture(colour: str = "red", side: int = 4) -> bytes:
     out = io.BytesIO()
     Pil.new("RGB", (side, side), colour).save(out, "PNG")
@@ -67,7 +70,7 @@ def serve(
     place: Path, act: Callable[[str, Door], Any], model: str = "Model", token: str = "", options: dict[str, Any] | None = None
 ) -> Any:
     """`act` with the address of a server that has a model of the user's behind it."""
-    (place / "mine.py").write_text(MINE)
+    (place / "mine.py").write_text(MINE_NOW)
 
     async def go() -> Any:
         pool = Alone(Job(f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home")))
@@ -327,3 +330,111 @@ def test_addresses_of_different_models_are_not_one(tmp_path: Path):
             await runner.cleanup()
 
     asyncio.run(go())
+
+
+def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from aiohttp import web
+
+    seen: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization", ""))
+        return web.json_response({"data": []})
+
+    async def go() -> None:
+        app, runners = web.Application(), []
+        app.router.add_get("/stolen", elsewhere)
+        runners.append(web.AppRunner(app))
+        await runners[0].setup()
+        await web.TCPSite(runners[0], "127.0.0.1", 0).start()
+        there = f"http://localhost:{runners[0].addresses[0][1]}/stolen"
+        front = web.Application()
+        front.router.add_get("/v1/models", lambda _: _moved(there))
+        runners.append(web.AppRunner(front))
+        await runners[1].setup()
+        await web.TCPSite(runners[1], "127.0.0.1", 0).start()
+        monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
+        with pytest.raises(UserError, match="answered 302"):
+            await in_thread(resolve, f"served/mine@http://127.0.0.1:{runners[1].addresses[0][1]}", Blobs(tmp_path / "client"))
+        for runner in runners:
+            await runner.cleanup()
+
+    async def _moved(there: str) -> web.Response:
+        return web.Response(status=302, headers={"Location": there})
+
+    asyncio.run(go())
+    assert seen == []
+
+
+@pytest.mark.parametrize("word", ["modalities", "json_schema", "stream", "max_completion_tokens"])
+def test_a_word_in_a_models_error_changes_nothing(tmp_path: Path, word: str):
+    async def act(address: str, door: Door) -> None:
+        endpoint = await in_thread(resolve, f"served/mine@{address}", Blobs(tmp_path / "client"))
+        with pytest.raises(CallError, match="it was told to"):
+            await asyncio.wait_for(endpoint.send((Message("user", (Text(f"raise {word}"),)),), Want("text")), 20)
+        assert door.counts.by_status == {422: 1}
+        await endpoint.close()
+
+    serve(tmp_path, act)
+
+
+def test_every_part_goes_through_as_it_is(tmp_path: Path):
+    """Neither joined nor parted: a model behind a server is shown what it is shown without one."""
+    (tmp_path / "mine.py").write_text(MINE)
+
+    async def act(address: str, door: Door) -> None:
+        near = resolve(f"{tmp_path}/mine.py:Model", Blobs(tmp_path / "near"))
+        far = await in_thread(resolve, f"served/mine@{address}", Blobs(tmp_path / "far"))
+        assert near.identity == far.identity
+        dialogue = (
+            Message("user", (Text("now"), Text("say"))),
+            Message("assistant", (Text("ok"), Text("data:image/png;base64,AAAA"))),
+            Message("user", (Text(" "), Text("what?"))),
+        )
+        for kind in ("text", "image", "interleaved"):
+            one, other = await near.send(dialogue, Want(kind)), await far.send(dialogue, Want(kind))
+            assert (one.parts, one.outcome, one.reason) == (other.parts, other.outcome, other.reason)
+        await far.close()
+
+    serve(tmp_path, act)
+
+
+def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def act(address: str, door: Door) -> None:
+        host, port = address.removeprefix("http://").split(":")
+        lines = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+        slow = [await asyncio.open_connection(host, int(port)) for _ in range(80)]
+        for _, writer in slow:
+            writer.write(lines.encode())
+            await writer.drain()
+        assert (await post(address, {"messages": [user("hi")]}))[0] == 200
+        for reader, writer in slow:
+            assert b"408" in await asyncio.wait_for(reader.readline(), 20)
+            writer.close()
+        assert (await post(address, {"messages": [user("hi")]}, **{"Content-Encoding": "gzip"}))[0] == 415
+        many = {"messages": [{}] * 20_000}
+        assert (await post(address, many))[0] == 400
+
+    monkeypatch.setattr("weft.serving.door.SLOWEST", 1.0)
+    serve(tmp_path, act)
+
+
+def test_who_goes_away_is_not_worked_for(tmp_path: Path):
+    slow = MINE.replace("self.sizes.append(len(requests))", "__import__('time').sleep(0.5); self.sizes.append(len(requests))")
+
+    async def act(address: str, door: Door) -> None:
+        asked = [asyncio.ensure_future(post(address, {"messages": [user(f"number {one}")]})) for one in range(24)]
+        await asyncio.sleep(0.3)
+        for one in asked[1:]:
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        began = asyncio.get_running_loop().time()
+        assert (await post(address, {"messages": [user("hi")]}))[0] == 200
+        assert asyncio.get_running_loop().time() - began < 2.0, "it waited behind those who were gone"
+
+    global MINE_NOW
+    MINE_NOW = slow
+    try:
+        serve(tmp_path, act, "Batched")
+    finally:
+        MINE_NOW = MINE

@@ -2,7 +2,7 @@
 
 What a class does with pictures is in a table, since none of them says: a class that is not in it is refused, not tried. Those that draw do
 not see when they draw, so that pictures are taken out of such requests, visibly. Drawing and writing are sampled row by row: who else is in
-a batch does not change a draw, though bfloat16's last bits may move with a batch's shape (`batch=1` for those who need bits).
+a batch does not change a draw, though bfloat16's last bits move with a batch's shape (`dtype=float32` for those who need bits).
 """
 
 from collections.abc import Callable, Mapping
