@@ -341,6 +341,9 @@ def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         seen.append(request.headers.get("Authorization", ""))
         return web.json_response({"data": []})
 
+    async def moved(request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": request.app["there"]})
+
     async def go() -> None:
         app, runners = web.Application(), []
         app.router.add_get("/stolen", elsewhere)
@@ -349,7 +352,8 @@ def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         await web.TCPSite(runners[0], "127.0.0.1", 0).start()
         there = f"http://localhost:{runners[0].addresses[0][1]}/stolen"
         front = web.Application()
-        front.router.add_get("/v1/models", lambda _: _moved(there))
+        front["there"] = there
+        front.router.add_get("/v1/models", moved)
         runners.append(web.AppRunner(front))
         await runners[1].setup()
         await web.TCPSite(runners[1], "127.0.0.1", 0).start()
@@ -358,9 +362,6 @@ def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             await in_thread(resolve, f"served/mine@http://127.0.0.1:{runners[1].addresses[0][1]}", Blobs(tmp_path / "client"))
         for runner in runners:
             await runner.cleanup()
-
-    async def _moved(there: str) -> web.Response:
-        return web.Response(status=302, headers={"Location": there})
 
     asyncio.run(go())
     assert seen == []

@@ -1,7 +1,6 @@
 """A pool of one: the model is in this process."""
 
-import asyncio
-
+from weft.models.function import in_thread
 from weft.serving.replica import Answer, Job, Replica
 from weft.serving.wire import Card
 
@@ -14,9 +13,9 @@ class Alone:
 
     async def load(self) -> None:
         """A file of the user's may take long to import: that is done elsewhere than in the loop."""
-        self._replica = await asyncio.to_thread(Replica, self._job)
-        self.card = self._replica.card
-        await self._replica.load()
+        replica: Replica = await in_thread(Replica, self._job)
+        self._replica, self.card = replica, replica.card
+        await replica.load()
 
     @property
     def standing(self) -> str:

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
+from weft.models.function import in_thread
 from weft.serving.replica import Answer, Job, Replica
 from weft.serving.wire import Card, error
 
@@ -130,7 +131,7 @@ class Cluster:
                     raise Closing("it is being closed")
                 return ask()
 
-        return await asyncio.to_thread(alone)
+        return await in_thread(alone)  # of which none is waited for at the end
 
     # Ray
 
@@ -274,9 +275,9 @@ class Cluster:
         """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is ended."""
         ending = threading.Thread(target=self._end, daemon=True)
         ending.start()
-        await asyncio.to_thread(ending.join, PATIENCE)
+        await in_thread(ending.join, PATIENCE)
         if self._folder:
-            await asyncio.to_thread(_removed, Path(self._folder))
+            _removed(Path(self._folder))
 
     def _end(self) -> None:
         self._closing = True
