@@ -1,11 +1,13 @@
 """Tiny random models, made once for all tests of a process, in the layout that real ones are kept in."""
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other at every small step crawl where others are at work
 MISSING = [name for name in ("torch", "transformers", "diffusers") if importlib.util.find_spec(name) is None]
 collect_ignore_glob = ["*"] if MISSING else []
 
