@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import math
 import os
+import queue
 import re
 import secrets
 import shutil
@@ -22,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +32,6 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
-from weft.models.function import in_thread
 from weft.serving.replica import Answer, Job, Replica
 from weft.serving.wire import Card, error
 
@@ -109,7 +110,7 @@ class Cluster:
         self._folder = ""
         self._app = f"weft-{socket.gethostname()}-{os.getpid()}"
         self._seen: tuple[float, tuple[int, int]] = (0.0, (0, wants.replicas))
-        self._lock, self._closing, self.silent = threading.Lock(), False, 0  # looks at which it said nothing
+        self._hand, self._closing, self.silent = Hand(), False, 0  # looks at which it said nothing
         self._board: Any = None
         self.card: Card
 
@@ -122,16 +123,15 @@ class Cluster:
         self.card = replace(card, replicas=self.wants.replicas)
 
     async def _asked(self, ask: Callable[[], T]) -> T:
-        """A question to Ray, which may take its time, one after another. None is asked once the end has begun: Ray would begin again for
-        it, wherever it found a cluster."""
+        """A question to Ray, which may take its time. None is asked once the end has begun: Ray would begin again for it, wherever it found
+        a cluster."""
 
-        def alone() -> T:
-            with self._lock:
-                if self._closing:
-                    raise Closing("it is being closed")
-                return ask()
+        def still() -> T:
+            if self._closing:
+                raise Closing("it is being closed")
+            return ask()
 
-        return await in_thread(alone)  # of which none is waited for at the end
+        return await asyncio.wrap_future(self._hand.do(still))
 
     # Ray
 
@@ -273,22 +273,46 @@ class Cluster:
 
     async def close(self) -> None:
         """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is ended."""
-        ending = threading.Thread(target=self._end, daemon=True)
-        ending.start()
-        await in_thread(ending.join, PATIENCE)
+        self._closing = True
+        await asyncio.wait({asyncio.wrap_future(self._hand.do(self._end))}, timeout=PATIENCE)
         if self._folder:
             _removed(Path(self._folder))
 
     def _end(self) -> None:
-        self._closing = True
-        with self._lock:
-            if self._ray is None:
-                return
-            with contextlib.suppress(Exception):
-                if self.wants.address and self._serve is not None:
-                    self._serve.delete(self._app)
-            with contextlib.suppress(Exception):
-                self._ray.shutdown()
+        if self._ray is None:
+            return
+        with contextlib.suppress(Exception):
+            if self.wants.address and self._serve is not None:
+                self._serve.delete(self._app)
+        with contextlib.suppress(Exception):
+            self._ray.shutdown()
+
+
+class Hand:
+    """One thread for all that is done with Ray, one after another. It lives as long as the process does: what Ray starts dies with the
+    thread that started it."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._live, name="Ray's", daemon=True).start()
+
+    def do(self, job: Callable[[], T]) -> "Future[T]":
+        done: Future[T] = Future()
+        self._jobs.put((job, done))
+        return done
+
+    def _live(self) -> None:
+        while True:
+            job, done = self._jobs.get()
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                done.set_result(job())
+            except Exception as error:
+                done.set_exception(error)
+            except BaseException as error:
+                done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+            del job, done
 
 
 class Closing(WeftError):
