@@ -102,22 +102,17 @@ def outcome(home: Path) -> tuple[str, Any, list[Any]]:
     return run.id, run.table().rows, [turn.reply.parts for turn in turns]
 
 
-def left_behind(before: set[str]) -> set[str]:
-    """Processes of Ray that were not there."""
-    return rays() - before
-
-
-def rays() -> set[str]:
-    found: set[str] = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if re.search(r"gcs_server|raylet|ray::|ray/dashboard|runtime_env_agent", command):
-                found.add(f"{entry.name} {command[:60]}")
-    return found
+def left_behind(mark: str) -> tuple[set[str], set[Path]]:
+    """Processes that were started with this in their environment, and folders of Ray's whose command is no more."""
+    processes: set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                processes.add((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:80])
+        except OSError:
+            continue
+    folders = Path(tempfile.gettempdir()).glob("weft-ray-*")
+    return processes, {one for one in folders if not Path(f"/proc/{one.name.split('-')[2]}").exists()}
 
 
 def metrics(address: str) -> str:
@@ -137,13 +132,13 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
 def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: Path):
-    before, folders = rays(), set(Path(tempfile.gettempdir()).glob("weft-ray-*"))
+    mark = f"{place}-mark"
     finished(run_command(tables, "mine.py:Model", place / "single", "--replicas", "1"), place)
-    done = finished(run_command(tables, "mine.py:Model", place / "many", "--replicas", "2"), place)
+    done = finished(run_command(tables, "mine.py:Model", place / "many", "--replicas", "2"), place, MARK=mark)
     assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "one"), place)
     assert outcome(place / "many") == outcome(place / "one") == outcome(place / "single")
-    assert left_behind(before) == set() and set(Path(tempfile.gettempdir()).glob("weft-ray-*")) <= folders
+    assert left_behind(mark) == (set(), set())
 
 
 def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Path, tables: Path):
@@ -200,7 +195,7 @@ def _first(look: Callable[[], list[Any]]) -> Any:
 
 def test_what_can_never_be_is_said_at_once(place: Path):
     began = time.monotonic()
-    done = finished([*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--gpus-each", "7"], place, 2)
+    done = finished([*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--gpus-each", "7", "--port", "0"], place, 2)
     assert re.search(r"2 replicas with 7 GPUs each want 14; this machine has \d", done.stderr) and time.monotonic() - began < 60
     done = finished([*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"], place, 2, MINE_FAILS="1")
     assert "the weights are not there" in done.stderr
@@ -288,12 +283,12 @@ def test_the_script_without_ray(place: Path, tables: Path):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
 @pytest.mark.parametrize("moment", [0.5, 4.0])
 def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: float):
-    before, folders = rays(), set(Path(tempfile.gettempdir()).glob("weft-ray-*"))
+    mark = f"{place}-mark"
     command = [*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=environment())
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=environment(MARK=mark))
     time.sleep(moment)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT) and "stack" not in told.lower(), told
     time.sleep(0.5)
-    assert left_behind(before) == set() and set(Path(tempfile.gettempdir()).glob("weft-ray-*")) <= folders
+    assert left_behind(mark) == (set(), set())
