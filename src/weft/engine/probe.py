@@ -91,6 +91,9 @@ class _Trying:
         began = time.monotonic()
         gives = self._caller.endpoint.gives
         lacks = gives.lacks(kind) or ("it takes no schema" if schema is not None and not gives.json else "")
+        shown = any(isinstance(part, Image) for message in messages for part in message.parts)
+        if kind != "text" and shown and self._caller.takes.of(kind).images == "none":
+            lacks = lacks or "it is not shown pictures when it draws"
         if lacks:
             made = Probe(what, None, lacks)
         else:

@@ -256,7 +256,7 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
         raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
     batches = callable(getattr(thing, "batch", None))
     if inspect.isclass(thing) and not batches and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
-        raise UserError(f"{called} is no model: its objects must be callable with (messages, want)")
+        raise UserError(f"{called} is no model: its objects must be callable with (messages, want), or have a method `batch`")
     if not callable(thing) and not batches:
         raise UserError(f"{called} is no model: it must be callable with (messages, want)")
     return _wrapped(thing, blobs, options, called)
@@ -285,6 +285,8 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         concurrency = max(1, int(given.pop("concurrency", 1)))
         timeout = seconds(given.pop("timeout", HOUR))
         batches = callable(getattr(thing, "batch", None))
+        if (many is not None and not str(many).isdigit()) or str(many) == "0":
+            raise ValueError(f"batch_size is {many}: give a number from 1 up")
         batch_size = count(BATCH if many is None else many) if batches else 0
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:

@@ -313,6 +313,9 @@ def resolve(
     spec = parse(model, given, data)
     known = providers()
     if spec.provider not in known:
+        for file, kind in (("config.json", "hf"), ("model_index.json", "diffusers")):
+            if (Path(model) / file).is_file():
+                raise UserError(f"{spec.text} is a folder of weights: write {kind}/{spec.text}")
         names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
     return _made(provider(spec.provider), spec, given, blobs, usual, preset)

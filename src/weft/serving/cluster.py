@@ -358,15 +358,19 @@ def _left_by_others(serve: Any) -> None:
 
 def _reachable(address: str) -> None:
     """Raises UserError for a cluster that is not there: Ray would try for minutes."""
-    place = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
-    host, _, port = place.removeprefix("ray://").rpartition(":")
+    place, told = (os.environ.get("RAY_ADDRESS", ""), "") if address == "auto" else (address, "")
+    if address == "auto" and not place:  # where Ray itself looks
+        noted = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
+        with contextlib.suppress(OSError):
+            place, told = noted.read_text().strip(), f", which {noted} names"
     if not place:
-        return
+        raise UserError("no Ray cluster is known here: start one with `ray start --head`, give HOST:PORT, or leave --address out")
+    host, _, port = place.removeprefix("ray://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT).close()
     except (OSError, ValueError) as failed:
         raise UserError(
-            f"no Ray cluster answers at {place} ({failed}): start one with `ray start --head`, or leave --address out"
+            f"no Ray cluster answers at {place}{told} ({failed}): start one with `ray start --head`, or leave --address out"
         ) from None
 
 

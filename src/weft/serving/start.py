@@ -66,7 +66,7 @@ def run(plan: Plan, *, child: bool = False) -> int:
         raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
     with listening, _own_output() as out:
         code = asyncio.run(_serve(plan, job, listening, out, child))
-        if at_work():
+        if at_work() or "ray" in sys.modules:  # what Ray has running in this process may not let it end
             sys.stderr.flush()
             os._exit(code)
     return code

@@ -93,6 +93,9 @@ def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: st
         return Weights(name, place, "", snapshot[1] if snapshot else "", known, config)
     if name.startswith(("/", "~", ".")) or SHORT.fullmatch(name) is None:
         raise UserError(f"{name}: there is no such folder")
+    if place.parent != Path() and place.parent.is_dir():
+        there = sorted(one.name for one in place.parent.iterdir() if one.is_dir())[:10]
+        raise UserError(f"{name}: there is no such folder in {place.parent}" + (f" (there is {', '.join(there)})" if there else ""))
     library = hub()
     try:
         at = Path(library.hf_hub_download(name, file, revision=revision or None))
