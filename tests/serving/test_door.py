@@ -429,9 +429,9 @@ def test_who_goes_away_is_not_worked_for(tmp_path: Path):
         for one in asked[1:]:
             one.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
-        began = asyncio.get_running_loop().time()
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
-        assert asyncio.get_running_loop().time() - began < 2.0, "it waited behind those who were gone"
+        (facts,) = door.counts.facts.values()
+        assert facts["batch_calls"] <= 12, "it worked for those who were gone"  # at most two batches were under way, or about to be
 
     global MINE_NOW
     MINE_NOW = slow

@@ -37,7 +37,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError, UserError
-from weft.models.converters import count, seconds
+from weft.models.converters import seconds
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
 from weft.models.gather import Done, Gatherer
 from weft.store.blobs import Blobs
@@ -285,9 +285,9 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
         concurrency = max(1, int(given.pop("concurrency", 1)))
         timeout = seconds(given.pop("timeout", HOUR))
         batches = callable(getattr(thing, "batch", None))
-        if (many is not None and not str(many).isdigit()) or str(many) == "0":
+        batch_size = (int(many) if many is not None else BATCH) if batches else 0
+        if batches and batch_size < 1:
             raise ValueError(f"batch_size is {many}: give a number from 1 up")
-        batch_size = count(BATCH if many is None else many) if batches else 0
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
