@@ -31,6 +31,7 @@ class Criteria(Benchmark):
     metrics = CRITERIA
     Options = CriteriaOptions
     axes = ("model", "group")
+    full, digits = 10.0, 2
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError("stored answers are scored: weft arena score RUN RUN --judge JUDGE")

@@ -178,6 +178,8 @@ class Benchmark:
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
     spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
+    full: ClassVar[float] = 1.0  # full marks as its paper prints them: 1, 10, 100; every number that is shown is on this scale
+    digits: ClassVar[int] = 3  # and with so many decimals
     of_one: ClassVar[bool] = True  # whether verdicts say how well one model did; those of battles do not, and are not drawn or compared
     ways: ClassVar[tuple[str, ...]] = ()  # what its turns are called, where they are no dialogue but ways of asking the same
 

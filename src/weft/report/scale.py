@@ -15,6 +15,18 @@ def share(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> 
     return round(sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms_of(benchmark, scored, groups)), 4)
 
 
+def points(benchmark: Benchmark, value: float | None) -> float | None:
+    """A share of full marks on the scale that the benchmark's paper prints."""
+    return None if value is None else benchmark.full * value
+
+
+def written(benchmark: Benchmark, value: float | None, *, sign: bool = False) -> str:
+    """The same in figures; a dash where there is none."""
+    if value is None:
+        return "-"
+    return f"{benchmark.full * value:{'+' if sign else ''}.{benchmark.digits}f}"
+
+
 def terms_of(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
     """The main number of a benchmark as means with their weights, which add up to one over those that have something to average."""
     try:

@@ -35,6 +35,7 @@ class Imug(Benchmark):
     official_prompts = released.SYSTEM
     takes_all_read = True
     published_judge = tables.JUDGE
+    full, digits = 100.0, 1
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

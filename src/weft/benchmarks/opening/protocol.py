@@ -35,6 +35,7 @@ class Opening(Benchmark):
     Options = OpeningOptions
     axes = ("subtask", "task")
     published_judge = tables.JUDGE
+    full, digits = 10.0, 2
     takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]

@@ -81,6 +81,7 @@ class PlanViz(Benchmark):
     official_prompts = rubric.CONSTANTS
     official_file = "template.py"
     published_judge = tables.JUDGE
+    full, digits = 1.0, 2
     spread_metrics = rubric.METRICS
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
