@@ -13,7 +13,7 @@ BASE = {"errors", "types", "secrets", "outside"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
-RUNS = ENGINE | {"runs"}
+RUNS = ENGINE | {"runs", "naming"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
@@ -25,14 +25,15 @@ ROOMS: dict[str, set[str]] = {
     "judges": MODELS,
     "benchmarks": BENCHMARKS,
     "engine": ENGINE,
-    "runs": BENCHMARKS,
+    "naming": BASE,
+    "runs": BENCHMARKS | {"naming"},
     "session": RUNS,
     "arena": RUNS | {"session"},
-    "report": BENCHMARKS | {"runs"},
+    "report": BENCHMARKS | {"runs", "naming"},
     "writing": RUNS | {"session"},
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing"},
-    "view": BENCHMARKS | {"runs", "report"},
+    "view": BENCHMARKS | {"runs", "naming", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
     "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving"},
 }

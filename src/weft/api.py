@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 
 from weft import runs
 from weft.arena.fight import ArenaJob, open_arena
+from weft.benchmarks.base import resolve
 from weft.engine.call import EndpointDown
 from weft.errors import BudgetReached, UserError, WeftError
+from weft.models.config import usual_home
 from weft.report import document, site
 from weft.report.render import render
 from weft.runs import load_run, named, tables_of
-from weft.session import HOME, Interrupted, Job, Session, StoredJob, completed, in_loop
+from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.writing import WriteJob, open_writing, ordered, written
@@ -45,7 +47,9 @@ def evaluate(benchmark: Any, *, on_start: Callable[[Session], None] | None = Non
 
 async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Raises the reason if the run had to end early; what was done is in the journal."""
-    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in Job.__struct_fields__}}
+    known = resolve(benchmark).Options.__struct_fields__  # its own come first: a benchmark may have a `sample` of its own
+    own = {name: options.pop(name) for name in list(options) if name in known or name not in Job.__struct_fields__}
+    own = {**options.pop("options", {}), **own}
     return await completed(Session.open(Job(benchmark=benchmark, options=own, **options)), Run, on_start)
 
 
@@ -140,9 +144,9 @@ def report(some: Sequence[runs.Run], format: str = "md") -> str:
     return render(list(tables_of(named(some))), summaries, format)
 
 
-def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = HOME, single_file: bool = False) -> Path:
+def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False) -> Path:
     """The report as HTML: a folder with its pictures, or one file. Gives the page to open."""
-    by_name = named(some)
+    home, by_name = home or usual_home(), named(some)
     made = site.contents(by_name, list(tables_of(by_name)))
     journal = Journal(Path(home) / "journal.sqlite", readonly=True)
     try:

@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
-from weft.errors import UserError, blamed
+from weft.benchmarks.headline import main_number
+from weft.errors import UserError, WeftError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
-from weft.outside import fields
+from weft.naming import Named, apart, shared, title_of
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
@@ -36,6 +37,7 @@ class Run:
             self.turns: list[TurnRecord] = journal.turns(record.id)
             found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
+        self.given = len(found)  # verdicts as they were given, before they were settled
         full = POINTS_BEFORE.get(benchmark.name, 1.0) if record.version == 1 else 1.0
         try:
             self.verdicts: list[Verdict] = benchmark.settle(found if full == 1.0 else [_as_share(one, full) for one in found])
@@ -53,7 +55,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        return title_of(self.record.manifest, self.record.state)
+        return title_of(self.record.manifest, self.record.state, self.record.names)
+
+    @property
+    def called(self) -> Named:
+        """What its name is made of."""
+        return called(self.record)
 
     @property
     def groups(self) -> dict[str, dict[str, str]]:
@@ -75,6 +82,123 @@ class Run:
         return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
 
 
+class Gist(Struct, frozen=True):
+    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
+    was when this was reckoned."""
+
+    stamp: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 3
+    scored: int = 0
+    due: int = 0
+    turns: int = 0
+    failed: int = 0  # turns without a reply, through no fault of the model
+    cost: float | None = None
+
+    @property
+    def number(self) -> str:
+        if self.value is None:
+            return "-"
+        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+        return f"{self.value:.{self.digits}f}{between}"
+
+
+def gist_of(run: Run) -> Gist:
+    benchmark = run.benchmark
+    found = main_number(benchmark, run.verdicts, run.groups) if benchmark.of_one and run.verdicts else None
+    value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
+    costs = [total.cost for total in run.totals]
+    return Gist(
+        stamp=_stamp(run.record, (len(run.turns), run.given)),
+        value=value,
+        low=low,
+        high=high,
+        digits=benchmark.digits,
+        scored=sum(verdict.value is not None for verdict in run.verdicts),
+        due=len(run.verdicts),
+        turns=len(run.turns),
+        failed=sum(turn.reply.outcome == "failed" for turn in run.turns),
+        cost=None if None in costs else sum(one for one in costs if one is not None),
+    )
+
+
+def _stamp(record: RunRecord, there: tuple[int, int]) -> str:
+    return f"{record.round}:{there[0]}:{there[1]}"
+
+
+def keep_gist(home: Path, run: Run) -> None:
+    """What a list of runs says of it, where lists find it."""
+    journal = Journal(home / "journal.sqlite")
+    try:
+        journal.note(run.id, gist_of(run))
+    finally:
+        journal.close()
+
+
+class Listed(Struct, frozen=True):
+    """A run in a list."""
+
+    record: RunRecord
+    title: str
+    gist: Gist
+    state: str  # as a person would say it
+    due: int  # turns
+
+    @property
+    def coverage(self) -> str:
+        turns = "" if self.gist.turns == self.due else f"{self.gist.turns}/{self.due} turns"
+        verdicts = "" if self.gist.scored == self.gist.due else f"{self.gist.scored}/{self.gist.due} scored"
+        return ", ".join(one for one in (turns, verdicts) if one) or "all"
+
+    @property
+    def handle(self) -> str:
+        """What it can be called by: its tag, or the last part of its id."""
+        return self.record.names.get("tag") or self.record.id.rpartition("-")[2]
+
+
+def listed(journal: Journal, benchmarks: Any = None) -> list[Listed]:
+    """All runs with their main numbers, the latest last. Those of finished runs are in the journal; others are reckoned."""
+    return [_listed(journal, alive(record, journal.path.parent), benchmarks) for record in known(journal)]
+
+
+def _listed(journal: Journal, record: RunRecord, benchmarks: Any) -> Listed:
+    there = journal.progress(record.id)
+    try:
+        gist = msgspec.convert(record.gist, Gist)
+        if gist.stamp != _stamp(record, there):
+            gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
+    except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
+        gist = Gist(turns=there[0], due=there[1])
+    title, due = title_of(record.manifest, names=_untagged(record.names)), record.manifest["dataset"]["turns"]
+    return Listed(record, title, gist, told_state(record, gist), due)
+
+
+def _untagged(names: Mapping[str, str]) -> dict[str, str]:
+    return {role: name for role, name in names.items() if role != "tag"}
+
+
+def told_state(record: RunRecord, gist: Gist) -> str:
+    """`finished` is for what has something to show."""
+    if record.state == "part":
+        many = {one.partition("/")[2] for one in record.shards}
+        return f"{len(record.shards)} of {'/'.join(sorted(many))} shards"
+    if record.state != "finished":
+        return record.state
+    if gist.turns and gist.failed == gist.turns:
+        return "all failed"
+    return "nothing scored" if gist.due and not gist.scored else "finished"
+
+
+def age(seconds: float) -> str:
+    """`3 h`, in the largest unit that fits."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return "now"
+
+
 def _as_share(verdict: Verdict, full: float) -> Verdict:
     return verdict if verdict.value is None else replace(verdict, value=verdict.value / full, score=verdict.value)
 
@@ -88,6 +212,11 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
         yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, (*benchmark.metrics, *benchmark.battle_metrics))
+
+
+def called(record: RunRecord) -> Named:
+    began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
+    return Named(record.manifest, record.names, record.state == "finished", began)
 
 
 class About(Struct, frozen=True):
@@ -114,11 +243,17 @@ def messages(seen: str) -> tuple[Message, ...]:
 def named(runs: Sequence[Run]) -> dict[str, Run]:
     """Runs of one benchmark under names that tell them apart."""
     if len({run.benchmark.name for run in runs}) != 1:
-        raise UserError("runs of different benchmarks do not share a table; report them one by one")
+        raise UserError("runs of different benchmarks do not share a table; report them one by one, or all on one card: weft suite report")
     if len({run.id for run in runs}) < len(runs):
         raise UserError("a run is given twice")
-    names = [run.name for run in runs]
-    return {run.name if names.count(run.name) == 1 else f"{run.name} {run.id}": run for run in runs}
+    names = apart([run.called for run in runs]) if len(runs) > 1 else [runs[0].name]
+    return dict(zip(names, runs, strict=True))
+
+
+def in_common(runs: Iterable[Run]) -> str:
+    """What is the same in all of several runs, to be said once; nothing for one."""
+    some = list(runs)
+    return ", ".join(shared([run.called for run in some])) if len(some) > 1 else ""
 
 
 def known(journal: Journal) -> list[RunRecord]:
@@ -133,12 +268,12 @@ def known(journal: Journal) -> list[RunRecord]:
 
 
 def one_run(journal: Journal, name: str) -> RunRecord:
-    """A run by its id, the beginning of it, or `last`."""
+    """A run by its tag, its id, the beginning of it or of its last part, or `last`."""
     records = known(journal)
     if not records:
         raise UserError(f"there is no run in {journal.path} yet")
-    found = records[-1:] if name == "last" else [record for record in records if record.id == name]
-    found = found or [record for record in records if record.id.startswith(name)]
+    found = records[-1:] if name == "last" else [record for record in records if name in (record.id, record.names.get("tag"))]
+    found = found or [record for record in records if record.id.startswith(name) or record.id.rpartition("-")[2].startswith(name)]
     if len(found) != 1:
         there = ", ".join(record.id for record in (found or records)[-8:])
         more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
@@ -175,34 +310,6 @@ def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return dict(manifest.get("options", manifest.get("view", {})))
 
 
-def title_of(manifest: Mapping[str, Any], state: str = "finished") -> str:
-    """A run in a few words: its model, and what was chosen for it."""
-    model = manifest["model"]
-    how = [*told_options(manifest)]
-    how += [manifest["strategy"]] if manifest.get("strategy", "none") != "none" else []
-    how += _told_model(model)
-    how += [f"{role} {one}" for role, part in fields(model.get("parts")).items() for one in _told_model(fields(part))]
-    how += [f"{manifest['judge_repeats']} judgements each"] if manifest.get("judge_repeats", 1) > 1 else []
-    how += [f"against {manifest['against']}"] if manifest.get("against") else []
-    how += ["unfinished"] if state != "finished" else []
-    return f"{model['name']} [{', '.join(how)}]" if how else str(model["name"])
-
-
-def _told_model(model: Mapping[str, Any]) -> list[str]:
-    """What was chosen for a model, as far as it tells runs of it apart."""
-    temperature = model.get("temperature") or fields(model.get("parameters")).get("temperature")
-    told = [f"temperature {temperature:g}"] if isinstance(temperature, (int, float)) else []
-    return [*told, str(model["plan"])] if isinstance(model.get("plan"), str) else told
-
-
-def told_options(manifest: Mapping[str, Any]) -> list[str]:
-    if "told" in manifest:
-        return list(manifest["told"])
-    view = manifest.get("view", {})  # before benchmarks told their own
-    words = [view.get("history", ""), "official inputs" if view.get("official") else "", "true past" if view.get("past") == "truth" else ""]
-    return [word for word in words if word]
-
-
 class Summary(Struct, frozen=True):
     """How a run was made, what is missing and why, what it cost."""
 
@@ -225,6 +332,7 @@ class Summary(Struct, frozen=True):
     alike: int = 0  # replies that a strategy chose among candidates that were all the same
     ended: dict[str, int] = {}  # replies that a filter or a limit ended
     lines: tuple[str, ...] = ()  # the same, in words
+    names: dict[str, str] = {}  # what its user calls it, its model and its judge
 
     @property
     def unfinished(self) -> str:
@@ -242,6 +350,7 @@ def summarise(
     unscored = Counter(_root(v.reason) for v in found if v.value is None)
     summary = Summary(
         run=record.id,
+        names=record.names,
         state=record.state,
         manifest=record.manifest,
         started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
@@ -271,13 +380,13 @@ def replies_told(summary: Summary) -> str:
 
 def _lines(summary: Summary) -> list[str]:
     manifest = summary.manifest
-    outcomes = replies_told(summary)
+    outcomes, tagged = replies_told(summary), summary.names.get("tag")
     chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
     made = [
-        f"run {summary.run} ({summary.state}), started {summary.started}",
+        f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
-        f"model {title_of(manifest)}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
+        f"model {title_of(manifest, names=_untagged(summary.names))}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
         f"({manifest['rubric']['digest'][:8]}){settings}",
         f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
         f"{summary.scored} of {summary.verdicts} verdicts scored",

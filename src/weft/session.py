@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
@@ -25,23 +25,24 @@ from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
 from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.engine.judging import Judging
-from weft.engine.plan import Plan, loaded, told_endpoint, told_model
+from weft.engine.plan import Plan, loaded, sharded, told_endpoint, told_model
 from weft.engine.stage import Means, Stage, Tell
 from weft.errors import UserError, WeftError
 from weft.judges.vlm import VlmJudge
 from weft.models import registry
 from weft.models.baselines import Truth
 from weft.models.batched import batched
+from weft.models.config import read_config, usual_home
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.presets import is_judges, preset
-from weft.models.registry import Wired, read_config, wired
-from weft.runs import Run, load_run, options_of
+from weft.models.registry import Wired, wired
+from weft.runs import Run, keep_gist, load_run, options_of
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
+from weft.store.records import Shard
 from weft.types import Dataset, Kind
 
-HOME = ".weft"
 COME_BACK = 20.0  # and after trouble of ours
 R = TypeVar("R", bound=Run)
 T = TypeVar("T")
@@ -55,9 +56,12 @@ class Job(Struct, frozen=True, kw_only=True):
     model: Any
     judge: Any
     options: Mapping[str, Any] = {}
-    home: str | Path = HOME
+    home: str | Path = field(default_factory=usual_home)
     prompts: str = "weft"
     limit: int | None = None
+    sample: int | None = None  # so many at random, by `seed`: the same on every machine
+    seed: int = 0
+    shard: str = ""  # `2/8`: the second of eight parts of the run, each of which can be done elsewhere
     where: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     concurrency: int | None = None
     judge_concurrency: int | None = None
@@ -79,7 +83,7 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     against: str = ""
     data: str | Path = ""  # where the dataset is, if not where it was
     benchmark: Any = None  # its code, if it is not found where it was
-    home: str | Path = HOME
+    home: str | Path = field(default_factory=usual_home)
     prompts: str = "weft"
     concurrency: int | None = None
     judge_repeats: int = 1
@@ -107,6 +111,7 @@ class Session:
         self.halt, self.budget, self.prices, self.callers = stage.halt, stage.budget, stage.prices, stage.callers
         self.noted = stage.noted
         self.run_id = plan.run_id()
+        self.names: dict[str, str] = {}  # what the user calls its model and its judge
         self.lacking: dict[Kind, tuple[int, str]] = {}  # kinds of turns that the model cannot answer: how many, and why
         self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
@@ -135,7 +140,7 @@ class Session:
         judge = registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings, presets.get("judge", ""))
         judge = can_judge(judge, job.judge_batch)
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
-        chosen: dict[str, Any] = {"limit": job.limit, "where": kept}
+        chosen: dict[str, Any] = {"limit": job.limit, "where": kept, **_sampled(job)}
         recorded = {**chosen, **({"presets": presets} if presets else {})}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
         begins = early and not dry and model is not None and _worth_it(job, benchmark, model, judge)
@@ -165,8 +170,9 @@ class Session:
                 begun = Early(empty, Live(empty, model, blobs, stage.callers), stage.callers["judge"], blobs, stage.width, stage.jpegs)
                 closing.push_async_callback(begun.close)
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
-            plan = Plan(benchmark, dataset, options, rubrics, *told, *chance)
+            plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=_shard(job, dataset))
             session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
+            session.names = names_of(settings, model=job.model, judge=job.judge)
             session.lacking = _lacking(plan, model)
             session.foreseen += [model.composition.foreseen] if model.composition is not None and model.composition.foreseen else []
             yield session
@@ -183,7 +189,8 @@ class Session:
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
         judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, str(data), rubrics.settings), job.judge_batch)
-        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
+        kept_sample = {"sample": manifest["sample"]} if manifest.get("sample") else {}
+        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"]), **kept_sample}
         kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
         recorded = {**chosen, **({"presets": kept} if kept else {})}
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
@@ -202,13 +209,17 @@ class Session:
             if dataset.digest != manifest["dataset"]["digest"]:
                 raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
             plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, recorded, against)
-            yield cls(job, plan, stage, lambda _: Stored(first.turns), others, place)
+            session = cls(job, plan, stage, lambda _: Stored(first.turns), others, place)
+            before = {role: name for role, name in first.record.names.items() if role == "model"}
+            session.names = {**before, **names_of(settings, judge=job.judge)}
+            yield session
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
-        with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id):
-            begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place)
+        shard = self.plan.shard
+        with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id, str(shard or "")):
+            begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place, self.names, shard)
             for caller in self.callers.values():
                 caller.belongs_to(self.run_id, begun)
             if self._early is not None and self._early.trouble is not None:
@@ -223,7 +234,7 @@ class Session:
                 self.journal.end(self.run_id, "stopped")
                 raise first_of(group) from group
             state = "stopped" if self.halt.reason else "finished"
-            self.journal.end(self.run_id, state, due=(self.plan.turns(), self.progress.verdicts_due))
+            self.journal.end(self.run_id, state, due=(self.plan.my_turns(), self.progress.verdicts_due), shard=shard)
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
@@ -251,7 +262,9 @@ async def completed(opened: AbstractAsyncContextManager[Session], kind: type[R],
         raise KeyboardInterrupt
     if reason is not None:
         raise reason
-    return kind.stored(*where)
+    run = kind.stored(*where)
+    keep_gist(where[0], run)
+    return run
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -363,6 +376,7 @@ def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> 
     reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
     as_read = type(benchmark).completed is Benchmark.completed
     unbound = _takes_all_read(type(benchmark)) and as_read and job.budget is None and job.limit is None
+    unbound = unbound and job.sample is None and not job.shard
     return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 
@@ -395,12 +409,43 @@ def _means(job: Job | StoredJob) -> Means:
 def checked(job: Job) -> Job:
     """The job, if its numbers and folders make sense."""
     check_numbers(job)
+    if job.shard:
+        shard_of(job.shard)
+    if job.sample is not None and job.sample < 1:
+        raise UserError(f"sample must be at least 1, not {job.sample}")
     if job.limit is not None and job.limit < 0:
         raise UserError(f"limit must not be negative, not {job.limit}")
     if Path(job.home).exists() and not Path(job.home).is_dir():
         raise UserError(f"{job.home} is a file; --home must be a folder")
     where: Any = dict(cast(Any, job.where))
     return structs.replace(job, where=tuple(where.items()))
+
+
+def names_of(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
+    """What weft.toml calls those who play, by role."""
+    known: Mapping[str, Any] = settings.get("models", {})
+    return {role: one for role, one in given.items() if isinstance(one, str) and one in known}
+
+
+def _sampled(job: Job) -> dict[str, Any]:
+    return {} if job.sample is None else {"sample": {"count": job.sample, "seed": job.seed}}
+
+
+def shard_of(text: str) -> Shard:
+    """`2/8`."""
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 10_000):
+        raise UserError(f"shard {text!r}: write which of how many, from 1 up, such as 2/8")
+    return Shard(int(number), int(of))
+
+
+def _shard(job: Job, dataset: Dataset) -> Shard | None:
+    if not job.shard:
+        return None
+    made = sharded(dataset.samples, shard_of(job.shard))
+    if not made.samples:
+        raise UserError(f"shard {job.shard}: the run has {len(dataset.samples)} samples, and none is left for it")
+    return made
 
 
 async def closed(endpoint: Endpoint) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
 from weft.benchmarks.prompts import Rubrics, rubrics_of
@@ -18,12 +18,13 @@ from weft.engine.plan import Plan, told_endpoint, told_model
 from weft.engine.stage import Means, Stage
 from weft.errors import PictureError, UserError
 from weft.models.compose.imagine import parse
+from weft.models.config import read_config, usual_home
 from weft.models.endpoint import Endpoint
-from weft.models.registry import read_config, wired
+from weft.models.registry import wired
 from weft.models.thinking import parted
 from weft.outside import read_file
 from weft.runs import Run
-from weft.session import HOME, Session, absolute, check_numbers, closed
+from weft.session import Session, absolute, check_numbers, closed
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.pictures import MAX_BYTES
@@ -38,7 +39,7 @@ class WriteJob(Struct, frozen=True, kw_only=True):
     text: str
     model: Any
     pictures: tuple[Path, ...] = ()
-    home: str | Path = HOME
+    home: str | Path = field(default_factory=usual_home)
     concurrency: int | None = None
     judge_repeats: int = 1
     budget: float | None = None

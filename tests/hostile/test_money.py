@@ -14,7 +14,7 @@ from server import Provider, Seen, answer
 from toy import more_records, write_weave
 from weft.engine.call import Patience
 from weft.errors import BudgetReached, UserError
-from weft.models.registry import read_config
+from weft.models.config import read_config
 
 IN, OUT = 2000.0, 8000.0  # USD per million tokens: a reply of 400 tokens costs 3.20
 QUICK = Patience(tries=4, rate_limit_tries=4, base=0.001, cap=0.002)

@@ -10,7 +10,8 @@ import weft
 from server import Provider
 from weft.api import report
 from weft.runs import load_run
-from weft.store.journal import VERSION, Journal
+from weft.store.journal import Journal
+from weft.store.schema import VERSION
 
 OLD = """
 CREATE TABLE calls (

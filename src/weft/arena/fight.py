@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from weft.arena.contest import Duel, answers_of, battles_of, contestants
 from weft.arena.criteria import Criteria
@@ -16,9 +16,9 @@ from weft.engine.plan import Plan, told_endpoint
 from weft.engine.stage import Means, Stage
 from weft.errors import UserError
 from weft.models import registry
-from weft.models.registry import read_config
+from weft.models.config import read_config, usual_home
 from weft.runs import load_run
-from weft.session import HOME, Session, absolute, can_judge, check_numbers, closed
+from weft.session import Session, absolute, can_judge, check_numbers, closed
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Dialogue, Reply, Sample, Turn
@@ -32,7 +32,7 @@ class ArenaJob(Struct, frozen=True, kw_only=True):
     single: bool = False
     options: Mapping[str, Any] = {}
     benchmark: Any = None  # the runs' code, if it is not found where it was
-    home: str | Path = HOME
+    home: str | Path = field(default_factory=usual_home)
     prompts: str = "weft"
     concurrency: int | None = None
     judge_repeats: int = 1

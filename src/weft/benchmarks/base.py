@@ -422,7 +422,7 @@ INNER = {  # what stands behind commands of their own, and has no dataset that a
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
     "judge_repeats", "judge_batch", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt",
-    "dry_run", "help", "preset",
+    "dry_run", "help", "preset", "shard", "config", "probe",
 )  # fmt: skip
 WRITTEN = ("name", "version", "metrics", "load", "see", "questions", "tables")
 

@@ -6,14 +6,17 @@ import typer
 
 from weft.cli.arena import app as arena_app
 from weft.cli.data import app as data_app
+from weft.cli.defaults import App
 from weft.cli.demo import demo
 from weft.cli.doctor import doctor
+from weft.cli.init import init
 from weft.cli.journal import app as journal_app
 from weft.cli.judge import judge
 from weft.cli.models import app as models_app
 from weft.cli.own_options import WithOwnOptions
-from weft.cli.report import compare, report, runs
+from weft.cli.report import compare, report
 from weft.cli.run import run
+from weft.cli.runs import app as runs_app
 from weft.cli.score import score
 from weft.cli.serve import serve
 from weft.cli.terminal import say
@@ -22,8 +25,8 @@ from weft.cli.view import view
 from weft.cli.write import write
 
 app = typer.Typer(
+    cls=App,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
@@ -39,7 +42,17 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def weft(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False) -> None:
+def weft(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="WEFT_CONFIG",
+            help="Models, prices, defaults. Default: weft.toml beside the work. May stand anywhere.",
+        ),
+    ] = None,
+) -> None:
     """Evaluate unified multimodal models in multi-turn, interleaved dialogues.
 
     Every answer is journalled before it is used: to go on after a crash, run the same command again.
@@ -54,7 +67,7 @@ app.command()(serve)
 app.command()(report)
 app.command()(compare)
 app.command()(view)
-app.command()(runs)
+app.add_typer(runs_app, name="runs")
 app.add_typer(arena_app, name="arena")
 app.add_typer(data_app, name="data")
 app.add_typer(journal_app, name="journal")
@@ -62,3 +75,4 @@ app.command()(demo)
 app.add_typer(train_app, name="train")
 app.add_typer(models_app, name="models")
 app.command()(doctor)
+app.command()(init)

@@ -26,8 +26,9 @@ def doctor(
     import socket
 
     from weft import __version__
+    from weft.models.config import read_config
     from weft.models.http import address_of
-    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse, provider, providers, read_config
+    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse, provider, providers
     from weft.models.wire import key_variable
     from weft.secrets import without_secrets
     from weft.store.journal import Journal

@@ -39,8 +39,9 @@ def models(
         raise UserError(f"--format {format}: give screen or md")
     from weft import benchmarks
     from weft.models.compose import composition, compositions
+    from weft.models.config import read_config
     from weft.models.function import OPTIONS
-    from weft.models.registry import declared, known_of, provider, providers, read_config
+    from weft.models.registry import declared, known_of, provider, providers
     from weft.secrets import without_secrets
 
     makes, broken = dict[str, Any](), list[str]()
@@ -192,7 +193,8 @@ def attempt(
 
     from weft.engine.prices import price_of
     from weft.engine.probe import PROBES, Probe, probe
-    from weft.models.registry import read_config, resolve
+    from weft.models.config import read_config
+    from weft.models.registry import resolve
     from weft.store.blobs import Blobs
 
     if name == "truth" or name.startswith("folder/"):

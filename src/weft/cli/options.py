@@ -6,7 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-Home = Annotated[Path, typer.Option(help="Where the journal and the pictures are kept.")]
+
+def complete_run(incomplete: str) -> list[str]:
+    """Runs of the journal that begin so, by tag and id, for a shell that completes."""
+    import os
+
+    from weft.store.journal import Journal
+
+    try:
+        records = Journal(Path(os.environ.get("WEFT_HOME", ".weft")) / "journal.sqlite", readonly=True).runs()
+    except Exception:  # whatever it is, a shell that completes says nothing
+        return []
+    names = [name for one in reversed(records) for name in (one.names.get("tag", ""), one.id, one.id.rpartition("-")[2]) if name]
+    return [name for name in ("last", *names) if name.startswith(incomplete)]
+
+
+def complete_benchmark(incomplete: str) -> list[str]:
+    from weft.benchmarks.base import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+Home = Annotated[Path, typer.Option(help="Where the journal and the pictures are kept.", envvar="WEFT_HOME", show_envvar=True)]
+Run = Annotated[str, typer.Argument(help="A run: its tag, its id, the beginning of it, or 'last'.", autocompletion=complete_run)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Data = Annotated[Path | None, typer.Option(help="The dataset's folder.")]
 Judge = Annotated[str | None, typer.Option(help="Who judges: provider/model@url, a name from weft.toml, or file.py:NAME.")]
 JudgeOpt = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the judge, such as max_tokens=1400. Repeatable.")]
@@ -20,6 +43,13 @@ JudgeBatch = Annotated[
     bool, typer.Option("--judge-batch", help="Hand the judge's questions in as batches: half the price, within a day. OpenAI, Gemini.")
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N samples.")]
+Sampled = Annotated[int | None, typer.Option("--sample", min=1, help="Only N samples drawn at random: the same ones on every machine.")]
+Seed = Annotated[int, typer.Option(help="Which samples --sample draws. (A model's seed is --model-opt seed=N.)")]
+Shard = Annotated[
+    str,
+    typer.Option(help="K/N: only the K-th of N parts of the run; all are one run, here or once their journals are merged.", metavar="K/N"),
+]
+NoProbe = Annotated[bool, typer.Option("--no-probe", help="Do not ask each endpoint one small question before the run begins.")]
 Where = Annotated[list[str] | None, typer.Option(help="Only samples of a group, such as domain=edit or class=Game. Repeatable.")]
 Concurrency = Annotated[
     int | None,
@@ -37,6 +67,20 @@ OwnBenchmark = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be called and what it would cost; call nothing.")]
+
+
+def sure(yes: bool, what: str) -> None:
+    """Ask, unless that was answered already. Raises UserError where nobody can be asked; ends the command where the answer is no."""
+    import sys
+
+    from weft.errors import UserError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UserError(f"nobody can be asked here whether to {what}: give --yes")
+    if input(f"{what}? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise typer.Exit(1)
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, Any]:

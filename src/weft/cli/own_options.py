@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from weft.benchmarks.base import RESERVED
+from weft.cli.defaults import of_benchmark
 from weft.errors import UserError
 
 META = "weft.own"
@@ -24,6 +26,8 @@ class WithOwnOptions(TyperCommand):
         known = {word for param in self.params for word in (*param.opts, *param.secondary_opts)} | {"-h", "--help", "--"}
         name = _named(args) if "--benchmark" in known else _first_word(args, known - flags)
         ctx.meta[META] = taken = Taken(name)
+        if name:
+            ctx.default_map = {**(ctx.default_map or {}), **taken.usual(of_benchmark(ctx, name), known)}
         return super().parse_args(ctx, taken.take(args, known) if name else args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -61,7 +65,7 @@ class Taken:
         for word in words:
             option, sign, value = word.partition("=")
             key = option[2:].replace("-", "_")
-            if not word.startswith("--") or option in known:
+            if not word.startswith("--") or (option in known and key not in self._known):
                 left.append(word)
             elif key in self._known and self._known[key].kind is bool:
                 self.options[key] = {"yes": True, "no": False}.get(value, value) if sign else True
@@ -76,6 +80,20 @@ class Taken:
                 has = ", ".join(f"--{name.replace('_', '-')}" for name in (*self._known, *self._axes))
                 raise UserError(f"{self.name} has no option {option}; its own are {has or 'none'}; `--help` lists all")
         return left
+
+    def usual(self, section: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+        """What weft.toml says for the benchmark: its own options and groups are taken, the command's are given back."""
+        kept: dict[str, Any] = {}
+        for name, value in section.items():
+            if name in self._known:
+                self.options[name] = value
+            elif name in self._axes:
+                self.where[name] = str(value)
+            elif f"--{name.replace('_', '-')}" in known:
+                kept[name] = value
+            elif name not in RESERVED:
+                raise UserError(f"weft.toml: [defaults.{self.name}] {name}: {self.name} has no such option")
+        return kept
 
     def help(self) -> list[tuple[str, str]]:
         rows: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""weft report, weft compare, weft runs"""
+"""weft report, weft compare"""
 
 from typing import Annotated
 
@@ -151,24 +151,3 @@ def compare(
         console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}")
     where = "" if str(home) == ".weft" else f" --home {home}"
     console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}")
-
-
-def runs(home: o.Home = o.Path(".weft")) -> None:
-    """All runs in the journal, the latest last.
-
-    Examples:
-
-      weft runs
-
-      weft runs --home elsewhere/.weft
-    """
-    import time
-
-    from weft.runs import known, title_of
-    from weft.store.journal import Journal
-    from weft.store.locks import alive
-
-    for found in known(Journal(home / "journal.sqlite", readonly=True)):
-        record = alive(found, home)
-        started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
-        say(f"{record.id}  {record.state}  {started}  {title_of(record.manifest)}, judged by {record.manifest['judge']['name']}")

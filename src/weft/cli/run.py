@@ -33,6 +33,10 @@ Examples:
 
   weft run planviz --data DATA --model MODEL --judge judge --task edit --subtask route
 
+  weft run weave --data DATA --model MODEL --judge judge --sample 200 --seed 1
+
+  weft run weave --data DATA --model MODEL --judge judge --shard 2/8 --home shard2      # then: weft journal merge shard2
+
   weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 --reword openai-chat/gpt-5.1
 
   weft run weaverbench --data DATA --model weaver:planner=MODEL,visualizer=MODEL --judge judge
@@ -67,6 +71,9 @@ def run(
     judge_repeats: o.JudgeRepeats = 1,
     judge_batch: o.JudgeBatch = False,
     limit: o.Limit = None,
+    sample: o.Sampled = None,
+    seed: o.Seed = 0,
+    shard: o.Shard = "",
     where: o.Where = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
@@ -83,11 +90,11 @@ def run(
     if benchmark is None:
         from weft.cli.default import default_run
 
-        given = {
-            name: value
-            for name, value in context.params.items()
-            if name not in ("benchmark", "home") and value not in (None, False, [], (), "weft", "none", 1)
-        }
+        given = [
+            name
+            for name in context.params
+            if name not in ("benchmark", "home") and str(getattr(context.get_parameter_source(name), "name", "")) == "COMMANDLINE"
+        ]
         return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
     from weft.cli.own_options import taken
     from weft.cli.work import work
@@ -106,6 +113,9 @@ def run(
         judge_repeats=judge_repeats,
         judge_batch=judge_batch,
         limit=limit,
+        sample=sample,
+        seed=seed,
+        shard=shard,
         where=o.pairs(where, "--where"),
         concurrency=concurrency,
         judge_concurrency=judge_concurrency,

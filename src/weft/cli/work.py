@@ -24,7 +24,7 @@ from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.runs import Run
+from weft.runs import Run, keep_gist
 from weft.session import Interrupted, Job, Session, in_loop
 
 
@@ -90,6 +90,7 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     left = Left.by(session)
     del session  # with its dataset: what is read now may be as large
     run = left.stored()
+    keep_gist(left.place, run)
     _conclude(console, left, run)
     return _exit_code(left, run)
 
@@ -139,6 +140,7 @@ def quietly(job: Job, console: Console) -> Run:
 
     left = in_loop(go())
     run = left.stored()
+    keep_gist(left.place, run)
     if left.reason is not None:
         if isinstance(left.reason, Interrupted):
             console.print("stopped. Nothing is lost: run the same command again to go on.")

@@ -78,7 +78,7 @@ async def foresee(
     counting = {role: (before or {}).get(role) or Counting(caller, truth, blobs) for role, caller in callers.items()}
     source = source_of(counting)
     jpegs: Jpegs = {}
-    for sample in plan.dataset.samples:
+    for _, sample in plan.mine():
         dialogue: dict[int, Reply] = {}
         for turn in sample.turns:
             if plan.asks(turn):

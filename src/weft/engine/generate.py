@@ -133,7 +133,7 @@ class Generator:
         done: Callable[[], None] | None = None,
     ) -> None:
         """`done` is told when the last turn has come back."""
-        self.halt, self._left, self._done = halt, len(plan.dataset.samples), done
+        self.halt, self._left, self._done = halt, sum(1 for _ in plan.mine()), done
         self._plan, self._run, self._source, self._judging, self._journal = plan, run, source, judging, journal
         self._window = asyncio.Semaphore(width)
         self.progress = judging.progress
@@ -141,7 +141,7 @@ class Generator:
     async def run(self) -> None:
         """All samples. What ends a run early is not raised: `halt` has the reason, once the calls in flight have come back."""
         async with asyncio.TaskGroup() as group:
-            for position, sample in enumerate(self._plan.dataset.samples):
+            for position, sample in self._plan.mine():
                 await self.begin(position, sample, group)
 
     async def begin(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:

@@ -46,7 +46,7 @@ class Judging:
         others: Mapping[str, Mapping[int, Reply]] | None = None,
     ) -> None:
         self._plan, self._run, self._judge, self._blobs, self._journal, self._halt = plan, run, judge, blobs, journal, halt
-        self.progress, self._others = Progress(plan.turns(), len(plan.dataset.samples)), others
+        self.progress, self._others = Progress(plan.my_turns(), sum(1 for _ in plan.mine())), others
         self._threads = asyncio.Semaphore(4)
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:

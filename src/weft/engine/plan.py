@@ -3,7 +3,7 @@ same run."""
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
+from weft.store.records import Shard
 from weft.types import Dataset, Sample, Turn
 
 
@@ -36,6 +37,7 @@ class Plan(Struct, frozen=True):
     repeats: int = 1  # how often a judge is asked each question
     chosen: Mapping[str, Any] = {}  # which samples
     against: str = ""  # the run that the replies are compared with, if the questions are about two
+    shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
 
     def manifest(self) -> dict[str, Any]:
         dataset = self.dataset
@@ -64,7 +66,16 @@ class Plan(Struct, frozen=True):
         return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
 
     def turns(self) -> int:
+        """Of the whole run."""
         return sum(self.asks(turn) for sample in self.dataset.samples for turn in sample.turns)
+
+    def mine(self) -> Iterator[tuple[int, Sample]]:
+        """The samples that are done here, with their places in the dataset."""
+        own = None if self.shard is None else set(self.shard.samples)
+        return ((at, sample) for at, sample in enumerate(self.dataset.samples) if own is None or sample.id in own)
+
+    def my_turns(self) -> int:
+        return sum(self.asks(turn) for _, sample in self.mine() for turn in sample.turns)
 
     def asks(self, turn: Turn) -> bool:
         return self.benchmark.asks(turn, self.options)
@@ -104,6 +115,23 @@ def told_model(wired: Wired) -> dict[str, Any]:
     }
 
 
+def sharded(samples: Sequence[Sample], shard: Shard) -> Shard:
+    """With its samples: the same on every machine, about as many in each."""
+    ordered = sorted(samples, key=lambda sample: _place("shard", sample))
+    return Shard(shard.number, shard.of, tuple(sample.id for sample in ordered[shard.number - 1 :: shard.of]))
+
+
+def drawn(samples: Sequence[Sample], sample: Mapping[str, int]) -> list[Sample]:
+    """So many at random, in their order: the same on every machine, whatever else is in the dataset's files."""
+    ordered = sorted(samples, key=lambda one: _place(f"sample {sample['seed']}", one))
+    kept = {one.id for one in ordered[: sample["count"]]}
+    return [one for one in samples if one.id in kept]
+
+
+def _place(chance: str, sample: Sample) -> str:
+    return hashlib.sha256(f"{chance}\n{sample.id}".encode("utf-8", "replace")).hexdigest()
+
+
 def check_ids(samples: Sequence[Sample], where: str) -> None:
     ids = [sample.id for sample in samples]
     if len(set(ids)) < len(ids):
@@ -117,10 +145,11 @@ def loaded(
     *,
     limit: int | None,
     where: Mapping[str, str],
+    sample: Mapping[str, int] | None = None,
     watch: Callable[[Sample], None] | None = None,
 ) -> Dataset:
-    """The first `limit` samples of the groups asked for, which must be some, each with an id of its own. `watch` is told of samples as they
-    are read, where the benchmark reads them by `Records`."""
+    """The first `limit` samples of the groups asked for, or of those a random `sample`; they must be some, each with an id of its own.
+    `watch` is told of samples as they are read, where the benchmark reads them by `Records`."""
     WATCH.set(watch)
     try:
         dataset = benchmark.load(data, blobs)
@@ -131,6 +160,7 @@ def loaded(
     kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
     kept = kept[:limit] if limit is not None else kept
     check_ids(kept, str(data))
+    kept = drawn(kept, sample) if sample else kept
     if kept:
         return replace(dataset, samples=tuple(kept))
     for name, value in where.items():

@@ -2,18 +2,7 @@
 
 `provider/model@url` for our own and installed providers (entry points of the group `weft.models`), `file.py:name` for an object
 of the user's, a name from `weft.toml`, `NAME:role=MODEL,role=MODEL` for a composition, or the object itself. A provider declares its
-options (`options`); an unknown one is an error.
-
-    [models.bagel]
-    use = "openai-chat/ByteDance-Seed/BAGEL-7B-MoT@http://127.0.0.1:8000/v1"
-    images = "strip"
-
-    [prices."my-model"]
-    in = 1.0        # USD per million tokens
-    out = 4.0
-    image = 0.04    # USD per picture that it makes, where that is what is paid for
-
-`weft.toml` never holds keys: those come from the environment alone.
+options (`options`); an unknown one is an error. `weft.models.config` reads weft.toml.
 """
 
 import importlib
@@ -21,10 +10,9 @@ import importlib.metadata
 import importlib.util
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -33,7 +21,6 @@ from msgspec.structs import replace
 from weft.errors import UserError, WeftError, blamed
 from weft.models.converters import finite, seconds
 from weft.models.endpoint import Endpoint
-from weft.outside import text_file
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
@@ -43,8 +30,6 @@ __all__ = ["finite", "seconds"]
 if TYPE_CHECKING:
     from weft.models.compose.base import Composition
 
-FILE = "weft.toml"
-SECTIONS = ("models", "prices")
 GROUP = "weft.models"
 BUILT_IN: dict[str, tuple[str, str]] = {
     "openai": ("weft.models.openai_chat:openai", "OpenAI's models, in words: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL"),
@@ -115,37 +100,6 @@ class Wired(Struct, frozen=True):
     name: str
     endpoints: Mapping[str, Endpoint]
     composition: "type[Composition] | None" = None
-
-
-def read_config(folder: Path | None = None) -> dict[str, Any]:
-    path = (folder or Path.cwd()) / FILE
-    if not path.is_file():
-        return {}
-    try:
-        found = tomllib.loads(text_file(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UserError(f"{path}: {error}") from None
-    for name, section in found.items():
-        if name not in SECTIONS or not isinstance(section, dict):
-            raise UserError(f"{path}: unknown section [{name}]; weft.toml may have {', '.join(f'[{one}.NAME]' for one in SECTIONS)}")
-    for name, model in found.get("models", {}).items():
-        if not isinstance(model, dict) or not model:
-            raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
-        secret = [key for key in cast(dict[str, Any], model) if key in ("key", "api_key", "token")]
-        if secret:
-            raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
-    for name, price in found.get("prices", {}).items():
-        sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
-        strange = [side for side in sides if side not in ("in", "out", "image")]
-        paired = all(_is_price(sides.get(side)) for side in ("in", "out")) or (not {"in", "out"} & set(sides) and "image" in sides)
-        if strange or not paired or not _is_price(sides.get("image", 0)):
-            what = "`in` and `out`, in USD per million tokens, or `image`, in USD for each picture, or all: numbers from 0 up"
-            raise UserError(f'{path}: [prices."{name}"] needs {what}')
-    return found
-
-
-def _is_price(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
 
 
 class Spec(Struct, frozen=True):

@@ -7,9 +7,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.naming import title_of
 from weft.report import plots
 from weft.report.scale import share
-from weft.runs import Run, title_of
+from weft.runs import Run
 from weft.stats.intervals import mean
 from weft.types import Verdict
 

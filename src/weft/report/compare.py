@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from weft.benchmarks.headline import terms_of
 from weft.errors import UserError
-from weft.report.scale import terms_of
 from weft.runs import Run, options_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
+from weft.naming import told_options
 from weft.report.charts import Plot
 from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.render import shown
-from weft.runs import Summary, replies_told, told_options
+from weft.runs import Summary, replies_told
 from weft.types import Cell, Table
 
 OFFICIAL = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from weft.benchmarks.base import Benchmark, Groups, Terms
-from weft.errors import blamed
+from weft.benchmarks.base import Benchmark, Groups
+from weft.benchmarks.headline import terms_of
 from weft.types import Verdict
 
 
@@ -25,13 +25,3 @@ def written(benchmark: Benchmark, value: float | None, *, sign: bool = False) ->
     if value is None:
         return "-"
     return f"{benchmark.full * value:{'+' if sign else ''}.{benchmark.digits}f}"
-
-
-def terms_of(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
-    """The main number of a benchmark as means with their weights, which add up to one over those that have something to average."""
-    try:
-        terms = [(weight, some) for weight, some in benchmark.headline(verdicts, groups) if some]
-    except Exception as error:
-        raise blamed(f"benchmark {benchmark.name}: its headline", error) from error
-    total = sum(weight for weight, _ in terms)
-    return [(weight / total, some) for weight, some in terms]

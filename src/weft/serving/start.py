@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
+from weft.models.config import read_config
 from weft.models.endpoint import CallError
 from weft.models.gather import at_work
-from weft.models.registry import PARTS, read_config
+from weft.models.registry import PARTS
 from weft.outside import told
 from weft.secrets import hide, without_secrets
 from weft.serving.alone import Alone

@@ -16,50 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from weft.errors import UserError, WeftError
+from weft.store.records import CallRecord, RunRecord, Shard, Totals, TurnRecord
+from weft.store.schema import BEFORE, VERSION, prepare
 from weft.types import Reply, Verdict
-
-VERSION = 2
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS calls (
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
-  endpoint TEXT NOT NULL, model TEXT NOT NULL, served TEXT NOT NULL, request TEXT NOT NULL, outcome TEXT NOT NULL,
-  reply TEXT NOT NULL, raw TEXT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, cost REAL,
-  latency REAL NOT NULL, attempts INTEGER NOT NULL, at REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
-CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run);
-CREATE TABLE IF NOT EXISTS voids (call INTEGER NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, reason TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
-CREATE TABLE IF NOT EXISTS runs (
-  id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
-  ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0,
-  data TEXT NOT NULL DEFAULT '', version INTEGER NOT NULL DEFAULT 1);
-CREATE TABLE IF NOT EXISTS replies (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
-  want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
-CREATE TABLE IF NOT EXISTS verdicts (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
-  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
-CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
-"""
-
-ADDED = (  # since the first journals
-    ("replies", "about", "TEXT NOT NULL DEFAULT '{}'"),
-    ("runs", "begun", "REAL NOT NULL DEFAULT 0"),
-    ("runs", "data", "TEXT NOT NULL DEFAULT ''"),
-    ("runs", "version", "INTEGER NOT NULL DEFAULT 1"),
-)
-BEFORE = (("begun", "started"), ("data", "''"), ("version", "1"))  # what stands for a column in a journal that is only read
-WITH_VARIANTS = """
-ALTER TABLE verdicts RENAME TO verdicts_before;
-CREATE TABLE verdicts (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
-  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
-INSERT INTO verdicts SELECT run, sample, turn, metric, '', verdict FROM verdicts_before;
-DROP TABLE verdicts_before;
-"""
 
 PUT_TURN = (
     "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -78,66 +39,6 @@ class Damaged(UserError):
         saves = f"if it is one that was damaged, `weft journal check{home}` says what can be saved, and saves it"
         told = " ".join((str(why) or type(why).__name__).split(" with text ")[0].split())[:200]  # SQLite quotes what it cannot read
         super().__init__(f"{path} cannot be used as a journal: {told}; {saves}")
-
-
-class CallRecord(Struct, frozen=True):
-    """One row of `calls`, without its id."""
-
-    key: str
-    request_digest: str
-    run: str
-    role: str
-    endpoint: str
-    model: str
-    served: str
-    request: str
-    outcome: str
-    reply: str
-    raw: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    latency: float
-    attempts: int
-    at: float
-
-
-class RunRecord(Struct, frozen=True):
-    id: str
-    manifest: dict[str, Any]
-    round: int
-    state: str
-    started: float
-    ended: float | None
-    left_out: list[str]
-    benchmark: str  # where its code can be found again
-    data: str = ""  # where its dataset was
-    version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
-
-
-class TurnRecord(Struct, frozen=True):
-    """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of the turn (ask, truth,
-    gold), so that a report needs no dataset."""
-
-    sample: str
-    turn: int
-    position: int
-    groups: dict[str, str]
-    want: str
-    seen: str
-    reply: Reply
-    about: str = "{}"
-
-
-class Totals(Struct, frozen=True):
-    role: str
-    calls: int
-    answered: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    retries: int
-    seconds: float = 0.0  # waited for, all calls together
 
 
 class Journal:
@@ -169,18 +70,7 @@ class Journal:
             if found > VERSION:
                 raise UserError(f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})")
             if not readonly:
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = FULL")
-                db.executescript(SCHEMA)
-                db.execute("BEGIN IMMEDIATE")  # whoever else opens it now waits, and finds it done
-                if not _has(db, "verdicts", "variant"):
-                    for statement in WITH_VARIANTS.split(";"):
-                        db.execute(statement)
-                db.commit()
-                for table, column, kind in ADDED:
-                    if not _has(db, table, column):
-                        db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+                prepare(db)
         except sqlite3.OperationalError as error:
             if any(word in str(error) for word in ELSEWHERE):
                 raise UserError(f"{self.path} cannot be used as a journal: {error}") from None
@@ -341,49 +231,97 @@ class Journal:
 
     # runs
 
-    def begin(self, run: str, manifest: dict[str, Any], left_out: list[str], benchmark: str = "", data: str = "") -> int:
+    def begin(
+        self,
+        run: str,
+        manifest: dict[str, Any],
+        left_out: list[str],
+        benchmark: str = "",
+        data: str = "",
+        names: dict[str, str] | None = None,
+        shard: Shard | None = None,
+    ) -> int:
         """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run made of its
-        calls so far is made anew from them. `benchmark` and `data` are where its code and its dataset can be found again."""
+        calls so far is made anew from them; of a shard, what that shard made. `benchmark` and `data` are where its code and its dataset
+        can be found again, `names` what the user calls its model and its judge."""
         found = next((record for record in self.runs() if record.id == run), None)
-        round = 1 if found is None else found.round + (found.state == "finished")
+        before = found or RunRecord(run, {}, 1, "", 0, None, [], "")
+        round = before.round + (before.state == "finished" or str(shard) in before.shards)
+        kept = {name: value for name, value in before.names.items() if name == "tag"}
         self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version) VALUES "
-            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version, names) VALUES "
+            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8, ?9) "
             "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, left_out = excluded.left_out, "
-            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version",
-            (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION),
+            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version, "
+            "names = excluded.names, gist = '{}'",
+            (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION, _json({**kept, **(names or {})})),
         ).result()
+        which, values = _of(shard)
         for table in ("replies", "verdicts"):
-            self._put(f"DELETE FROM {table} WHERE run = ?", (run,))
+            self._put(f"DELETE FROM {table} WHERE run = ?{which}", (run, *values))
+        if shard is None:
+            self._put("UPDATE runs SET shards = '{}' WHERE id = ?", (run,))
+        else:
+            self._put("UPDATE runs SET shards = json_remove(shards, ?) WHERE id = ?", (_key(shard), run))
         return round
 
-    def end(self, run: str, state: str, due: tuple[int, int] | None = None) -> None:
+    def end(self, run: str, state: str, due: tuple[int, int] | None = None, shard: Shard | None = None) -> None:
         """Raises if anything handed in since the start could not be written, or if a run that says it is finished has not the turns and
-        verdicts that are due: a run that lost a row is not finished."""
+        verdicts that are due: a run that lost a row is not finished. Nor is one of which only some shards are: that is a `part`."""
         self.flush()
         failure, self._failure = self._failure, None
-        if failure is None and due is not None and state == "finished" and (there := self.progress(run)) != due:
+        if failure is None and due is not None and state == "finished" and (there := self.progress(run, shard)) != due:
             what = "turns" if there[0] != due[0] else "verdicts"
             found, planned = (there[0], due[0]) if there[0] != due[0] else (there[1], due[1])
             failure = WeftError(f"the run is not finished: {found} of {planned} {what} are in the journal: run the same command again")
         state = "stopped" if failure else state
+        if shard is not None and state == "finished" and due is not None:
+            self._put("UPDATE runs SET shards = json_set(shards, ?, json(?)) WHERE id = ?", (_key(shard), _json(due), run)).result()
+            state = self.whole(run)
         self._put("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, time.time(), run)).result()
         if failure:
             raise failure
+
+    def whole(self, run: str) -> str:
+        """`finished` where all shards of a run are done and nothing of them is missing, else `part`."""
+        shards = next((record.shards for record in self.runs() if record.id == run), dict[str, list[int]]())
+        for many in {one.partition("/")[2] for one in shards}:
+            mine = [due for one, due in shards.items() if one.partition("/")[2] == many]
+            if many.isdigit() and len(mine) == int(many):
+                turns, verdicts = (sum(side) for side in zip(*mine, strict=True))
+                return "finished" if self.progress(run) == (turns, verdicts) else "part"
+        return "part"
+
+    def name(self, run: str, **names: str) -> None:
+        """What the user calls it (`tag`)."""
+        for name, value in names.items():
+            self._put("UPDATE runs SET names = json_set(names, ?, ?) WHERE id = ?", (f"$.{name}", value, run)).result()
+
+    def note(self, run: str, gist: Any) -> None:
+        """Its main number, for those who list many runs."""
+        self._put("UPDATE runs SET gist = ? WHERE id = ?", (_json(gist), run)).result()
+
+    def remove(self, run: str) -> None:
+        """The run and what it made of its calls; the calls stay, others may have use of them."""
+        for table, column in (("runs", "id"), ("replies", "run"), ("verdicts", "run")):
+            self._put(f"DELETE FROM {table} WHERE {column} = ?", (run,)).result()
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
         there = {column: column if self._has("runs", column) else usual for column, usual in BEFORE}
         rows = self._rows(
             "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
-            f"{there['data']}, {there['version']} FROM runs ORDER BY MAX({there['begun']}, started), id"
+            f"{there['data']}, {there['version']}, {there['names']}, {there['gist']}, {there['shards']} FROM runs "
+            f"ORDER BY MAX({there['begun']}, started), id"
         )
         return [self._run(row) for row in rows]
 
     def _run(self, row: Sequence[Any]) -> RunRecord:
         what = f"run {row[0]}"
         read = [*row]
-        read[1], read[6] = self._read(row[1], dict[str, Any], what), self._read(row[6], list[str], what)
+        kinds: dict[int, Any] = {1: dict[str, Any], 6: list[str], 10: dict[str, str], 11: dict[str, Any], 12: dict[str, list[int]]}
+        for at, kind in kinds.items():
+            read[at] = self._read(row[at], kind, what)
         try:
             return msgspec.convert(dict(zip(RunRecord.__struct_fields__, read, strict=True)), RunRecord)
         except msgspec.ValidationError as error:
@@ -436,9 +374,11 @@ class Journal:
         rows = self._rows(f"SELECT {', '.join(columns)} FROM calls WHERE key IN ({marks}) ORDER BY id", tuple(keys))
         return {row[0]: CallRecord(*row) for row in rows}
 
-    def progress(self, run: str) -> tuple[int, int]:
-        """Turns and verdicts that are there by now."""
-        turns, verdicts = (self._rows(f"SELECT COUNT(*) FROM {table} WHERE run = ?", (run,))[0][0] for table in ("replies", "verdicts"))
+    def progress(self, run: str, shard: Shard | None = None) -> tuple[int, int]:
+        """Turns and verdicts that are there by now, of a run or a shard of it."""
+        which, values = _of(shard)
+        counts = (f"SELECT COUNT(*) FROM {table} WHERE run = ?{which}" for table in ("replies", "verdicts"))
+        turns, verdicts = (self._rows(sql, (run, *values))[0][0] for sql in counts)
         return turns, verdicts
 
     def verdicts(self, run: str) -> list[Verdict]:
@@ -471,8 +411,13 @@ class Journal:
             raise Damaged(self.path, f"the calls of {run}: {error}") from None
 
 
-def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
-    return any(row[1] == column for row in db.execute(f"PRAGMA table_info({table})"))
+def _of(shard: Shard | None) -> tuple[str, tuple[str, ...]]:
+    """The rows of a shard, or all."""
+    return ("", ()) if shard is None else (" AND sample IN (SELECT value FROM json_each(?))", (_json(shard.samples),))
+
+
+def _key(shard: Shard) -> str:
+    return f'$."{shard}"'
 
 
 def _tell(done: Future[None] | None) -> None:

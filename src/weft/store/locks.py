@@ -4,6 +4,7 @@ a model may outlive the run."""
 
 import contextlib
 import fcntl
+import glob
 import os
 import time
 from collections.abc import Generator
@@ -26,15 +27,20 @@ def _let_go() -> None:
 
 
 os.register_at_fork(after_in_child=_let_go)
+SHARD = "."  # between a run and the shard of it, in the name of a lock
 TRIES, WAIT = 10, 0.05  # somebody who only looks holds a lock for a moment
 
 
 @contextlib.contextmanager
-def only_one(home: Path, run: str) -> Generator[None]:
-    """The same run twice at once would pay twice."""
+def only_one(home: Path, run: str, shard: str = "") -> Generator[None]:
+    """The same run twice at once would pay twice; shards of it may go on side by side."""
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    file = os.open(locks / run, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    name = f"{run}{SHARD}{shard.replace('/', '-of-')}" if shard else run
+    others = [locks / run] if shard else [file for file in _of(locks, run) if file.name != run]
+    if any(_is_held(file) for file in others):
+        raise UserError(f"run {run} is going on in another process{'' if shard else ', in shards'}; wait for it, or use another --home")
+    file = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     _held.add(file)
     try:
         for left in reversed(range(TRIES)):
@@ -56,9 +62,15 @@ def only_one(home: Path, run: str) -> Generator[None]:
 
 def alive(record: RunRecord, home: Path) -> RunRecord:
     """The record, with the state it is really in."""
-    if record.state != "running" or _is_held(home / "locks" / record.id):
+    if record.state not in ("running", "part"):
         return record
-    return replace(record, state="killed")
+    held = any(_is_held(file) for file in _of(home / "locks", record.id))
+    return replace(record, state="running" if held else "killed" if record.state == "running" else record.state)
+
+
+def _of(locks: Path, run: str) -> list[Path]:
+    """The locks of a run and of its shards."""
+    return [locks / run, *sorted(locks.glob(f"{glob.escape(run)}{SHARD}*"))]
 
 
 def anyone(home: Path) -> str:

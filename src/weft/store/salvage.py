@@ -21,19 +21,46 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.journal import VERSION, CallRecord, Journal, RunRecord
+from weft.store.journal import CallRecord, Journal, RunRecord
 from weft.store.manifest import Manifest
+from weft.store.schema import VERSION
 from weft.types import Reply, Verdict
 
 TABLES = {
     "calls": ("id", *CallRecord.__struct_fields__),
     "voids": ("call", "run", "round", "reason"),
-    "runs": ("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark", "begun", "data", "version"),
+    "runs": (
+        "id",
+        "manifest",
+        "round",
+        "state",
+        "started",
+        "ended",
+        "left_out",
+        "benchmark",
+        "begun",
+        "data",
+        "version",
+        "names",
+        "gist",
+        "shards",
+    ),
     "replies": ("run", "sample", "turn", "position", "groups", "want", "seen", "reply", "about"),
     "verdicts": ("run", "sample", "turn", "metric", "variant", "verdict"),
     "pending": ("key", "ticket", "endpoint", "at"),
 }
-USUAL: dict[str, Any] = {"about": "{}", "begun": 0.0, "data": "", "version": 1, "variant": "", "benchmark": "", "left_out": "[]"}
+USUAL: dict[str, Any] = {
+    "about": "{}",
+    "begun": 0.0,
+    "data": "",
+    "version": 1,
+    "variant": "",
+    "benchmark": "",
+    "left_out": "[]",
+    "names": "{}",
+    "gist": "{}",
+    "shards": "{}",
+}
 MAGIC = b"SQLite format 3\0"
 Row = tuple[Any, ...]
 
@@ -158,7 +185,7 @@ def _usable(table: str, row: Sequence[Any]) -> Row | None:
             msgspec.json.decode(named["request"])
             int(named["id"])
         elif table == "runs":
-            decoded = {key: msgspec.json.decode(named[key]) for key in ("manifest", "left_out")}
+            decoded = {key: msgspec.json.decode(named[key]) for key in ("manifest", "left_out", "names", "gist", "shards")}
             msgspec.convert({**named, **decoded}, RunRecord)
             msgspec.convert(decoded["manifest"], Manifest)
         elif table == "replies":

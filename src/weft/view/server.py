@@ -14,13 +14,13 @@ import msgspec
 from aiohttp import web
 
 from weft.errors import WeftError
+from weft.naming import title_of
 from weft.report.dialogues import dialogue_page
 from weft.report.html import name, page, tag
 from weft.report.listing import by_name, list_page
 from weft.report.numbers import numbers_page, told_live, top
 from weft.report.plots import svg
 from weft.report.site import numbers
-from weft.runs import title_of
 from weft.store.journal import RunRecord
 from weft.view.library import FOUND, Library
 

@@ -1,0 +1,201 @@
+"""weft runs"""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weft.cli import options as o
+from weft.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weft.runs import Listed
+
+app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
+SORTS = ("age", "score", "cost", "title", "benchmark")
+
+
+@app.callback(invoke_without_command=True)
+def runs(
+    context: typer.Context,
+    benchmark: Annotated[str | None, typer.Option(help="Only runs of this benchmark.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only runs whose model has this in its name.")] = None,
+    find: Annotated[str | None, typer.Option(help="Only runs with these words in title, tag, judge or id.")] = None,
+    sort: Annotated[str, typer.Option(help=f"{', '.join(SORTS)}; the last is the latest, the best, the dearest.")] = "age",
+    format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """All runs in the journal: benchmark, title, main number with its 95% interval, how much is scored, cost, state, age.
+
+    The first column is what a run can be called by in any command: its tag, or the end of its id.
+
+    Examples:
+
+      weft runs
+
+      weft runs --benchmark weave --model bagel --sort score
+
+      weft runs tag 1a2b3c4d ours-2k
+
+      weft runs rm ours-2k
+    """
+    if context.invoked_subcommand is not None:
+        context.obj = home
+        return
+    import msgspec
+
+    from weft.errors import UserError
+    from weft.runs import listed
+    from weft.store.journal import Journal
+
+    if sort not in SORTS or format not in ("text", "json"):
+        raise UserError(f"--sort may be {', '.join(SORTS)}; --format text or json")
+    found = [one for one in listed(Journal(home / "journal.sqlite", readonly=True)) if _kept(one, benchmark, model, find)]
+    found.sort(key=lambda one: _order(one, sort))
+    if format == "json":
+        say(msgspec.json.format(msgspec.json.encode([_plain(one) for one in found]), indent=2).decode())
+        return
+    if not found:
+        say("no run is left by what was asked for")
+        return
+    _table(found)
+
+
+def _kept(one: "Listed", benchmark: str | None, model: str | None, find: str | None) -> bool:
+    manifest = one.record.manifest
+    named = [one.record.names.get("model", ""), str(manifest["model"]["name"])]
+    texts = [*named, one.title, one.record.id, one.record.names.get("tag", ""), str(manifest["judge"]["name"])]
+    return (
+        (benchmark is None or manifest["benchmark"]["name"] == benchmark)
+        and (model is None or any(model.lower() in text.lower() for text in named))
+        and (find is None or all(any(word in text.lower() for text in texts) for word in find.lower().split()))
+    )
+
+
+def _order(one: "Listed", sort: str) -> Any:
+    benchmark = one.record.manifest["benchmark"]["name"]
+    if sort == "score":
+        return (benchmark, -1.0 if one.gist.value is None else one.gist.value)
+    if sort == "cost":
+        return -1.0 if one.gist.cost is None else one.gist.cost
+    return {"title": one.title.lower(), "benchmark": benchmark}.get(sort, 0)
+
+
+def _plain(one: "Listed") -> dict[str, Any]:
+    manifest, gist = one.record.manifest, one.gist
+    return {
+        "id": one.record.id,
+        "tag": one.record.names.get("tag", ""),
+        "benchmark": manifest["benchmark"]["name"],
+        "title": one.title,
+        "model": manifest["model"]["name"],
+        "judge": manifest["judge"]["name"],
+        **{name: getattr(gist, name) for name in ("value", "low", "high", "scored", "due", "turns", "failed", "cost")},
+        "turns_due": one.due,
+        "state": one.state,
+        "started": one.record.started,
+    }
+
+
+COLUMNS = ("run", "benchmark", "title", "main number", "scored", "cost", "state", "age")
+WIDE = 30  # columns of a screen that a title wants beside the others
+
+
+def _table(found: "list[Listed]") -> None:
+    """A line for each run; two where the screen is too narrow for one."""
+    from weft.cli.screen import Screen
+
+    console = Screen(soft_wrap=True)
+    judges = {str(one.record.manifest["judge"]["name"]) for one in found}
+    rows = [_row(one, several=len(judges) > 1) for one in found]
+    widths = [max(len(row[at]) for row in (COLUMNS, *rows)) for at in range(len(COLUMNS))]
+    room = console.width - sum(width + 2 for at, width in enumerate(widths) if at != 2)
+    if room >= min(WIDE, widths[2]):
+        for row in (COLUMNS, *rows):
+            console.print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    else:
+        for row in rows:
+            console.print(f"{row[0].ljust(widths[0])}  {row[1]}  {row[2]}")
+            rest = "  ".join(cell.ljust(width) for cell, width in zip(row[3:], widths[3:], strict=True))
+            console.print(f"{' ' * widths[0]}  {rest.rstrip()}")
+    if len(judges) == 1:
+        console.print(f"all judged by {next(iter(judges))}")
+
+
+def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
+    import time
+
+    from weft.outside import told
+    from weft.runs import age
+
+    manifest = one.record.manifest
+    judge = f", judged by {one.record.names.get('judge') or manifest['judge']['name']}" if several else ""
+    cost = "?" if one.gist.cost is None else f"${one.gist.cost:.2f}"
+    since = age(time.time() - one.record.started)
+    words = (one.handle, manifest["benchmark"]["name"], one.title + judge, one.gist.number, one.coverage, cost, one.state, since)
+    return tuple(told(word) for word in words)
+
+
+@app.command()
+def tag(
+    context: typer.Context,
+    run: o.Run,
+    name: Annotated[str, typer.Argument(help="What to call it, in commands, tables and plots; '' takes its name away.")],
+) -> None:
+    """Give a run a name: it is then called so in every command, table, plot and page.
+
+    Examples:
+
+      weft runs tag last ours-2k
+
+      weft report ours-2k --open
+    """
+    from weft.errors import UserError
+    from weft.runs import known, one_run
+    from weft.store.journal import Journal
+
+    journal = Journal(context.obj / "journal.sqlite")
+    found = one_run(journal, run)
+    name = " ".join(name.split())
+    if name == "last" or len(name) > 60 or not name.isprintable():
+        raise UserError(f"{name[:60]!r} cannot be a name: give up to 60 characters, and not 'last'")
+    other = next((one for one in known(journal) if name and name in (one.id, one.names.get("tag")) and one.id != found.id), None)
+    if other is not None:
+        raise UserError(f"{name} is {other.id} already")
+    journal.name(found.id, tag=name)
+    journal.close()
+    say(f"{found.id} is now called {name}" if name else f"{found.id} has no other name any more")
+
+
+@app.command()
+def rm(
+    context: typer.Context,
+    run: Annotated[list[str], typer.Argument(help="Runs: tags, ids or their beginnings.", autocompletion=o.complete_run)],
+    yes: o.Yes = False,
+) -> None:
+    """Remove runs from the journal, after asking. Answers stay: the same command makes the run again at no cost, until
+    `weft journal shrink` removes what no run needs.
+
+    Examples:
+
+      weft runs rm 1a2b3c4d
+
+      weft runs rm ours-2k ours-4k --yes
+    """
+    from weft.errors import UserError
+    from weft.runs import one_run
+    from weft.store.journal import Journal
+    from weft.store.locks import alive
+
+    journal = Journal(context.obj / "journal.sqlite")
+    found = [alive(one_run(journal, one), context.obj) for one in run]
+    busy = next((one.id for one in found if one.state == "running"), "")
+    if busy:
+        raise UserError(f"{busy} is going on: stop it first")
+    for record in found:
+        turns, verdicts = journal.progress(record.id)
+        say(f"{record.id}: {turns} turns, {verdicts} verdicts, {record.state}")
+    o.sure(yes, f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'} from the list")
+    for record in found:
+        journal.remove(record.id)
+    journal.close()
+    say(f"removed: {', '.join(record.id for record in found)}; their answers stay until `weft journal shrink`")
