@@ -1,7 +1,7 @@
 """Errors for the person who must act. A `UserError` ends a command with one clear line and exit code 2, never a traceback."""
 
 import traceback
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 
 class WeftError(Exception):
@@ -22,6 +22,26 @@ class StoreError(WeftError):
 
 class BudgetReached(WeftError):
     """The next call could pass `--budget`."""
+
+
+class JudgeUseless(WeftError):
+    """A judge whose replies cannot be used, one after another."""
+
+
+TRACE = "weft_trace"  # under this an error that holds nothing else has the traceback of the one it stands for
+LONGEST = 20_000
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback of what a user's code raised, without weft's own frames before it."""
+    if isinstance(kept := getattr(error, TRACE, None), str):
+        return kept
+    told = traceback.TracebackException.from_exception(error)
+    own = str(Path(__file__).parent)
+    frames = [frame for frame in told.stack if not frame.filename.startswith(own)]
+    told.stack = traceback.StackSummary.from_list(frames or told.stack)
+    made = "".join(told.format(chain=False))
+    return made if len(made) <= LONGEST else f"{made[: LONGEST // 2]}\n...\n{made[-LONGEST // 2 :]}"
 
 
 def blamed(whom: str, error: Exception) -> WeftError:

@@ -182,13 +182,23 @@ def _untagged(names: Mapping[str, str]) -> dict[str, str]:
 def told_state(record: RunRecord, gist: Gist) -> str:
     """`finished` is for what has something to show."""
     if record.state == "part":
-        many = {one.partition("/")[2] for one in record.shards}
-        return f"{len(record.shards)} of {'/'.join(sorted(many))} shards"
+        return told_shards(record) or "part"
     if record.state != "finished":
         return record.state
     if gist.turns and gist.failed == gist.turns:
         return "all failed"
     return "nothing scored" if gist.due and not gist.scored else "finished"
+
+
+def told_shards(record: RunRecord) -> str:
+    """`7 of 8 shards (3/8 is missing)`; nothing for a run that is whole, or was never in shards."""
+    many = {int(one.partition("/")[2]) for one in record.shards if one.partition("/")[2].isdecimal()}
+    if record.state != "part" or len(many) != 1:
+        return ""
+    of = many.pop()
+    missing = [f"{one}/{of}" for one in range(1, of + 1) if f"{one}/{of}" not in record.shards]
+    told = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if len(missing) <= 3 else f"{len(missing)} are missing"
+    return f"{of - len(missing)} of {of} shards ({told})"
 
 
 def age(seconds: float) -> str:
@@ -386,8 +396,8 @@ def _lines(summary: Summary) -> list[str]:
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
-        f"model {title_of(manifest, names=_untagged(summary.names))}, judge {manifest['judge']['name']}, prompts {manifest['rubric']['source']} "
-        f"({manifest['rubric']['digest'][:8]}){settings}",
+        f"model {title_of(manifest, names=_untagged(summary.names))}, judge {manifest['judge']['name']}, "
+        f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
         f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
         f"{summary.scored} of {summary.verdicts} verdicts scored",
     ]

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -19,6 +20,7 @@ from msgspec import Struct, field, structs
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
 from weft.engine.call import Halt, Patience
+from weft.engine.doubts import doubts
 from weft.engine.early import Early
 from weft.engine.foresee import Others, Share, SourceOf, foresee
 from weft.engine.generate import Generator as Generating
@@ -27,7 +29,7 @@ from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, 
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, sharded, told_endpoint, told_model
 from weft.engine.stage import Means, Stage, Tell
-from weft.errors import UserError, WeftError
+from weft.errors import UserError, WeftError, trace_of
 from weft.judges.vlm import VlmJudge
 from weft.models import registry
 from weft.models.baselines import Truth
@@ -37,15 +39,20 @@ from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
 from weft.runs import Run, keep_gist, load_run, options_of
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
 from weft.store.records import Shard
-from weft.types import Dataset, Kind
+from weft.types import Dataset, Kind, Place
 
 COME_BACK = 20.0  # and after trouble of ours
 R = TypeVar("R", bound=Run)
 T = TypeVar("T")
+
+
+def usually_probed() -> bool:
+    return os.environ.get("WEFT_PROBE", "1") not in ("0", "no", "false")
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -73,6 +80,7 @@ class Job(Struct, frozen=True, kw_only=True):
     judge_options: Mapping[str, Any] = {}
     preset: str | tuple[str, ...] = ()  # published settings: PAPER/MODEL for the model, PAPER/judge for the judge
     patience: Patience = Patience()
+    probe: bool = field(default_factory=usually_probed)  # one small question to each endpoint, before the first picture is paid for
 
 
 class StoredJob(Struct, frozen=True, kw_only=True):
@@ -91,6 +99,7 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     budget: float | None = None
     judge_options: Mapping[str, Any] = {}
     patience: Patience = Patience()
+    probe: bool = field(default_factory=usually_probed)
 
 
 class Session:
@@ -112,13 +121,16 @@ class Session:
         self.noted = stage.noted
         self.run_id = plan.run_id()
         self.names: dict[str, str] = {}  # what the user calls its model and its judge
+        self.doubts: list[str] = []  # why it asks for what seems to be answered, or does not
         self.lacking: dict[Kind, tuple[int, str]] = {}  # kinds of turns that the model cannot answer: how many, and why
         self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
-        judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs)
+        judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
         source, soon = source_of(self.callers), self.callers["judge"].soon
+        if isinstance(source, Live):
+            source.raised = self._raised
         self._generating = Generating(plan, self.run_id, source, judging, self.journal, self.halt, stage.width, soon)
         self.progress = judging.progress
 
@@ -172,7 +184,9 @@ class Session:
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=_shard(job, dataset))
             session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
-            session.names = names_of(settings, model=job.model, judge=job.judge)
+            source = next((one.source for one in model.endpoints.values() if one.source), "")
+            session.names = {**names_of(settings, model=job.model, judge=job.judge), **({"source": source} if source else {})}
+            session.doubts = doubts(journal.runs(), session.run_id, plan.manifest(), source)
             session.lacking = _lacking(plan, model)
             session.foreseen += [model.composition.foreseen] if model.composition is not None and model.composition.foreseen else []
             yield session
@@ -235,6 +249,10 @@ class Session:
                 raise first_of(group) from group
             state = "stopped" if self.halt.reason else "finished"
             self.journal.end(self.run_id, state, due=(self.plan.my_turns(), self.progress.verdicts_due), shard=shard)
+
+    def _raised(self, place: Place, error: Exception) -> None:
+        """What a benchmark, or whatever else of the user's, raised about a turn: its traceback is kept."""
+        self.journal.put_trace(self.run_id, place.sample, place.turn, scrub(trace_of(error)))
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
@@ -403,7 +421,7 @@ def check_numbers(job: Asked) -> None:
 
 
 def _means(job: Job | StoredJob) -> Means:
-    return Means(job.budget, job.concurrency, job.judge_concurrency if isinstance(job, Job) else None, job.patience)
+    return Means(job.budget, job.concurrency, job.judge_concurrency if isinstance(job, Job) else None, job.patience, job.probe)
 
 
 def checked(job: Job) -> Job:

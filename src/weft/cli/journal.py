@@ -19,8 +19,10 @@ def journal() -> None:
 def check(
     home: o.Home = o.Path(".weft"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong, and what could be saved.")] = False,
+    pictures: Annotated[bool, typer.Option("--pictures/--no-pictures", help="Also hold every picture against its name.")] = True,
 ) -> None:
-    """Read every row of the journal. If it is damaged, write what can be read into a new one; the damaged one is kept beside it.
+    """Read every row of the journal and every picture. If the journal is damaged, write what can be read into a new one; the damaged one is
+    kept beside it. Pictures that are damaged are put aside, and made anew by the commands that need them.
 
     Exits with 0 if nothing is wrong, with 1 if something was.
 
@@ -31,6 +33,7 @@ def check(
       weft journal check --home received/.weft --dry-run
     """
     from weft.errors import UserError
+    from weft.store.blobs import damaged_pictures
     from weft.store.locks import anyone
     from weft.store.salvage import check as checked
 
@@ -39,8 +42,13 @@ def check(
         raise UserError(f"run {at_work} is going on in another process: wait for it")
     health = checked(home / "journal.sqlite", save=not dry_run)
     rows = ", ".join(f"{count} {table}" for table, count in health.saved.items() if count) or "nothing"
+    bad = damaged_pictures(home, put_aside=not dry_run) if pictures else []
+    for name in bad[:10]:
+        say(f"wrong: picture {name[:12]} is damaged" + ("" if dry_run else ": it was put aside"))
     if not health.problems:
-        say(f"nothing is wrong: {rows}")
+        say(f"nothing is wrong{' with the journal itself' if bad else ''}: {rows}")
+        if bad:
+            raise typer.Exit(1)
         return
     for problem in health.problems[:10]:
         say(f"wrong: {problem}")
@@ -50,3 +58,95 @@ def check(
         say(f"the damaged journal is kept as {health.kept}")
     say("run the same commands again: answers that were saved are not asked for again, and what is missing is")
     raise typer.Exit(1)
+
+
+@app.command()
+def merge(
+    other: Annotated[list[o.Path], typer.Argument(help="Homes of other journals, such as runs from another machine, or shards.")],
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Take over the calls, runs and pictures of other journals. Shards of a run become that run. Doing it twice changes nothing.
+
+    Examples:
+
+      weft journal merge shard1 shard2 shard3
+
+      rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
+    """
+    from weft.cli.terminal import complain
+    from weft.runs import one_run, told_shards
+    from weft.store.journal import Journal
+    from weft.store.merge import merge as merged
+
+    touched: dict[str, None] = {}
+    for one in other:
+        made = merged(home, one, complain)
+        touched |= dict.fromkeys(made.runs)
+        bad = f"; {made.damaged} rows or pictures were damaged and are left out" if made.damaged else ""
+        say(f"{one}: {made.new_calls} of {made.calls} calls and {made.new_pictures} of {made.pictures} pictures are new here{bad}")
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    for run in touched:
+        record = one_run(journal, run)
+        turns, due = journal.progress(run)[0], record.manifest["dataset"]["turns"]
+        rest = "" if record.state == "finished" else f", {turns} of {due} turns: the same command does the rest, and asks only for that"
+        say(f"  {run}: {told_shards(record) or record.state}{rest}")
+
+
+@app.command()
+def export(
+    run: o.Run,
+    out: Annotated[o.Path, typer.Option(help="The folder to write.")],
+    benchmark: o.OwnBenchmark = None,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Write a run as plain files: replies and pictures by dialogue, verdicts as CSV and Parquet, a manifest with the digest of every file.
+
+    Examples:
+
+      weft journal export last --out released/bagel
+    """
+    from weft.errors import UserError
+    from weft.report.export import export as exported
+    from weft.runs import load_run
+    from weft.store.journal import Journal
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is there already and not empty; name another folder")
+    found = load_run(Journal(home / "journal.sqlite", readonly=True), run, benchmark)
+    counts = exported(found, home, out)
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what != "missing pictures")
+    say(f"{out}: {told}")
+
+
+@app.command()
+def shrink(
+    yes: o.Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what could go.")] = False,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """Remove what no run needs any more, after asking: calls of runs that were removed or never came to be, pictures that nothing shows.
+
+    Answers that are removed would have to be paid for again.
+
+    Examples:
+
+      weft journal shrink --dry-run
+
+      weft runs rm OLD && weft journal shrink
+    """
+    from weft.store.journal import Journal
+    from weft.store.shrink import needless
+    from weft.store.shrink import shrink as shrunk
+
+    Journal(home / "journal.sqlite", readonly=True).close()  # whether it is one at all
+    found = needless(home)
+    if not found:
+        say(f"all of it is needed: {found.all_calls} calls, {found.all_pictures} pictures")
+        return
+    pictures = f"{len(found.pictures)} of {found.all_pictures} pictures ({found.size / 1e6:.1f} MB)"
+    say(f"no run needs {len(found.calls)} of {found.all_calls} calls, and {pictures}")
+    if dry_run:
+        return
+    o.sure(yes, "remove them for good")
+    smaller = shrunk(home, found)
+    say(f"removed; the journal is {smaller / 1e6:.1f} MB smaller, the pictures {found.size / 1e6:.1f} MB")

@@ -19,6 +19,7 @@ def judge(
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
+    no_probe: o.NoProbe = False,
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -36,7 +37,7 @@ def judge(
     """
     from weft.cli.work import finish
     from weft.errors import UserError
-    from weft.session import Session, StoredJob
+    from weft.session import Session, StoredJob, usually_probed
 
     if judge is None:
         raise UserError("give --judge; `weft judge --help` has examples, `weft models` the names")
@@ -53,5 +54,6 @@ def judge(
         concurrency=concurrency,
         budget=budget,
         home=home,
+        probe=not no_probe and usually_probed(),
     )
     finish(Session.open_stored(job), dry_run=dry_run)

@@ -85,6 +85,7 @@ def run(
     gpus_each: Annotated[float | None, typer.Option(min=0, help="GPUs of a replica; a fraction shares one.")] = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine.")] = None,
     dry_run: o.DryRun = False,
+    no_probe: o.NoProbe = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     if benchmark is None:
@@ -98,6 +99,7 @@ def run(
         return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
     from weft.cli.own_options import taken
     from weft.cli.work import work
+    from weft.session import usually_probed
 
     work(
         benchmark,
@@ -122,6 +124,7 @@ def run(
         budget=budget,
         home=home,
         dry_run=dry_run,
+        probe=not no_probe and usually_probed(),
         replicas=replicas,
         serving={"--gpus-each": gpus_each, "--address": address},
     )

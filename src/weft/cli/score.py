@@ -24,6 +24,7 @@ def score(
     concurrency: o.Concurrency = None,
     budget: o.Budget = None,
     dry_run: o.DryRun = False,
+    no_probe: o.NoProbe = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
     """Judge pictures and texts that were made elsewhere.
@@ -46,6 +47,7 @@ def score(
     """
     from weft.cli.own_options import taken
     from weft.cli.work import work
+    from weft.session import usually_probed
 
     work(
         benchmark,
@@ -65,4 +67,5 @@ def score(
         budget=budget,
         home=home,
         dry_run=dry_run,
+        probe=not no_probe and usually_probed(),
     )

@@ -158,6 +158,8 @@ def _introduce(console: Console, session: Session) -> None:
         console.print(f"note: {problem}")
     if len(session.noted) > 20:
         console.print(f"note: and {len(session.noted) - 20} more of this kind")
+    for line in session.doubts:
+        console.print(f"note: {line}")
     for endpoint in session.endpoints.values():
         if endpoint.missing:
             console.print(f"note: {endpoint.name}: {endpoint.missing}")
@@ -178,8 +180,10 @@ def _introduce(console: Console, session: Session) -> None:
         console.print(f"{files}{out} of {dataset.records} records are left out; `weft data check` lists every problem")
     for model in session.endpoints.values():
         if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
+            unseen = f" What {', '.join(model.unseen)} is made of is not seen." if model.unseen else ""
+            until = "its file changes" if not model.unseen else "its source changes"
             console.print(
-                f"{model.name} has no `version`: its answers are kept until its file changes. Set one, and change it with the weights.",
+                f"{model.name} has no `version`: its answers are kept until {until}.{unseen} Set one, and change it with the weights."
             )
 
 

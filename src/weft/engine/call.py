@@ -24,11 +24,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.engine.gate import NO_PROBE, Gate, small_question, unfit
 from weft.engine.limits import Limiter
 from weft.engine.pace import Pace
 from weft.engine.pending import collected
 from weft.engine.prices import Budget, Excess, Price, added, estimate, most_of
-from weft.errors import StoreError, WeftError
+from weft.errors import StoreError, WeftError, trace_of
 from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
@@ -38,6 +39,7 @@ from weft.types import Image, Message, Part, Reply, Text, Thought, Usage, Want, 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
 GONE = 25  # failed calls in a row after which an address is taken to be gone
 LONG = 200_000  # characters of a reply that are looked through elsewhere than in the loop
+PROBE = "probe"  # the run of calls that only try an endpoint out
 DENIALS = 3  # requests that are turned away, before any is answered, after which all would be
 
 
@@ -130,6 +132,7 @@ class Caller:
         self.owed = journal.tickets(endpoint.address)  # requests that were handed in there and are not back
         self._alone, self._first = budget.limit is not None and price is not None and price != Price(0, 0), asyncio.Lock()
         self.tally = Tally()
+        self.gate: Gate | None = None  # what must be passed before anyone is asked
         most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
         waits = endpoint.gathers or isinstance(endpoint, TaskEndpoint)  # what only waits for its answers has no need to begin small
         at_once = concurrency or waits
@@ -158,6 +161,27 @@ class Caller:
         finally:
             del self._flying[key]
 
+    async def try_out(self, judge: bool) -> None:
+        """Ask one small question. Raises EndpointDown where a run would be pointless."""
+        reply = await self._tried_out(judge)
+        if judge and reply.outcome == "failed":
+            raise EndpointDown(f"the judge {self.name} did not answer a small question: {reply.reason} ({NO_PROBE})", user=True)
+        if judge and unfit(reply) and (why := unfit(await self._tried_out(judge))):
+            raise EndpointDown(f"the judge {self.name} cannot answer by a schema: {why} ({NO_PROBE})", user=True)
+
+    async def _tried_out(self, judge: bool) -> Reply:
+        messages, want = small_question(judge)
+        request, key = request_key(self.endpoint.identity, messages, want)
+        denied, self._denied = self._denied, DENIALS - 1  # one is enough here
+        try:
+            sent, tries, seconds = await self._try(key, messages, want)
+        finally:
+            self._denied = denied
+        reply = Reply(sent.outcome, sent.parts, sent.reason, sent.usage, (key,), sent.ended)
+        recorded = self._journal.record(self._record(key, request, reply, sent, (tries, seconds, time.time()), run=PROBE))
+        await asyncio.shield(asyncio.wrap_future(recorded))
+        return reply
+
     def early(self) -> None:
         """From now on calls are of no run yet."""
         self._early, self.run = True, f"{UNNAMED}{uuid.uuid4().hex}"
@@ -173,7 +197,7 @@ class Caller:
 
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
-        return self._known(request_key(self.endpoint.identity, handed_to(messages, self._mark), want)[1]) if self._memo else None
+        return self._kept(*request_key(self.endpoint.identity, handed_to(messages, self._mark), want)) if self._memo else None
 
     def soon(self) -> None:
         """No more questions are to come but those that follow from others."""
@@ -202,35 +226,19 @@ class Caller:
         """From the journal, or by a call that is in it before anyone gets its answer."""
         if not self._early and key in self._before:
             return self._before.pop(key)
-        known = self._known(key)
+        known = self._kept(request, key)
         if known is not None:
             self.tally.remembered += 1
             return known
         if self._early and self._journal.is_void(key):  # whether it is asked again, the run knows: which round it is
             return Reply("failed", reason="it is left to the run")
+        if self.gate is not None:
+            await self.gate.passed()
         began, early = time.time(), self._early
         sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,), sent.ended)
-        call = CallRecord(
-            key=key,
-            request_digest=hashlib.sha256(request).hexdigest(),
-            run=self.run,
-            role=self.role,
-            endpoint=self.endpoint.address,
-            model=str(self.endpoint.identity.get("model", self.endpoint.name)),
-            served=sent.served,
-            request=request.decode(),
-            outcome=sent.outcome,
-            reply=msgspec.json.encode(reply).decode(),
-            raw=sent.raw,
-            tokens_in=usage.tokens_in,
-            tokens_out=usage.tokens_out,
-            cost=usage.cost,
-            latency=seconds,
-            attempts=tries,
-            at=began,
-        )
+        call = self._record(key, request, reply, sent, (tries, seconds, began))
         recorded = self._journal.record(call, was_pending=self.owed > 0 or isinstance(self.endpoint, TaskEndpoint))
         await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
         if early:
@@ -242,6 +250,35 @@ class Caller:
         if self._failed_in_a_row >= GONE and counts:  # going on would only fail everything that is left
             raise EndpointDown(f"{self._failed_in_a_row} calls in a row failed; the last: {sent.reason}", user=False)
         return reply
+
+    def _record(self, key: str, request: bytes, reply: Reply, sent: Sent, took: tuple[int, float, float], run: str = "") -> CallRecord:
+        tries, seconds, began = took
+        return CallRecord(
+            key=key,
+            request_digest=hashlib.sha256(request).hexdigest(),
+            run=run or self.run,
+            role=self.role,
+            endpoint=self.endpoint.address,
+            model=str(self.endpoint.identity.get("model", self.endpoint.name)),
+            served=sent.served,
+            request=request.decode(),
+            outcome=sent.outcome,
+            reply=msgspec.json.encode(reply).decode(),
+            raw=sent.raw,
+            tokens_in=sent.usage.tokens_in,
+            tokens_out=sent.usage.tokens_out,
+            cost=sent.usage.cost,
+            latency=seconds,
+            attempts=tries,
+            at=began,
+        )
+
+    def _kept(self, request: bytes, key: str) -> Reply | None:
+        """The answer under a key, or under what it would have been before the endpoint came to be called otherwise."""
+        found = self._known(key)
+        for before in self.endpoint.formerly if found is None else ():
+            found = found or self._known(key_of(before, request))
+        return found
 
     def _known(self, key: str) -> Reply | None:
         """An answer whose pictures are gone from the store is no answer."""
@@ -289,7 +326,8 @@ class Caller:
                 if retry.kind == "denied":
                     self._hear(error)
                 if retry.kind in ("no", "denied"):
-                    return Sent((), "failed", str(error), usage=used), tried + pushed + empty + 1, time.perf_counter() - asked
+                    kept = Sent((), "failed", str(error), _told(error.trace), usage=used)
+                    return kept, tried + pushed + empty + 1, time.perf_counter() - asked
                 if retry.kind == "rate_limit":
                     pushed += 1
                     over = pushed >= self._patience.rate_limit_tries
@@ -371,7 +409,9 @@ class Caller:
         except BaseException as error:  # CancelledError, SystemExit and the like as well, unless it is weft that cancels
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            raise CallError(_told(f"{self.name} raised {type(error).__name__}: {error}"), NO, billed=True) from error
+            made = CallError(_told(f"{self.name} raised {type(error).__name__}: {error}"), NO, billed=True)
+            made.trace = trace_of(error)
+            raise made from error
         finally:
             if os.getpid() != process:  # it forked, and this is the other one
                 os._exit(0)
@@ -432,6 +472,10 @@ def request_key(identity: Mapping[str, Any], messages: tuple[Message, ...], want
     asked: dict[str, Any] = {"messages": messages, "want": want.kind, "schema": want.schema, "draw": want.draw}
     asked |= {"size": want.size} if want.size else {}
     request = msgspec.json.encode(asked, order="deterministic")
+    return request, key_of(identity, request)
+
+
+def key_of(identity: Mapping[str, Any], request: bytes) -> str:
     digest = hashlib.sha256(msgspec.json.encode(identity, order="deterministic"))
     digest.update(b"\n" + request)
-    return request, digest.hexdigest()
+    return digest.hexdigest()

@@ -54,6 +54,7 @@ class Live:
         self._plan, self._model, self._blobs = plan, model, blobs
         self._sees = any(endpoint.sees for endpoint in endpoints)  # whether what it is shown can change its reply
         self.free = all(isinstance(endpoint, Folder) for endpoint in endpoints)
+        self.raised: Callable[[Place, Exception], None] = lambda place, error: None  # who is told what foreign code raised
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
@@ -62,6 +63,7 @@ class Live:
             messages = benchmark.see(sample, turn, dialogue, options)
             needed = sorted(benchmark.needs(sample, turn, options)) if self._sees else ()
         except Exception as error:  # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
+            self.raised(Place(sample.id, turn.number), error)
             why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
             return "[]", Reply("failed", reason=str(why))
         for number in needed:
@@ -75,6 +77,7 @@ class Live:
         except (BudgetReached, EndpointDown, Halted, StoreError):
             raise
         except Exception as error:  # what it cannot deal with costs this turn, and no other
+            self.raised(want.place, error)
             why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
             counted = replace(tried[-1][1], outcome="failed", parts=(), reason=str(why))
             tried[-1] = (tried[-1][0], counted)
@@ -104,6 +107,7 @@ class Live:
         except (BudgetReached, EndpointDown, Halted, StoreError):
             raise
         except Exception as error:  # a composition that cannot deal with what its parts say: that costs this turn, and no other
+            self.raised(want.place, error)
             return seen, Reply("failed", reason=str(blamed(f"{self._model.name}, sample {want.place.sample}", error)))
 
 

@@ -7,18 +7,21 @@ their verdicts at once. A reply that failed through no fault of the model is uns
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Answered, Check, Item
 from weft.engine.call import EndpointDown, Halt, Halted
 from weft.engine.plan import Plan
-from weft.errors import BudgetReached, PictureError, StoreError, blamed
+from weft.errors import BudgetReached, JudgeUseless, PictureError, StoreError, blamed, trace_of
 from weft.judges.vlm import OPEN, VlmJudge
+from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Place, Question, Reply, Verdict
+
+Raised = Callable[[Place, Exception], None]
 
 
 class Progress:
@@ -51,7 +54,7 @@ class Judging:
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:
         """Judge a reply, in tasks of `group` where that takes time."""
-        items = items_of(self._plan, answered, self._others)
+        items = items_of(self._plan, answered, self._others, self._raised)
         given = [item for item in items if isinstance(item, Verdict)]
         self.progress.verdicts_due += len(given)
         self._keep(given)
@@ -59,6 +62,9 @@ class Judging:
             if not isinstance(item, Verdict):
                 self.progress.verdicts_due += len(item.metrics) * (self._plan.repeats if isinstance(item, Question) else 1)
                 group.create_task(self._work(item, answered))
+
+    def _raised(self, place: Place, error: Exception) -> None:
+        self._journal.put_trace(self._run, place.sample, place.turn, scrub(trace_of(error)))
 
     def _keep(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
@@ -73,7 +79,7 @@ class Judging:
                 await self._ask(item)
             else:
                 await self._look(item, answered)
-        except (BudgetReached, EndpointDown, Halted, StoreError) as error:
+        except (BudgetReached, EndpointDown, Halted, JudgeUseless, StoreError) as error:
             self._halt.stop(error)
 
     async def _ask(self, question: Question) -> None:
@@ -101,6 +107,7 @@ class Judging:
         except PictureError as error:
             found = [answered.verdict(metric, None, f"its picture {error}", detail=check.detail) for metric in check.metrics]
         except Exception as error:
+            self._raised(answered.place, error)
             found = _lost(self._plan, answered, check.metrics, error)
         given = [item for item in found if isinstance(item, Verdict)]
         asked = [item for item in found if isinstance(item, Question)]
@@ -111,9 +118,11 @@ class Judging:
             await self._ask(item)
 
 
-def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None) -> Sequence[Item]:
+def items_of(
+    plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None, raised: Raised | None = None
+) -> Sequence[Item]:
     """What is asked about a reply, or about it and another run's. Whatever a benchmark makes of a reply, it costs that reply alone: it is
-    stored, and comes again with every run."""
+    stored, and comes again with every run. `raised` is told what it raised."""
     benchmark, reply = plan.benchmark, answered.reply
     try:
         due = benchmark.battle_metrics if others is not None else benchmark.due(answered.turn)
@@ -129,6 +138,8 @@ def items_of(plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, R
             items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
         checked(items, answered.place, due)
     except Exception as error:
+        if raised is not None:
+            raised(answered.place, error)
         return _lost(plan, answered, due, error)
     return items
 

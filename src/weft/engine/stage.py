@@ -9,6 +9,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark
 from weft.engine.call import Caller, Halt, Patience
 from weft.engine.foresee import Counting
+from weft.engine.gate import Gate
 from weft.engine.interrupts import Interrupted, first_of, interruptible
 from weft.engine.plan import check_ids
 from weft.engine.prices import MOST_OUT, Budget, Price, price_of
@@ -31,6 +32,7 @@ class Means(Struct, frozen=True):
     concurrency: int | None
     judge_concurrency: int | None
     patience: Patience
+    probe: bool = False  # whether each endpoint is asked one small question first
 
 
 class Stage:
@@ -50,6 +52,7 @@ class Stage:
         self.budget, self.prices, self.callers = Budget(means.budget), dict[str, Price | None](), dict[str, Caller]()
         self._means, self._prices, self._strategy = means, prices, strategy
         self.noted: tuple[Problem, ...] = ()  # what was found out about the data after they were read
+        self._gate = Gate(self.callers) if means.probe else None
         self.counted: dict[str, Counting] = {}  # what the data themselves need, in a dry run
         self.join(endpoints)
 
@@ -77,6 +80,7 @@ class Stage:
                 blobs=self.blobs,
                 kept=composed and role != "judge",
             )
+            self.callers[role].gate = self._gate
 
     async def completed(
         self, benchmark: Benchmark, dataset: Dataset, options: Any, helpers: Iterable[str], *, dry: bool = False, tell: Tell | None = None

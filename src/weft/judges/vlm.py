@@ -5,18 +5,20 @@ reply can end a run."""
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from weft.errors import PictureError, blamed
+from weft.errors import JudgeUseless, PictureError, blamed
 from weft.judges.parse import Unusable, read_reply, type_of
 from weft.models.endpoint import UNDECIDED
 from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
-from weft.types import Image, Mark, Message, Model, Part, Question, Reply, Takes, Text, Verdict, Want
+from weft.types import Image, Mark, Message, Model, Part, Place, Question, Reply, Takes, Text, Verdict, Want
 
+MOST_USELESS = 20  # replies in a row that cannot be used, after which a judge is none
+UNUSABLE = "the judge's reply could not be used, twice: "
 OPEN = {"open": True}  # the detail of what a judge that knows its limits left undecided
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
@@ -45,9 +47,18 @@ class Reader(Protocol):
 
 
 class VlmJudge:
-    def __init__(self, model: Remembering, blobs: Blobs, reader: Reader, jpegs: Jpegs | None = None) -> None:
-        """`jpegs` are pictures as JPEG that were made already, for whoever else needs them."""
+    def __init__(
+        self,
+        model: Remembering,
+        blobs: Blobs,
+        reader: Reader,
+        jpegs: Jpegs | None = None,
+        raised: Callable[[Place, Exception], None] | None = None,
+    ) -> None:
+        """`jpegs` are pictures as JPEG that were made already, for whoever else needs them. `raised` is told what a reader raised that is
+        not the reply's fault."""
         self._model, self._blobs, self._reader, self._jpegs = model, blobs, reader, jpegs if jpegs is not None else {}
+        self._raised, self._useless = raised, 0  # questions in a row whose replies could not be used
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
         """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
@@ -65,16 +76,24 @@ class VlmJudge:
                 released = released or self._reader.as_released(question, reply.words)
                 marks = self._read(reply, question)
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
+                if not isinstance(error, Unusable) and self._raised is not None:
+                    self._raised(place, error)
                 problem = str(error) if isinstance(error, Unusable) else str(blamed("it could not be read", error))
                 messages = (*messages, *_objection(reply, problem, question))
-                problem = f"the judge's reply could not be used, twice: {problem}"
+                problem = f"{UNUSABLE}{problem}"
                 continue
+            self._useless = 0
             return [
                 Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, detail, variant, one.score)
                 for one in marks
                 for detail in (_with_released(one.detail if one.value is not None else OPEN, one.metric, released),)
             ]
         self._model.void(keys, problem)
+        self._useless += problem.startswith(UNUSABLE)
+        if self._useless >= MOST_USELESS:
+            raise JudgeUseless(
+                f"{self._model.name} answered {self._useless} questions in a row with what cannot be used; the last: {problem}"
+            )
         return [
             Verdict(place.sample, place.turn, one, None, problem, "judge", keys, _with_released(question.detail, one, released), variant)
             for one in question.metrics

@@ -41,6 +41,7 @@ class CallError(WeftError):
         self.timed_out = timed_out
         self.billed = (retry.kind == "transient" and not unreachable) if billed is None else billed
         self.used = Usage()  # what it is taken to have used, once that is reckoned
+        self.trace = ""  # the traceback of what a user's code raised
 
 
 class Sent(Struct, frozen=True):
@@ -76,6 +77,8 @@ class Endpoint:
     foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
     longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
     words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
+    formerly: tuple[Mapping[str, Any], ...] = ()  # what the same model was kept under before: answers are looked for there as well
+    source: str = ""  # a digest of its code, where it is a user's own
     name: str
     address: str
     identity: Mapping[str, Any]

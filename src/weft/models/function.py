@@ -7,7 +7,9 @@ there; without a version, under a digest of the source of its module, so that an
 the turn unscored: never a score; so does a call that does not come back within `timeout` seconds (an hour). Thoughts that belong to a
 reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a parameter `question` is given the question
 itself, with its `metrics`, `schema` and `material`. One with a parameter `size` is given width and height of the picture, where somebody
-(a planner) chose them, or None; one with a parameter `draw` the number of the draw, which a seed moves on with.
+(a planner) chose them, or None; one with a parameter `draw` the number of the draw; one with a parameter `seed` the seed of this draw,
+which is --model-opt seed= and the number of the draw. Other --model-opt go by name to the parameters of a class when it is made, or of the
+function when it is called, and are part of what answers are kept under.
 
 An object with a method `batch` is given calls of many dialogues at once, up to `batch_size` (8): a list of requests, each with `messages`,
 `want`, `size` and `draw`; it returns a list of as many replies. If there is no memory for so many, it is given half.
@@ -22,7 +24,6 @@ An object with a method `batch` is given calls of many dialogues at once, up to 
 import asyncio
 import contextlib
 import functools
-import hashlib
 import inspect
 import os
 import sys
@@ -36,10 +37,11 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import Struct
 
-from weft.errors import PictureError, UserError
-from weft.models.converters import seconds
-from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
+from weft.errors import PictureError, UserError, trace_of
+from weft.models.converters import flag, seconds
+from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Retry, Sent
 from weft.models.gather import Done, Gatherer
+from weft.models.source import PLAIN, Source, source_of, version_of
 from weft.store.blobs import Blobs
 from weft.store.pictures import lazily
 from weft.types import Gives, Image, Kind, Message, Part, Question, Reply, Takes, Text, Thought, Want, outcome_of
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 OwnFunction = Callable[..., Any]
+KINDS: dict[str, type] = {"int": int, "float": float, "bool": bool, "Path": Path, "str": str}
+NUMBERS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+GIVEN = ("self", "messages", "want", "question", "size", "draw", "blobs")  # what weft calls it with
 OPTIONS = ("name", "version", "concurrency", "timeout", "batch_size", "images", "own_images", "max_side", "most", "drawing")
 HOUR = 3600.0
 BATCH = 8
@@ -61,6 +66,8 @@ class Request(Struct, frozen=True):
     size: tuple[int, int] | None = None
     draw: int = 0
     question: Question | None = None
+    seed: int = 0  # moves on with the draw
+    options: Mapping[str, Any] = {}  # that the user gave, and its class did not take when it was made
 
 
 class Batching(Struct, frozen=True):
@@ -98,10 +105,20 @@ class FunctionEndpoint(Endpoint):
         timeout: float,
         guessed: bool,
         batch_size: int = 0,
+        source: Source | None = None,
+        options: Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
-        """`batch_size`: how many it is given at once, if it has a method for that."""
+        """`batch_size`: how many it is given at once, if it has a method for that. `options` are what it is called with besides, `seed`
+        what its seed is to begin with."""
         super().__init__(name, address=f"python:{name}")
-        self.identity = {"provider": "python", "model": name, "version": version, "where": where}
+        chosen: dict[str, Any] = {**(options or {}), **({"seed": seed} if seed is not None else {})}
+        told = {"options": {key: value if isinstance(value, PLAIN) else str(value) for key, value in chosen.items()}} if chosen else {}
+        self.identity = {"provider": "python", "model": name, "version": version, "where": where, **told}
+        if source is not None and where and source.before:
+            self.formerly = ({**self.identity, "where": source.before},)
+        self.source, self.unseen = (source.digest, source.unseen) if source is not None else ("", ())
+        self._options, self._seed = options or {}, seed or 0
         self._make, self._blobs = make, blobs
         self._made: OwnFunction | None = None
         self._making = threading.Lock()
@@ -131,11 +148,13 @@ class FunctionEndpoint(Endpoint):
             if self._batch_size:
                 async with limit:
                     made = await self._gatherer.ask(
-                        Request(shown, want.kind, want.size, want.draw, want.question), (want.kind, want.size), self._batch_size
+                        Request(shown, want.kind, want.size, want.draw, want.question, self._seed + want.draw, self._options),
+                        (want.kind, want.size),
+                        self._batch_size,
                     )
             else:
                 function = self._function()
-                more, told = _wanted(function, want)
+                more, told = _wanted(function, want, self._options, self._seed)
                 await self._free()
                 limit = asyncio.timeout(self._timeout)
                 async with limit:
@@ -146,7 +165,7 @@ class FunctionEndpoint(Endpoint):
             why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
             raise CallError(f"{self.name} {why}", NO) from None
         except Exception as error:
-            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
+            raise _raised(f"{self.name} raised {type(error).__name__}: {error}", NO, error) from error
         if isinstance(made, Reply):
             return Sent(self._convert(made.parts), made.outcome, made.reason, served=self.name, usage=made.usage)
         parts = self._convert(made)
@@ -185,7 +204,7 @@ class FunctionEndpoint(Endpoint):
                 try:
                     made = self._make()
                 except Exception as error:
-                    raise CallError(f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL) from error
+                    raise _raised(f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL, error) from error
                 for name, due in (("name", self.name), ("version", self.version)):
                     told = getattr(made, name, None)
                     if told is not None and str(told) != due and not (name == "version" and not self.version_is_guessed):
@@ -232,6 +251,12 @@ class FunctionEndpoint(Endpoint):
         )
 
 
+def _raised(told: str, retry: Retry, error: Exception) -> CallError:
+    made = CallError(told, retry)
+    made.trace = trace_of(error)
+    return made
+
+
 def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], source: str = "") -> Endpoint:
     """Wrap a function, an object with `__call__`, or a class of such, which is made when it is first called. An `Endpoint` is taken as it
     is; a class of one is made with the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
@@ -267,9 +292,7 @@ def _store(kind: type, blobs: Blobs) -> dict[str, Blobs]:
 
 
 def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
-    for name in options:
-        if name not in OPTIONS:
-            raise UserError(f"{called}: unknown option {name!r}; a Python model knows {', '.join(OPTIONS)}")
+    making, calling, seed = _own_options(thing, options, called)
     if inspect.iscoroutinefunction(getattr(thing, "batch", None)):
         raise UserError(f"{called}: its method `batch` must not be async: it is called in a thread of its own")
     given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
@@ -277,9 +300,9 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     if given.pop("batch_size", None) is not None:
         raise UserError(f"{called} has a batch_size and no method `batch`")
     given = {name: value for name, value in given.items() if value is not None}
-    file, qualified = _home(thing)
-    where = "" if "name" in given else f"{file}:{qualified}"  # two files may each have a `model`
-    name = str(given.pop("name", f"{Path(file).name}:{qualified}" if file else qualified))
+    source = source_of(thing, blobs.root.parent.absolute().parent)
+    where = "" if "name" in given else source.where  # two files may each have a `model`
+    name = str(given.pop("name", source.called))
     version = given.pop("version", None)
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
@@ -292,54 +315,88 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
     return FunctionEndpoint(
-        (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs))) if inspect.isclass(thing) else (lambda: thing),
+        (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs), **making)) if inspect.isclass(thing) else (lambda: thing),
         blobs,
         name=name,
         where=where,
-        version=_source_digest(thing) if version is None else str(version),
+        version=version_of(source, called) if version is None else str(version),
         takes=takes,
         concurrency=concurrency,
         timeout=timeout,
         guessed=version is None,
         batch_size=batch_size,
+        source=source,
+        options={**making, **calling},
+        seed=seed,
     )
 
 
-def _home(thing: Any) -> tuple[str, str]:
-    """The file that defines a model, and its name there."""
-    target = cast(Any, thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
+def _own_options(thing: Any, options: Mapping[str, Any], called: str) -> tuple[dict[str, Any], dict[str, Any], int | None]:
+    """What a user gave that is not weft's own: for the making of a class, for each call, and the seed. Raises UserError for what nobody
+    takes. A value is read as what the parameter is: by its annotation, or by its default."""
+    making, calling = _parameters(thing.__init__) if inspect.isclass(thing) else {}, _parameters(_call_of(thing))
+    batches = callable(getattr(thing, "batch", None))
+    made, kept, seed = dict[str, Any](), dict[str, Any](), None
+    for name, value in options.items():
+        if name in OPTIONS:
+            continue
+        if name == "seed" and (name in calling or batches) and name not in making:
+            seed = _as(inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, annotation=int), value, called)
+        elif name in making:
+            made[name] = _as(making[name], value, called)
+        elif name in calling or batches:
+            kept[name] = _as(calling[name], value, called) if name in calling else value
+        else:
+            has = ", ".join(dict.fromkeys((*making, *calling))) or "none"
+            raise UserError(f"{called}: unknown option {name!r}; its own parameters are {has}; weft knows {', '.join(OPTIONS)}")
+    return made, kept, seed
+
+
+def _call_of(thing: Any) -> Any:
+    return next((vars(base)["__call__"] for base in thing.__mro__ if "__call__" in vars(base)), None) if inspect.isclass(thing) else thing
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """What a user may choose of a function's parameters."""
     try:
-        file = str(Path(inspect.getfile(target)).absolute())
-    except (OSError, TypeError):
-        file = ""
-    return file, str(target.__qualname__).rpartition("<locals>.")[2]
+        known = inspect.signature(function, eval_str=False).parameters
+    except (TypeError, ValueError):
+        return {}
+    given = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: one for name, one in known.items() if one.kind in given and name not in GIVEN}
 
 
-def _wanted(function: OwnFunction, want: Want) -> tuple[list[Any], dict[str, Any]]:
+def _as(parameter: inspect.Parameter, value: Any, called: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    told = parameter.annotation
+    kind = KINDS.get(told if isinstance(told, str) else getattr(told, "__name__", "")) or type(parameter.default)
+    try:
+        if kind is bool:
+            return flag(value)
+        return kind(value) if kind in (int, float, Path) else value
+    except ValueError:
+        raise UserError(f"{called}: option {parameter.name}={value!r}: give {NUMBERS.get(kind, 'another value')}") from None
+
+
+def _wanted(function: OwnFunction, want: Want, options: Mapping[str, Any], seed: int) -> tuple[list[Any], dict[str, Any]]:
     """What it asks for besides, by place and by name: a judge the `question` itself, its metrics, schema and material by name; a painter
-    the `size`, where one was chosen, or where it cannot be called without."""
+    the `size`, where one was chosen, or where it cannot be called without; the number of the `draw`, and the `seed`, which moves on with
+    it; and the options that the user gave."""
     try:
         known = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return [], {}
-    asked = [name for name in ("question", "size", "draw") if name in known]
+    has = {"question": want.question, "size": want.size, "draw": want.draw, "seed": seed + want.draw}
+    asked = [name for name in has if name in known]
     asked = [name for name in asked if name != "size" or want.size is not None or known[name].default is inspect.Parameter.empty]
     by_place = [name for name in asked if known[name].kind is inspect.Parameter.POSITIONAL_ONLY]
-    return [getattr(want, name) for name in by_place], {name: getattr(want, name) for name in asked if name not in by_place}
+    by_name = {name: has[name] for name in asked if name not in by_place}
+    return [has[name] for name in by_place], {**by_name, **{name: value for name, value in options.items() if name in known}}
 
 
 def _is_async(function: OwnFunction) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
-def _source_digest(thing: Any) -> str:
-    target = cast(Any, thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
-    try:
-        module = inspect.getmodule(target)
-        source = inspect.getsource(module) if module and getattr(module, "__file__", None) else inspect.getsource(target)
-    except (OSError, TypeError):
-        raise UserError("the model has no version, and its source cannot be read to tell one; give it an attribute `version`") from None
-    return "source:" + hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:

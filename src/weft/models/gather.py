@@ -17,6 +17,7 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from weft.errors import TRACE, trace_of
 from weft.models.endpoint import NO, CallError
 
 SHARE, LEAST, LONGEST = 0.05, 0.005, 1.0  # of the last batch's time that is waited for more, and seconds that it is at least and at most
@@ -210,7 +211,14 @@ def _tried(work: Work[A, B], batch: Sequence[A]) -> list[B | Exception] | Failed
 
 def _bare(error: BaseException) -> Exception:
     """An error that can be handed on: an ordinary one (a StopIteration would stop who waits for it), which says what it says, and holds
-    nothing."""
+    nothing but its traceback as text."""
+    made = _emptied(error)
+    with contextlib.suppress(Exception):
+        setattr(made, TRACE, trace_of(error))
+    return made
+
+
+def _emptied(error: BaseException) -> Exception:
     if isinstance(error, CallError):
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)

@@ -1,12 +1,11 @@
 """The model-server protocol of IMUG-Bench's authors: POST {history, output_mode, temperature} to /infer, one reply of text or one picture.
 
-Several addresses may be given with commas; each try takes the next. HTTP 200 with `response.error` is an error of the server, never a
+Several addresses may be given with commas. HTTP 200 with `response.error` is an error of the server, never a
 reply. Pictures travel as bare base64 with their own bytes.
 """
 
 import asyncio
 import base64
-import itertools
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
 from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of
 from weft.models.outcomes import decide
 from weft.models.registry import Spec, about, finite, options, seconds
+from weft.models.spread import Spread
 from weft.outside import fields
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
@@ -33,7 +33,7 @@ class Infer(Endpoint):
         told = [without_secrets(url) for url in urls]
         super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=told[0])
         self._blobs = blobs
-        self._turn = itertools.cycle(urls)
+        self._url = urls[0]
         self.start = 2 * len(urls)  # as the authors' client has it: their servers work on one request at a time
         self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
         self._http = Http(timeout)
@@ -48,7 +48,7 @@ class Infer(Endpoint):
             "output_mode": "text_only" if want.kind == "text" else "image_only",
             **settings,
         }
-        url = next(self._turn)
+        url = self._url
         called, most = without_secrets(url), MAX_TEXT if want.kind == "text" else MAX_REPLY
         async with self._http.post(url, payload, {}, self._blobs, called=called, most=most, bare=True) as came:
             if came.status >= 400:
@@ -89,9 +89,9 @@ def _part(part: Part) -> dict[str, Any]:
     return {"type": "image", "image": part} if isinstance(part, Image) else {"type": "text", "text": part.text}
 
 
-@about(Takes(), GIVES, key="", address=True)
+@about(Takes(), GIVES, key="", address=True, several=True)
 @options(temperature=finite, timeout=seconds, seed=int)
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
     text = spec.model + (f"@{spec.url}" if spec.url else "")
     urls = [url.strip() for url in text.split(",") if url.strip()]
@@ -102,4 +102,8 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Infer:
             raise UserError(f"{spec.provider}: {error}") from None
     if not urls:
         raise UserError(f"{spec.provider}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
-    return Infer(urls, blobs, **chosen)
+    if len(urls) == 1:
+        return Infer(urls, blobs, **chosen)
+    spread = Spread([Infer([url], blobs, **chosen) for url in urls])
+    spread.identity = Infer(urls, blobs, **chosen).identity  # of all of them, as it always was
+    return spread

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError, blamed
 from weft.models.converters import finite, seconds
-from weft.models.endpoint import Endpoint
+from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
@@ -150,6 +150,7 @@ class About(Struct, frozen=True):
     extra: str = ""
     key: str = OTHERS  # the variable that holds the key; nothing where none goes with a request
     address: bool = False  # whether a user must say where they are
+    several: bool = False  # whether the provider itself knows what to do with several addresses
 
 
 def about(
@@ -160,6 +161,7 @@ def about(
     extra: str = "",
     key: str | None = None,
     address: bool = False,
+    several: bool = False,
 ) -> Callable[[F], F]:
     """Declares what a provider's models can do, unless their options say otherwise. `key` is the variable for the key of its own host;
     any other address has another."""
@@ -170,7 +172,7 @@ def about(
         raise UserError(f"the key for {host} is in {KEY_BY_HOST[host]}: a provider cannot say that it is in {key}")
 
     def declare(make: F) -> F:
-        make.about = About(takes, gives, url, extra, variable, address)  # type: ignore[attr-defined]
+        make.about = About(takes, gives, url, extra, variable, address, several)  # type: ignore[attr-defined]
         return make
 
     return declare
@@ -240,9 +242,11 @@ def resolve(
     data: str = "",
     usual: Mapping[str, Any] | None = None,
     preset: str = "",
+    called: str = "",
 ) -> Endpoint:
     """An endpoint from a name or from the user's own object; `data` is the dataset's folder, for judges that know its truth. `usual` are
-    options for those that have them, where nobody says otherwise; those of a `preset` come before them."""
+    options for those that have them, where nobody says otherwise; those of a `preset` come before them. `called` is its name
+    in weft.toml."""
     from weft.models.function import endpoint_from_object
     from weft.models.presets import preset as settings_of
 
@@ -254,14 +258,14 @@ def resolve(
         entry = dict(defined[model])
         if "use" not in entry:
             raise UserError(f'weft.toml: [models.{model}] has no `use`; give it one, such as use = "openai-chat/NAME@URL"')
-        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual, preset)
+        return resolve(entry.pop("use"), blobs, {**entry, **given}, {}, data, usual, preset, model)
     if ".py:" in model:
         file, _, rest = model.partition(".py:")
         name, _, behind = rest.partition("/")
         thing = load_object(f"{file}.py:{name}") if behind else load_object(model)
         if declared(thing) or known_of(thing) is not None:  # a provider of the user's own, named by its file
             named, url = split_address(behind)
-            return _made(thing, Spec(model, f"{file}.py:{name}", named, url, given, data), given, blobs, usual, preset)
+            return _made(thing, Spec(model, f"{file}.py:{name}", named, url, given, data), given, blobs, usual, preset, called)
         settings = settings_of(preset).settings if preset else {}
         return endpoint_from_object(thing, blobs, {**settings, **given}, source=model)
     spec = parse(model, given, data)
@@ -272,7 +276,7 @@ def resolve(
                 raise UserError(f"{spec.text} is a folder of weights: write {kind}/{spec.text}")
         names = ", ".join(sorted([*known, *defined, "truth"]))
         raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
-    return _made(provider(spec.provider), spec, given, blobs, usual, preset)
+    return _made(provider(spec.provider), spec, given, blobs, usual, preset, called)
 
 
 def provider(name: str) -> Any:
@@ -284,7 +288,30 @@ def provider(name: str) -> Any:
         raise UserError(f"the provider {name} cannot be imported from {target}: {type(error).__name__}: {error}") from error
 
 
-def _made(make: Any, spec: Spec, given: dict[str, Any], blobs: Blobs, usual: Mapping[str, Any] | None, preset: str) -> Endpoint:
+def _made(
+    make: Any, spec: Spec, given: dict[str, Any], blobs: Blobs, usual: Mapping[str, Any] | None, preset: str, called: str = ""
+) -> Endpoint:
+    """An endpoint of a provider's, at one address or several, under a name and a version of its own where it has them."""
+    from weft.models.identity import own, settle
+    from weft.models.spread import Spread
+
+    mine = {name: given[name] for name in ("name", "version") if name in given and name not in declared(make)}
+    given = {name: value for name, value in given.items() if name not in mine}
+    if "name" in mine and "version" not in mine:
+        raise UserError(f"{spec.text}: a name is for keeping answers, together with a version: --model-opt version=...")
+    several = spec.url.split(",") if not (known_of(make) or About()).several else [spec.url]
+    found: list[Endpoint] = []
+    for url in several:
+        at = replace(spec, url=url.strip(), written=spec.written if len(several) == 1 else f"{spec.provider}/{spec.model}@{url.strip()}")
+        found.append(settle(_one(make, at, given, blobs, usual, preset)))
+    if len(found) > 1 and any(isinstance(one, TaskEndpoint) for one in found):
+        raise UserError(f"{spec.text}: what is handed in and collected later must be asked for where it was handed in: give one address")
+    if "version" in mine:
+        found = [own(one, str(mine.get("name", called)), str(mine["version"])) for one in found]
+    return found[0] if len(found) == 1 else Spread(found)
+
+
+def _one(make: Any, spec: Spec, given: dict[str, Any], blobs: Blobs, usual: Mapping[str, Any] | None, preset: str) -> Endpoint:
     from weft.models.presets import placed
 
     taken = declared(make)

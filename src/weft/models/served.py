@@ -145,7 +145,7 @@ def card_of(url: str, key: str, name: str) -> dict[str, Any]:
     return card
 
 
-@about(Takes(own_images="user"), Gives(order=True, seed=True, sizes="pixels"), address=True)
+@about(Takes(own_images="user"), Gives(order=True, seed=True, sizes="pixels"), address=True, several=True)
 @options(key_env=str, timeout=seconds, max_side=count, most_images=count)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     """One address, or several with commas between them: servers of one model."""

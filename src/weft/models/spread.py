@@ -1,5 +1,5 @@
-"""One model at several addresses: each call goes where the fewest are under way, and an address that nobody answers at is left alone for a
-while."""
+"""One model at several addresses: each call goes where the fewest are under way, and an address that nobody answers at, or that keeps
+failing while others answer, is left alone for a while and then tried again."""
 
 import time
 from collections.abc import Sequence
@@ -8,25 +8,30 @@ from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
 from weft.types import Message, Want
 
 REST = 10.0  # seconds until an address that was dead is tried again
+BAD = 3  # calls in a row that failed, after which an address is left alone
 
 
 class Spread(Endpoint):
-    """`endpoints` are one model: what answers are kept under is the same for all."""
-
-    gathers = True
+    """`endpoints` are one model: what answers are kept under is the same for all, that of the first."""
 
     def __init__(self, endpoints: Sequence[Endpoint], away: Sequence[str] = ()) -> None:
         """`away`: addresses at which nobody answered when they were first looked at."""
         first = endpoints[0]
         super().__init__(first.name, address=first.address)
         self.identity, self.takes, self.gives, self.memo = first.identity, first.takes, first.gives, first.memo
-        self.concurrency = sum(one.concurrency or 1 for one in endpoints)
+        self.gathers, self.formerly = first.gathers, first.formerly
+        most = [one.concurrency for one in endpoints if one.concurrency is not None]
+        self.concurrency = sum(most) if len(most) == len(endpoints) else None
+        starts = [one.start for one in endpoints if one.start is not None]
+        self.start = sum(starts) if len(starts) == len(endpoints) else None
         self._endpoints, self._away = list(endpoints), tuple(away)
         self._flying, self._rests = [0] * len(endpoints), [0.0] * len(endpoints)  # calls under way, and until when each is left alone
+        self._made, self._failed = [0] * len(endpoints), [0] * len(endpoints)  # calls so far, and those that failed since the last answer
 
     @property
     def missing(self) -> str:
-        return f"nobody answers at {', '.join(self._away)}" if self._away else ""
+        told = [f"nobody answers at {', '.join(self._away)}"] if self._away else []
+        return "; ".join([*told, *dict.fromkeys(one.missing for one in self._endpoints if one.missing)])
 
     @property
     def standing(self) -> str:
@@ -34,21 +39,33 @@ class Spread(Endpoint):
         return f"{len(self._endpoints) - dead} of {len(self._endpoints)} addresses answer" if dead else ""
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        now = time.monotonic()
-        awake = [at for at, until in enumerate(self._rests) if until <= now] or list(range(len(self._endpoints)))
-        at = min(awake, key=lambda one: self._flying[one] / (self._endpoints[one].concurrency or 1))
+        at = self._next()
+        endpoint = self._endpoints[at]
+        endpoint.longest = self.longest
         self._flying[at] += 1
+        self._made[at] += 1
         try:
-            return await self._endpoints[at].send(messages, want)
+            sent = await endpoint.send(messages, want)
+            self._failed[at] = 0
+            return sent
         except CallError as error:
-            if not error.unreachable:
+            if error.retry.kind != "transient":
+                raise
+            self._failed[at] += 1
+            if not error.unreachable and self._failed[at] < BAD:
                 raise
             self._rests[at] = time.monotonic() + REST
             if all(until > time.monotonic() for until in self._rests):
                 raise
-            raise CallError(str(error), TRANSIENT, billed=False) from None  # somebody else will answer
+            raise CallError(str(error), TRANSIENT, billed=error.billed) from None  # somebody else will answer
         finally:
             self._flying[at] -= 1
+
+    def _next(self) -> int:
+        """The address with the fewest calls under way for what it can take; of those the one that was asked least."""
+        now = time.monotonic()
+        awake = [at for at, until in enumerate(self._rests) if until <= now] or list(range(len(self._endpoints)))
+        return min(awake, key=lambda one: (self._flying[one] / (self._endpoints[one].concurrency or 1), self._made[one]))
 
     async def load(self) -> None:
         for one in self._endpoints:

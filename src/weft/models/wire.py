@@ -232,6 +232,10 @@ def key_variable(url: str, chosen: str = "") -> str:
 def url_of(spec: Spec, usual: str = OPENAI) -> str:
     """The address of a named model: the user's, or the provider's own. Raises UserError for what is none, or has a key in it."""
     url = spec.url or usual
+    if not spec.url and "@" in spec.model:
+        name, _, place = spec.text.rpartition("@")
+        why = f"an address begins with http:// or https://, as in {name}@http://{place}"
+        raise UserError(f"{spec.text}: {why}; if @{place} is a part of the model's name, give the address behind it")
     if not url:
         raise UserError(f"{spec.text}: give the server's address, as in {spec.provider}/NAME@http://127.0.0.1:8000/v1")
     try:
@@ -249,6 +253,8 @@ def key_for(url: str, chosen: str = "") -> str:
     """The key for an address, from the environment; nothing where there is none."""
     variable = key_variable(url, chosen)
     key = os.environ.get(variable, "").strip()
+    if chosen and not key:
+        raise UserError(f"key_env={chosen}: there is nothing in {chosen}; export it, or leave key_env out")
     if not key.isascii() or not key.isprintable() or " " in key:
         hide(key)
         raise UserError(f"the key in {variable} has a character in it that no key has (a space, or none of ASCII): set it again")

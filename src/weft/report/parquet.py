@@ -1,7 +1,7 @@
 """Every verdict as a row of a Parquet file, with the sample's groups and the turn's outcome: for pandas, polars or DuckDB."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,17 @@ from weft.types import ending_of
 
 
 def write(runs: Sequence[Run], path: Path) -> None:
+    write_rows(rows(runs), path)
+
+
+def write_rows(some: Sequence[Mapping[str, Any]], path: Path) -> None:
     try:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise UserError("--format parquet needs pyarrow: pip install 'weft[parquet]'") from None
     path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(arrow.Table.from_pylist(rows(runs)), path)
+    parquet.write_table(arrow.Table.from_pylist(list(some)), path)
 
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -99,6 +99,21 @@ class Blobs:
             yield decode(self.read(image))
 
 
+def damaged_pictures(home: Path, *, put_aside: bool) -> list[str]:
+    """Pictures that are not what their names say; put aside, they are no longer in the store."""
+    bad: list[str] = []
+    for path in sorted((home / "blobs").glob("??/*")):
+        if DIGEST.fullmatch(path.name) is None or path.is_symlink():
+            continue
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == path.name:
+                continue
+        bad.append(path.name)
+        if put_aside:
+            path.replace(path.with_name(f".damaged-{path.name}"))
+    return bad
+
+
 def _has(path: Path, size: int) -> bool:
     try:
         return path.stat().st_size == size

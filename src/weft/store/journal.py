@@ -257,7 +257,7 @@ class Journal:
             (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION, _json({**kept, **(names or {})})),
         ).result()
         which, values = _of(shard)
-        for table in ("replies", "verdicts"):
+        for table in ("replies", "verdicts", "traces"):
             self._put(f"DELETE FROM {table} WHERE run = ?{which}", (run, *values))
         if shard is None:
             self._put("UPDATE runs SET shards = '{}' WHERE id = ?", (run,))
@@ -292,6 +292,10 @@ class Journal:
                 return "finished" if self.progress(run) == (turns, verdicts) else "part"
         return "part"
 
+    def settle(self, run: str, state: str) -> None:
+        """It has come to be so, without anyone at work on it."""
+        self._put("UPDATE runs SET state = ? WHERE id = ?", (state, run)).result()
+
     def name(self, run: str, **names: str) -> None:
         """What the user calls it (`tag`)."""
         for name, value in names.items():
@@ -303,7 +307,7 @@ class Journal:
 
     def remove(self, run: str) -> None:
         """The run and what it made of its calls; the calls stay, others may have use of them."""
-        for table, column in (("runs", "id"), ("replies", "run"), ("verdicts", "run")):
+        for table, column in (("runs", "id"), ("replies", "run"), ("verdicts", "run"), ("traces", "run")):
             self._put(f"DELETE FROM {table} WHERE {column} = ?", (run,)).result()
 
     def runs(self) -> list[RunRecord]:
@@ -349,6 +353,17 @@ class Journal:
             PUT_VERDICT,
             (run, verdict.sample, verdict.turn, verdict.metric, verdict.variant, _json(verdict)),
         )
+
+    def put_trace(self, run: str, sample: str, turn: int, trace: str) -> None:
+        self._place("INSERT OR REPLACE INTO traces (run, sample, turn, trace) VALUES (?, ?, ?, ?)", (run, sample, turn, trace))
+
+    def traces(self, run: str, sample: str) -> dict[int, list[str]]:
+        """Tracebacks of what a benchmark raised, by turn."""
+        made: dict[int, list[str]] = {}
+        if self._has("traces", "trace"):
+            for turn, trace in self._rows("SELECT turn, trace FROM traces WHERE run = ? AND sample = ? ORDER BY turn", (run, sample)):
+                made.setdefault(turn, []).append(trace)
+        return made
 
     def turns(self, run: str) -> list[TurnRecord]:
         about = "about" if self._has("replies", "about") else "'{}'"

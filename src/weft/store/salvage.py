@@ -120,7 +120,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
         if table not in has and table != "pending":
             problems.append(f"there is no table of {table}")
         there, bad = _walk(db, table, columns)
-        rows[table] = [row for one in there if (row := _usable(table, one)) is not None]
+        rows[table] = [row for one in there if (row := usable(table, one)) is not None]
         lost[table] = len(there) - len(rows[table]) + bad
         if lost[table]:
             problems.append(f"{lost[table]} rows of {table} cannot be read")
@@ -130,7 +130,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     if problems:
         known = {row[0]: row for row in rows["calls"]}
         for raw in raw_rows(copy.read_bytes(), len(TABLES["calls"])):
-            row = _usable("calls", raw)
+            row = usable("calls", raw)
             if row is not None:
                 known.setdefault(row[0], row)
         lost["calls"] = max(0, lost["calls"] - (len(known) - len(rows["calls"])))
@@ -171,7 +171,7 @@ def _literal(value: Any) -> str:
     return "NULL" if value is None else repr(value) if not isinstance(value, str) else "'" + value.replace("'", "''") + "'"
 
 
-def _usable(table: str, row: Sequence[Any]) -> Row | None:
+def usable(table: str, row: Sequence[Any]) -> Row | None:
     """The row with its texts as text, if everything in it is what it must be."""
     try:
         made = tuple(one.decode() if isinstance(one, bytes) else one for one in row)

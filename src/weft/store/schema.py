@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS replies (
 CREATE TABLE IF NOT EXISTS verdicts (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
   verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
+CREATE TABLE IF NOT EXISTS traces (
+  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, trace TEXT NOT NULL, PRIMARY KEY (run, sample, turn, trace));
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 

@@ -1,0 +1,221 @@
+"""Another journal's calls, runs and pictures into this one: of another machine, another home, or the shards of a run.
+
+Every row is checked before it is taken: a journal may come from anywhere. What is here already is not taken twice, so that a merge that was
+killed, or is done again, comes to the same. Calls are all kept; where both have an answer to the same question, ours stays the one that is
+used. Of a run that both have, each sample is taken from the side that has more of it; a run whose shards are all there is finished.
+"""
+
+import hashlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from weft.errors import UserError
+from weft.store.blobs import DIGEST, write_file
+from weft.store.journal import Journal
+from weft.store.locks import anyone
+from weft.store.records import CallRecord, RunRecord
+from weft.store.salvage import TABLES, usable
+
+BATCH = 500
+MERGED = "another answer to the same question was here first"
+Tell = Callable[[str], None]
+Row = tuple[Any, ...]
+
+
+class Merged(Struct, frozen=True):
+    """What came, and what of it is new here."""
+
+    calls: int
+    new_calls: int
+    pictures: int
+    new_pictures: int
+    runs: tuple[str, ...]  # that are new, or have more than before
+    damaged: int = 0  # rows and pictures that could not be taken
+
+
+def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
+    """`other` is a home, or the journal in it. Raises UserError where somebody is at work in one of the two."""
+    other = other.parent if other.name == "journal.sqlite" else other
+    if not (other / "journal.sqlite").is_file():
+        raise UserError(f"there is no journal at {other / 'journal.sqlite'}")
+    if home.exists() and other.resolve() == home.resolve():
+        raise UserError(f"{other} is the journal that it is to be merged into")
+    for place in (home, other):
+        if busy := anyone(place):
+            raise UserError(f"run {busy} is going on in {place}: wait for it")
+    with tempfile.TemporaryDirectory(prefix="weft-merge-") as folder:
+        copy = Path(folder) / "journal.sqlite"
+        for suffix in ("", "-wal"):  # never the original: to read it may be to change it
+            if (other / f"journal.sqlite{suffix}").is_file():
+                shutil.copyfile(other / f"journal.sqlite{suffix}", copy.with_name(copy.name + suffix))
+        Journal(copy).close()  # of this version
+        theirs = sqlite3.connect(copy)
+        Journal(home / "journal.sqlite").close()
+        ours = sqlite3.connect(home / "journal.sqlite")
+        ours.execute("PRAGMA busy_timeout = 30000")
+        try:
+            pictures = _pictures(home, other, tell)
+            made = _Merge(ours, theirs, tell).all()
+        finally:
+            theirs.close()
+            ours.close()
+    calls, new, runs, damaged = made
+    _settle(home, runs)
+    return Merged(calls, new, pictures[0], pictures[1], tuple(runs), damaged + pictures[2])
+
+
+def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int]:
+    """Those that are what their names say; found, new here, and damaged."""
+    found = new = damaged = 0
+    for file in sorted((other / "blobs").glob("??/*")):
+        if DIGEST.fullmatch(file.name) is None or file.is_symlink() or not file.is_file():
+            continue
+        found += 1
+        place = home / "blobs" / file.name[:2] / file.name
+        if place.is_file() and place.stat().st_size == file.stat().st_size:
+            continue
+        data = file.read_bytes()
+        if hashlib.sha256(data).hexdigest() != file.name:
+            damaged += 1
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_file(place, data, durable=True)
+        new += 1
+        if tell is not None and new % BATCH == 0:
+            tell(f"{new} pictures")
+    return found, new, damaged
+
+
+class _Merge:
+    def __init__(self, ours: sqlite3.Connection, theirs: sqlite3.Connection, tell: Tell | None) -> None:
+        self._ours, self._theirs, self._tell = ours, theirs, tell
+        self._damaged = 0
+
+    def all(self) -> tuple[int, int, list[str], int]:
+        calls, new, numbers = self._calls()
+        self._voids(numbers)
+        self._tickets()
+        runs = [run for row in list(self._rows("runs")) if (run := self._run(row))]
+        return calls, new, runs, self._damaged
+
+    def _rows(self, table: str, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[Row]:
+        """Rows of theirs that are what they must be."""
+        for row in self._theirs.execute(f"SELECT {', '.join(TABLES[table])} FROM {table} {where}", values):
+            good = usable(table, row)
+            if good is None:
+                self._damaged += 1
+            else:
+                yield good
+
+    def _calls(self) -> tuple[int, int, dict[int, int]]:
+        """All of theirs that are not here; and by their numbers there, the numbers here."""
+        known = {(key, at, role): number for number, key, at, role in self._ours.execute("SELECT id, key, at, role FROM calls")}
+        usable_ones = "outcome != 'failed' AND id NOT IN (SELECT call FROM voids)"
+        answered = {row[0] for row in self._ours.execute(f"SELECT DISTINCT key FROM calls WHERE {usable_ones}")}
+        columns = CallRecord.__struct_fields__
+        put = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        numbers, count, new = dict[int, int](), 0, 0
+        for number, *values in self._rows("calls", "ORDER BY id"):
+            count += 1
+            call = dict(zip(columns, values, strict=True))
+            mark = (call["key"], call["at"], call["role"])
+            if mark in known:
+                numbers[number] = known[mark]
+                continue
+            numbers[number] = known[mark] = cast(int, self._ours.execute(put, values).lastrowid)
+            if call["outcome"] != "failed" and call["key"] in answered:
+                self._ours.execute("INSERT INTO voids VALUES (?, ?, ?, ?)", (numbers[number], f"merged {call['run']}", 0, MERGED))
+            new += 1
+            if new % BATCH == 0:
+                self._ours.commit()
+                if self._tell is not None:
+                    self._tell(f"{new} calls")
+        self._ours.commit()
+        return count, new, numbers
+
+    def _voids(self, numbers: dict[int, int]) -> None:
+        there = set(self._ours.execute("SELECT call, run, round FROM voids"))
+        for call, run, round, reason in self._rows("voids"):
+            if call in numbers and (numbers[call], run, round) not in there:
+                self._ours.execute("INSERT INTO voids VALUES (?, ?, ?, ?)", (numbers[call], run, round, reason))
+        self._ours.commit()
+
+    def _tickets(self) -> None:
+        """What is out, and not answered here."""
+        for row in self._rows("pending"):
+            if not self._ours.execute("SELECT 1 FROM calls WHERE key = ? AND outcome != 'failed'", row[:1]).fetchone():
+                self._ours.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?)", row)
+        self._ours.commit()
+
+    def _run(self, row: Row) -> str:
+        """Its name, if it is new here or has more than before. All of it in one go, or nothing."""
+        named = dict(zip(TABLES["runs"], row, strict=True))
+        run = str(named["id"])
+        mine = self._ours.execute("SELECT round, state, names, shards FROM runs WHERE id = ?", (run,)).fetchone()
+        if mine is None:
+            marks = ", ".join("?" * len(row))
+            self._ours.execute(f"INSERT INTO runs ({', '.join(TABLES['runs'])}) VALUES ({marks})", row)
+        taken = self._samples(run)
+        if mine is not None and taken:
+            shards = {**json(mine[3]), **json(named["shards"])}
+            names = {**json(named["names"]), **json(mine[2])}
+            state = "finished" if "finished" in (mine[1], named["state"]) else "part" if shards else "stopped"
+            self._ours.execute(
+                "UPDATE runs SET round = MAX(round, ?), state = ?, names = ?, shards = ?, gist = '{}', ended = COALESCE(ended, ?) "
+                "WHERE id = ?",
+                (named["round"], state, msgspec.json.encode(names).decode(), msgspec.json.encode(shards).decode(), named["ended"], run),
+            )
+        elif mine is not None and {**json(mine[3]), **json(named["shards"])} != json(mine[3]):
+            shards = {**json(mine[3]), **json(named["shards"])}
+            self._ours.execute("UPDATE runs SET shards = ?, gist = '{}' WHERE id = ?", (msgspec.json.encode(shards).decode(), run))
+            taken = 1
+        self._ours.commit()
+        return run if mine is None or taken else ""
+
+    def _samples(self, run: str) -> int:
+        """How many samples are taken from theirs: those of which they have more."""
+        worth = {side: self._worth(db, run) for side, db in (("ours", self._ours), ("theirs", self._theirs))}
+        better = [sample for sample, value in worth["theirs"].items() if value > worth["ours"].get(sample, (0, 0))]
+        for sample in better:
+            for table in ("replies", "verdicts"):
+                self._ours.execute(f"DELETE FROM {table} WHERE run = ? AND sample = ?", (run, sample))
+                columns = TABLES[table]
+                put = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+                for row in self._rows(table, "WHERE run = ? AND sample = ?", (run, sample)):
+                    self._ours.execute(put, row)
+        return len(better)
+
+    def _worth(self, db: sqlite3.Connection, run: str) -> dict[str, tuple[int, int]]:
+        """Verdicts that are scored, and turns, by sample."""
+        turns = dict(db.execute("SELECT sample, COUNT(*) FROM replies WHERE run = ? GROUP BY sample", (run,)))
+        scored = dict(
+            db.execute(
+                "SELECT sample, SUM(json_extract(verdict, '$.value') IS NOT NULL) FROM verdicts "
+                "WHERE run = ? AND json_valid(verdict) GROUP BY sample",
+                (run,),
+            )
+        )
+        return {sample: (int(scored.get(sample, 0)), int(count)) for sample, count in turns.items()}
+
+
+def _settle(home: Path, runs: list[str]) -> None:
+    """Runs whose shards are all there by now are finished."""
+    journal = Journal(home / "journal.sqlite")
+    try:
+        records: dict[str, RunRecord] = {record.id: record for record in journal.runs()}
+        for run in runs:
+            if records[run].shards and records[run].state != "finished":
+                journal.settle(run, journal.whole(run))
+    finally:
+        journal.close()
+
+
+def json(text: str) -> dict[str, Any]:
+    return msgspec.json.decode(text, type=dict[str, Any])
