@@ -28,6 +28,7 @@ def complete_benchmark(incomplete: str) -> list[str]:
 
 
 Home = Annotated[Path, typer.Option(help="Where the journal and the pictures are kept.", envvar="WEFT_HOME", show_envvar=True)]
+HomeOf = Annotated[Path | None, typer.Option("--home", help="Where the journal and the pictures are kept.")]
 Run = Annotated[str, typer.Argument(help="A run: its tag, its id, the beginning of it, or 'last'.", autocompletion=complete_run)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Data = Annotated[Path | None, typer.Option(help="The dataset's folder.")]

@@ -140,6 +140,7 @@ def tag(
     context: typer.Context,
     run: o.Run,
     name: Annotated[str, typer.Argument(help="What to call it, in commands, tables and plots; '' takes its name away.")],
+    home: o.HomeOf = None,
 ) -> None:
     """Give a run a name: it is then called so in every command, table, plot and page.
 
@@ -153,7 +154,7 @@ def tag(
     from weft.runs import known, one_run
     from weft.store.journal import Journal
 
-    journal = Journal(context.obj / "journal.sqlite")
+    journal = Journal((home or context.obj) / "journal.sqlite")
     found = one_run(journal, run)
     name = " ".join(name.split())
     if name == "last" or len(name) > 60 or not name.isprintable():
@@ -171,6 +172,7 @@ def rm(
     context: typer.Context,
     run: Annotated[list[str], typer.Argument(help="Runs: tags, ids or their beginnings.", autocompletion=o.complete_run)],
     yes: o.Yes = False,
+    home: o.HomeOf = None,
 ) -> None:
     """Remove runs from the journal, after asking. Answers stay: the same command makes the run again at no cost, until
     `weft journal shrink` removes what no run needs.
@@ -186,8 +188,9 @@ def rm(
     from weft.store.journal import Journal
     from weft.store.locks import alive
 
-    journal = Journal(context.obj / "journal.sqlite")
-    found = [alive(one_run(journal, one), context.obj) for one in run]
+    home = home or context.obj
+    journal = Journal(home / "journal.sqlite")
+    found = [alive(one_run(journal, one), home) for one in run]
     busy = next((one.id for one in found if one.state == "running"), "")
     if busy:
         raise UserError(f"{busy} is going on: stop it first")
