@@ -101,10 +101,14 @@ def _head(column: Column) -> str:
 
 def _cell(cell: Cell | None, digits: int, column: Column, mark: str | None) -> str:
     """What a number looks like: the value with its mark, and its interval under it."""
-    value = tex(shown(cell, digits))
+    value = _number(shown(cell, digits))
     value = value if mark is None else rf"\textbf{{{value}}}" if mark == "best" else rf"\underline{{{value}}}"
     around = interval(cell, digits) if column.range else ""
-    return _stack([value, *([rf"{{\scriptsize {tex(around)}}}"] if around else [])], "t")
+    return _stack([value, *([rf"{{\scriptsize {_number(around)}}}"] if around else [])], "t")
+
+
+def _number(text: str) -> str:
+    return tex(re.sub(r"-(?=\d)", "−", text))
 
 
 def _stack(lines: Sequence[str], side: str) -> str:

@@ -5,12 +5,15 @@ Wider tables are cut between columns, longer ones between rows."""
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 from weft.report.cells import interval, shown
 from weft.report.tex import tex
 from weft.types import Row, Table
+
+T = TypeVar("T")
 
 WIDTH = 469.0  # points of a line: letter paper, margins of an inch
 HEIGHT = 500.0  # of a page in the usual class, and some room
@@ -76,10 +79,9 @@ def layout(table: Table, *, intervals: bool, below: int) -> Layout:
     """`below` is how many characters stand under the table."""
     columns = [_column(table, name, intervals) for name in table.columns]
     longest = max((ems(row.label) for row in table.rows), default=0.0)
-    taken = sum(column.points(SIZES[-1]) for column in columns)
-    label = min(longest * SIZES[-1].points, LABELS[0] * WIDTH)
-    pieces = 1 if taken + label <= WIDTH / LEAST else math.ceil(taken / (WIDTH - label))
-    groups = _evenly(columns, pieces)
+    widths = [column.points(SIZES[-1]) for column in columns]
+    label = min(longest * SIZES[-1].points, LABELS[0] * WIDTH) + 2 * SIZES[-1].gap
+    groups = _packed(columns, widths, WIDTH - label) if sum(widths) + label > WIDTH / LEAST else (tuple(columns),)
     over = 12.0 * math.ceil(len(table.title) / 70) + 10.0 * math.ceil(below / 75) + 40.0  # caption, notes, rules
     tried = [_tried(table, groups, longest, size, HEIGHT - over) for size in SIZES]
     fitting = [one for one in tried if one.width <= WIDTH] or tried[-1:]
@@ -99,11 +101,6 @@ def _stacked(name: str) -> list[str]:
     return textwrap.wrap(name, max(HEAD, *map(len, words), 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _evenly(columns: Sequence[Column], pieces: int) -> tuple[tuple[Column, ...], ...]:
-    each = max(1, math.ceil(len(columns) / max(1, pieces)))
-    return tuple(tuple(columns[at : at + each]) for at in range(0, len(columns), each)) or ((),)
-
-
 def _tried(table: Table, groups: tuple[tuple[Column, ...], ...], longest: float, size: Size, room: float) -> Layout:
     taken = max(sum(column.points(size) for column in group) for group in groups) + 2 * size.gap
     share = min(max((WIDTH - taken) / WIDTH, LABELS[0]), LABELS[1])
@@ -117,16 +114,16 @@ def _tried(table: Table, groups: tuple[tuple[Column, ...], ...], longest: float,
     return Layout(size, math.floor(100 * share) / 100 if wrapped else None, taken + min(label, share * WIDTH), groups, rows)
 
 
-def _packed(rows: Sequence[Row], heights: Sequence[float], room: float) -> tuple[tuple[Row, ...], ...]:
-    """Rows in pieces of about the same height, none of them higher than the room."""
-    pieces = max(1, math.ceil(sum(heights) / room))
-    most = min(room, sum(heights) / pieces + max(heights, default=0.0))
-    made: list[list[Row]] = [[]]
+def _packed(things: Sequence[T], sizes: Sequence[float], room: float) -> tuple[tuple[T, ...], ...]:
+    """In pieces of about the same size, none of which is larger than the room unless it is one thing alone."""
+    pieces = max(1, math.ceil(sum(sizes) / room))
+    most = min(room, sum(sizes) / pieces + max(sizes, default=0.0))
+    made: list[list[T]] = [[]]
     filled = 0.0
-    for row, height in zip(rows, heights, strict=True):
-        if made[-1] and filled + height > most:
+    for thing, size in zip(things, sizes, strict=True):
+        if made[-1] and filled + size > most:
             made.append([])
             filled = 0.0
-        made[-1].append(row)
-        filled += height
+        made[-1].append(thing)
+        filled += size
     return tuple(map(tuple, made))
