@@ -22,7 +22,7 @@ def report(
     columns: Annotated[list[str] | None, typer.Option(help="Only these columns, in this order: A,B,C. Not for html and parquet.")] = None,
     rows: Annotated[list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")] = None,
     tables: Annotated[list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")] = None,
-    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals beside values; elsewhere they always are.")] = False,
+    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
     label: Annotated[str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")] = "",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
