@@ -26,6 +26,8 @@ COMPOSED = "weaver:planner=openai-chat/Qwen/Qwen3-VL-32B-Instruct,visualizer=ope
 SIGNS = "a_b % & # ~ ^ \\ { } < > $ | [x] *y* \"q\" 'r' `s` -- --- ,, ?` 中文 😀 αΩ→≤ é Ł ñ ï ő ş"
 MARGINS = r"\documentclass{article}\usepackage[margin=1in]{geometry}"
 USUAL = r"\documentclass{article}"
+WATCHED = r"""\let\sized\resizebox
+\renewcommand{\resizebox}[3]{\sbox0{#3}\typeout{wide: \the\wd0, \the\linewidth}\sized{#1}{#2}{#3}}"""
 TWO_COLUMNS = r"\documentclass[twocolumn]{article}\usepackage[margin=0.75in]{geometry}\usepackage[T1]{fontenc}"
 
 
@@ -41,7 +43,7 @@ def compiled(folder: Path, preamble: str, *texts: str) -> str:
     if shutil.which("pdflatex") is None:
         pytest.skip("there is no pdflatex (apt-get install texlive-latex-base texlive-latex-recommended)")
     body = "\n\\clearpage\n".join(texts)
-    packages = r"\usepackage{booktabs}\usepackage{graphicx}"
+    packages = rf"\usepackage{{booktabs}}\usepackage{{graphicx}}{WATCHED}"
     (folder / "t.tex").write_text(f"{preamble}{packages}\\begin{{document}}\n{body}\n\\end{{document}}\n", encoding="ascii")
     done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=folder, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
@@ -51,6 +53,11 @@ def compiled(folder: Path, preamble: str, *texts: str) -> str:
 def assert_on_the_page(log: str) -> None:
     too_wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
     assert max(too_wide, default=0.0) <= 1.0 and "Float too large" not in log and "multiply" not in log
+
+
+def least_scale(log: str) -> float:
+    """By how much the widest table was shrunk."""
+    return min(float(line) / float(wide) for wide, line in re.findall(r"wide: ([\d.]+)pt, ([\d.]+)pt", log))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,9 @@ def test_tables_of_every_benchmark_stay_on_the_page(runs: list[weft.Run], preamb
         for label, ours, intervals in (("tab:short", "tabletop/tiny", True), ("tab:long", COMPOSED, False)):
             own = [beside(table, ours) for table in tables]
             texts.append(render(own, [], "latex", Choices(label=label, intervals=intervals), known))
-    assert_on_the_page(compiled(tmp_path, preamble, *texts))
+    log = compiled(tmp_path, preamble, *texts)
+    assert_on_the_page(log)
+    assert least_scale(log) >= {MARGINS: 0.8, TWO_COLUMNS: 0.75, USUAL: 0.6}[preamble]
 
 
 def test_tables_as_wide_and_as_long_as_none_is_are_cut_and_stay_on_the_page(tmp_path: Path):
@@ -82,7 +91,9 @@ def test_tables_as_wide_and_as_long_as_none_is_are_cut_and_stay_on_the_page(tmp_
     rows = tuple(Row(f"row {n}", {column: Cell(n / 90, 9, 9, n / 91, n / 89) for column in columns}) for n in range(90))
     table = Table(f"Made up of {COMPOSED}", columns, rows, "A note.")
     text = render([table], [], "latex")
-    assert_on_the_page(compiled(tmp_path, MARGINS, text, render([table], [], "latex", Choices(intervals=True, label="tab:other"))))
+    log = compiled(tmp_path, MARGINS, text, render([table], [], "latex", Choices(intervals=True, label="tab:other")))
+    assert_on_the_page(log)
+    assert least_scale(log) >= 0.8
     assert "(continued)" in text and text.count(r"\addtocounter{table}{-1}") == text.count(r"\begin{table*}") - 1
     cut = layout(table, intervals=False, below=len(table.note))
     assert len(cut.columns) > 1 and len(cut.rows) > 1 and all(text.count(f"row {n} &") == len(cut.columns) for n in range(90))
