@@ -22,6 +22,7 @@ from weft.errors import BudgetReached, UserError, WeftError
 from weft.models.config import usual_home
 from weft.report import document, site
 from weft.report.render import render
+from weft.report.select import choices
 from weft.runs import load_run, named, tables_of
 from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.blobs import Blobs
@@ -34,9 +35,9 @@ T = TypeVar("T")
 class Run(runs.Run):
     """A run in the journal, finished or not: `turns`, `verdicts`, `table()`, `tables()`, `summary()`, `report()`."""
 
-    def report(self, format: str = "md") -> str:
-        """All tables as text: md, latex, csv or json."""
-        return report([self], format)
+    def report(self, format: str = "md", **chosen: Any) -> str:
+        """All tables as text, md, latex, csv or json, or those that are chosen: see `report`."""
+        return report([self], format, **chosen)
 
 
 def evaluate(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
@@ -138,10 +139,12 @@ def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **op
     return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
 
 
-def report(some: Sequence[runs.Run], format: str = "md") -> str:
-    """Tables of one or more runs of one benchmark, with what a reader must know to trust them."""
-    summaries = [run.summary() for run in some]
-    return render(list(tables_of(named(some))), summaries, format)
+def report(some: Sequence[runs.Run], format: str = "md", **chosen: Any) -> str:
+    """Tables of one or more runs of one benchmark, with what a reader must know to trust them. What is chosen are the fields of `Choices`:
+    columns, rows, tables, and for LaTeX intervals and label."""
+    wanted = choices(chosen, format)
+    by_name = named(some)
+    return render(list(tables_of(by_name)), [run.summary() for run in some], format, wanted, some[0].benchmark)
 
 
 def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False) -> Path:

@@ -1,12 +1,10 @@
-"""Intervals, p-values and corrections against independent computations; marks, LaTeX that compiles, published tables, Parquet."""
+"""Intervals, p-values and corrections against independent computations; marks, published tables, Parquet."""
 
 import csv
 import io
 import itertools
 import json
 import random
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from weft.report import parquet
 from weft.report.compare import compare
 from weft.report.marks import marks
 from weft.report.render import render
-from weft.runs import named, tables_of
 from weft.stats.intervals import mean, slope, spread
 from weft.stats.paired import difference, holm, permuted
 from weft.tabletop.make import make
@@ -163,25 +160,6 @@ def test_best_and_second_are_marked_at_the_digits_shown():
     table = Table("t", ("x",), rows, digits=3)
     assert marks(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
     assert marks(Table("t", ("x",), rows, rows_are="parts")) == {} and marks(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
-
-
-def test_latex_compiles_whatever_the_names_are(two: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
-    if shutil.which("pdflatex") is None:
-        pytest.skip("there is no pdflatex (apt-get install texlive-latex-base)")
-    hostile = Table(
-        "100% of $x_1$ & ~#{\\input{/etc/passwd}}^<script>",
-        ("a_b", "c&d"),
-        (Row("m%1_\\x", {"a_b": Cell(0.5), "c&d": Cell(None, 0, 3)}), Row("n", {"a_b": Cell(0.6)})),
-    )
-    runs = named(list(two[:2]))
-    tables = [*tables_of(runs), *resolve("weave").tables([]), *resolve("imug").tables([]), hostile]
-    text = render(tables, [run.summary() for run in two[:2]], "latex")
-    assert r"\textbf{" in text and r"\underline{" in text
-    (tmp_path / "t.tex").write_text(
-        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n" + text + "\\clearpage\\end{document}\n"
-    )
-    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
 
 
 @pytest.mark.parametrize(

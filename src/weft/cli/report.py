@@ -19,6 +19,11 @@ def report(
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     single_file: Annotated[bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")] = False,
     published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="Only these columns, in this order: A,B,C. Not for html and parquet.")] = None,
+    rows: Annotated[list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")] = None,
+    tables: Annotated[list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
+    label: Annotated[str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")] = "",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -30,6 +35,10 @@ def report(
 
       weft report weave-bagel-1a2b3c4d weave-copy-5e6f --format latex --out table.tex
 
+      weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals     # one table of a paper
+
+      weft report last --format csv --tables "by class" --rows ours
+
       weft report last --single-file --out mail-me.html
 
       weft report --published imug --format md
@@ -38,7 +47,7 @@ def report(
     """
     from weft import api, benchmarks
     from weft.errors import UserError
-    from weft.report import parquet, render
+    from weft.report import parquet, render, select
     from weft.runs import load_run
     from weft.store.journal import Journal
 
@@ -50,8 +59,12 @@ def report(
         raise UserError(f"--single-file is for html, not for {format}")
     if published is not None and format == "parquet":
         raise UserError("--published has tables alone: choose md, latex, csv or json")
+    kind = "md" if published is not None and format == "html" else format
+    given = {"columns": columns, "rows": rows, "tables": tables, "intervals": intervals, "label": label}
+    chosen = select.choices(given, kind)
     if published is not None:
-        _text(render.render(list(benchmarks.resolve(published).tables([])), [], "md" if format == "html" else format), out)
+        known = benchmarks.resolve(published)
+        _text(render.render(list(known.tables([])), [], kind, chosen, known), out)
         return
     journal = Journal(home / "journal.sqlite", readonly=True)
     runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
@@ -70,7 +83,7 @@ def report(
         parquet.write(runs, path)
         say(path)
     else:
-        _text(api.report(runs, format), out)
+        _text(api.report(runs, format, **given), out)
 
 
 def _text(text: str, out: o.Path | None) -> None:

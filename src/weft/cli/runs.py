@@ -188,9 +188,9 @@ def rm(
     from weft.store.journal import Journal
     from weft.store.locks import alive
 
-    home = home or context.obj
-    journal = Journal(home / "journal.sqlite")
-    found = [alive(one_run(journal, one), home) for one in run]
+    place: o.Path = home or context.obj
+    journal = Journal(place / "journal.sqlite")
+    found = [alive(one_run(journal, one), place) for one in run]
     busy = next((one.id for one in found if one.state == "running"), "")
     if busy:
         raise UserError(f"{busy} is going on: stop it first")

@@ -5,7 +5,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from weft.outside import told
-from weft.report.render import shown
+from weft.report.cells import shown
 from weft.types import Table
 
 NAME = 28  # columns of the screen that a row's name and the frame want

@@ -6,17 +6,14 @@ from typing import Any
 import msgspec
 
 from weft.naming import told_options
+from weft.report.caveats import OFFICIAL, judge_caveats
+from weft.report.cells import shown
 from weft.report.charts import Plot
 from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
-from weft.report.render import shown
 from weft.runs import Summary, replies_told
 from weft.types import Cell, Table
-
-OFFICIAL = (
-    "(strict): the paper's formulas, a model's failure counts as zero. (official): what the released scripts compute from the same replies."
-)
 
 
 def top(title: str, current: str, links: Mapping[str, str]) -> Html:
@@ -76,12 +73,7 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
         if summary.left_out:
             made.append(f"{label}: {len(summary.left_out)} problems left records of the dataset out")
     judges = {str(summary.manifest["judge"]["name"]) for summary in summaries.values()}
-    if len(judges) > 1:
-        made.append(f"These runs have different judges ({', '.join(sorted(judges))}): their numbers do not compare.")
-    others = [judge for judge in judges if published_judge and published_judge not in judge.lower()]
-    if others and any(table.published for table in tables):
-        made.append(f"Published rows were judged by {published_judge}, these runs by {', '.join(others)}: compare with care.")
-    return made
+    return made + judge_caveats(judges, published_judge, any(table.published for table in tables))
 
 
 def _card(label: str, summary: Summary) -> Html:

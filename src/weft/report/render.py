@@ -1,4 +1,4 @@
-"""One set of tables in every format. A cell shows its value; where items behind it are unscored, how many of how many stand behind it."""
+"""One set of tables in every text format."""
 
 import csv
 import io
@@ -7,36 +7,31 @@ from typing import Any
 
 import msgspec
 
+from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.outside import visible
-from weft.report.marks import marks
+from weft.report.cells import with_range
+from weft.report.latex import latex
+from weft.report.select import TEXTS, Choices, select
 from weft.runs import Summary
-from weft.types import Cell, Table
-
-LATEX = {
-    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}",
-}  # fmt: skip
+from weft.types import Table
 
 
-def shown(cell: Cell | None, digits: int = 3) -> str:
-    if cell is None or (cell.value is None and not cell.due):
-        return "-"
-    value = "unscored" if cell.value is None else f"{cell.value:.{0 if cell.count else digits}f}"
-    return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
-
-
-def with_range(cell: Cell | None, digits: int = 3) -> str:
-    """The value with its 95% interval."""
-    if cell is None or cell.low is None or cell.high is None or cell.value is None:
-        return shown(cell, digits)
-    return f"{shown(cell, digits)} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
-
-
-def render(tables: Sequence[Table], runs: Sequence[Summary], format: str) -> str:
+def render(
+    tables: Sequence[Table],
+    runs: Sequence[Summary],
+    format: str,
+    chosen: Choices = Choices(),
+    benchmark: Benchmark | None = None,
+) -> str:
+    """The tables that are chosen, as text."""
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
-    return visible(FORMATS[format](tables, runs))
+    some = select(tables, chosen)
+    if format == "latex":
+        about = (benchmark.name, benchmark.published_judge) if benchmark is not None else ("", "")
+        return visible(latex(some, runs, chosen, *about))
+    return visible(MAKERS[format](list(some.values()), runs))
 
 
 def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
@@ -58,40 +53,6 @@ def _md(text: str) -> str:
     for char in "\\|*_`<>[]#":
         text = text.replace(char, "\\" + char) if char not in "<>" else text.replace(char, "&lt;" if char == "<" else "&gt;")
     return " ".join(text.split())
-
-
-def _latex(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    out: list[str] = ["% needs \\usepackage{booktabs}"]
-    for summary in runs:
-        out += [f"% {' '.join(line.split())}" for line in summary.lines]
-    for table in tables:
-        out += [
-            r"\begin{table}",
-            r"\centering",
-            r"\small" if len(table.columns) < 7 else r"\scriptsize",
-            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
-            r"\toprule",
-        ]
-        out += [" & ".join(["", *map(_tex, table.columns)]) + r" \\", r"\midrule"]
-        ours, best = True, marks(table)
-        for row in table.rows:
-            if ours and row.kind == "published":
-                ours = False
-                out.append(r"\midrule")
-            cells = {column: shown(row.cells.get(column), table.digits) for column in table.columns}
-            values = [_marked(_tex(cell), best.get((row.label, column))) for column, cell in cells.items()]
-            out.append(" & ".join([_tex(row.label), *values]) + r" \\")
-        caption = _tex(table.title) + (". Best in bold, second underlined." if best else "")
-        out += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
-    return "\n".join(out)
-
-
-def _marked(text: str, mark: str | None) -> str:
-    return text if mark is None else rf"\textbf{{{text}}}" if mark == "best" else rf"\underline{{{text}}}"
-
-
-def _tex(text: str) -> str:
-    return "".join(LATEX.get(char, char) for char in visible(" ".join(text.split())))
 
 
 def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
@@ -120,9 +81,5 @@ def _json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     return msgspec.json.format(msgspec.json.encode(made, order="deterministic"), indent=2).decode() + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {
-    "md": _markdown,
-    "latex": _latex,
-    "csv": _csv,
-    "json": _json,
-}
+MAKERS: dict[str, Callable[[Sequence[Table], Sequence[Summary]], str]] = {"md": _markdown, "csv": _csv, "json": _json}
+FORMATS = TEXTS
