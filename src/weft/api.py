@@ -21,6 +21,7 @@ from weft.engine.call import EndpointDown
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.models.config import usual_home
 from weft.report import document, site
+from weft.report.over import over_seeds, pooled, tables_over
 from weft.report.render import render
 from weft.report.select import choices
 from weft.runs import load_run, named, tables_of
@@ -139,18 +140,28 @@ def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **op
     return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
 
 
-def report(some: Sequence[runs.Run], format: str = "md", **chosen: Any) -> str:
-    """Tables of one or more runs of one benchmark, with what a reader must know to trust them. What is chosen are the fields of `Choices`:
-    columns, rows, tables, and for LaTeX intervals and label."""
+def report(some: Sequence[runs.Run], format: str = "md", *, over: str = "", **chosen: Any) -> str:
+    """Tables of one or more runs of one benchmark, with what a reader must know. `over="seed"`: runs that differ in their seed
+    alone are one row. What is chosen are the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
     wanted = choices(chosen, format)
-    by_name = named(some)
-    return render(list(tables_of(by_name)), [run.summary() for run in some], format, wanted, some[0].benchmark)
+    tables = tables_over(_over(some, over)) if over else list(tables_of(named(some)))
+    return render(tables, [run.summary() for run in some], format, wanted, some[0].benchmark)
 
 
-def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False) -> Path:
-    """The report as HTML: a folder with its pictures, or one file. Gives the page to open."""
+def _over(some: Sequence[runs.Run], over: str) -> dict[str, list[runs.Run]]:
+    if over != "seed":
+        raise UserError(f"over={over!r}: runs are taken together over their seed alone: over='seed'")
+    named(some)  # of one benchmark, none twice
+    return over_seeds(some)
+
+
+def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False, over: str = "") -> Path:
+    """The report as HTML: a folder with its pictures, or one file. Gives the page to open. `over="seed"`: tables and plots have one row for
+    runs that differ in their seed alone; their dialogues stand side by side."""
     home, by_name = home or usual_home(), named(some)
-    made = site.contents(by_name, list(tables_of(by_name)))
+    groups = _over(some, over) if over else {}
+    tables = tables_over(groups) if groups else list(tables_of(by_name))
+    made = site.contents(by_name, tables, pooled(groups) if groups else None)
     journal = Journal(Path(home) / "journal.sqlite", readonly=True)
     try:
         write = site.write_single if single_file else site.write

@@ -95,6 +95,21 @@ def seed_of(model: Mapping[str, Any]) -> Any:
     return None
 
 
+def without_seed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What is left of a manifest where its model's seeds do not count."""
+    return {**manifest, "model": _unseeded(fields(manifest["model"]))}
+
+
+def _unseeded(model: Mapping[str, Any]) -> dict[str, Any]:
+    made = {key: value for key, value in model.items() if key != "seed"}
+    for key in ("parameters", "options"):
+        if isinstance(made.get(key), dict):
+            made[key] = {name: value for name, value in fields(made[key]).items() if name != "seed"}
+    if isinstance(made.get("parts"), dict):
+        made["parts"] = {role: _unseeded(fields(part)) if isinstance(part, dict) else part for role, part in fields(made["parts"]).items()}
+    return made
+
+
 def _told_model(model: Mapping[str, Any]) -> dict[str, str]:
     """What was chosen for a model, as far as it tells runs of it apart."""
     parameters, made = fields(model.get("parameters")), dict[str, str]()

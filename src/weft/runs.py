@@ -16,7 +16,7 @@ from weft.benchmarks.headline import main_number
 from weft.errors import UserError, WeftError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
-from weft.naming import Named, apart, shared, title_of
+from weft.naming import Named, apart, shared, title_of, without_seed
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
@@ -296,6 +296,13 @@ def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
     the user names it as well, since a journal may have come from anywhere."""
     record = alive(one_run(journal, name), journal.path.parent)
     return Run(benchmark_of(record, benchmark), record, journal)
+
+
+def siblings(journal: Journal, run: str) -> list[str]:
+    """A run and all that differ from it in their model's seed alone."""
+    records = known(journal)
+    mine = without_seed(next(record.manifest for record in records if record.id == run))
+    return [record.id for record in records if without_seed(record.manifest) == mine]
 
 
 def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:

@@ -328,6 +328,7 @@ class Cell(Struct, frozen=True):
     low: float | None = None  # with `high` the 95% interval
     high: float | None = None
     count: bool = False  # a number of things, and no measure: it has no decimals, and none is best
+    deviation: float | None = None  # over runs that differ in their seed alone, of which the value is the mean
 
 
 class Row(Struct, frozen=True, omit_defaults=True):

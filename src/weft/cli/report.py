@@ -23,6 +23,10 @@ def report(
     rows: Annotated[list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")] = None,
     tables: Annotated[list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
+    over: Annotated[
+        str,
+        typer.Option(help="seed: runs that differ in their seed alone are one row, with mean and deviation; one run stands for all."),
+    ] = "",
     label: Annotated[str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")] = "",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
@@ -37,6 +41,8 @@ def report(
 
       weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals     # one table of a paper
 
+      weft report last --over seed --format md          # all runs like the last one but for the seed: mean, deviation, interval
+
       weft report last --format csv --tables "by class" --rows ours
 
       weft report last --single-file --out mail-me.html
@@ -48,7 +54,7 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render, select
-    from weft.runs import load_run
+    from weft.runs import load_run, siblings
     from weft.store.journal import Journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
@@ -68,10 +74,12 @@ def report(
         return
     journal = Journal(home / "journal.sqlite", readonly=True)
     runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
+    if over == "seed" and len(runs) == 1:
+        runs = [load_run(journal, one, benchmark) for one in siblings(journal, runs[0].id)]
     usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
-        page = api.write_report(runs, place, home=home, single_file=single_file)
+        page = api.write_report(runs, place, home=home, single_file=single_file, over=over)
         say(page)
         if open:
             import webbrowser
@@ -83,7 +91,7 @@ def report(
         parquet.write(runs, path)
         say(path)
     else:
-        _text(api.report(runs, format, **given), out)
+        _text(api.report(runs, format, over=over, **given), out)
 
 
 def _text(text: str, out: o.Path | None) -> None:

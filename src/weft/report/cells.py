@@ -8,6 +8,7 @@ def shown(cell: Cell | None, digits: int = 3) -> str:
     if cell is None or (cell.value is None and not cell.due):
         return "-"
     value = "unscored" if cell.value is None else f"{cell.value:.{0 if cell.count else digits}f}"
+    value += "" if cell.deviation is None or cell.value is None else f" ± {cell.deviation:.{digits}f}"
     return value if cell.scored == cell.due else f"{value} ({cell.scored}/{cell.due})"
 
 

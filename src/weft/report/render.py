@@ -58,7 +58,8 @@ def _md(text: str) -> str:
 def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["table", "row", "published", "column", "value", "low", "high", "scored", "due"])
+    over = any(cell.deviation is not None for table in tables for row in table.rows for cell in row.cells.values())
+    writer.writerow(["table", "row", "published", "column", "value", "low", "high", "scored", "due", *(["deviation"] if over else [])])
     for table in tables:
         for row in table.rows:
             for column in table.columns:
@@ -67,7 +68,8 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
                     digits = 0 if cell.count else table.digits
                     values = ["" if one is None else f"{one:.{digits}f}" for one in (cell.value, cell.low, cell.high)]
                     place = [_safe(table.title), _safe(row.label), int(row.kind == "published"), column]
-                    writer.writerow([*place, *values, cell.scored, cell.due])
+                    more = ["" if cell.deviation is None else f"{cell.deviation:.{digits}f}"] if over else []
+                    writer.writerow([*place, *values, cell.scored, cell.due, *more])
     return out.getvalue()
 
 

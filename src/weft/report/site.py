@@ -45,9 +45,15 @@ class Contents(Struct, frozen=True):
     comparisons: Sequence[Comparison]
     found: Mapping[str, Sequence[Side]]
     benchmark: Benchmark
+    drawn: Mapping[str, Any] = {}  # what plots show, where that is not the runs one by one
+
+    @property
+    def plotted(self) -> Mapping[str, Any]:
+        return self.drawn or self.runs
 
 
-def contents(runs: Mapping[str, Run], tables: Sequence[Table]) -> Contents:
+def contents(runs: Mapping[str, Run], tables: Sequence[Table], drawn: Mapping[str, Run] | None = None) -> Contents:
+    """`drawn`: runs that are one row and one line, under its name."""
     named = list(runs.items())
     benchmark = named[0][1].benchmark
     pairs = itertools.combinations(named, 2) if len(named) <= 3 else ((named[0], other) for other in named[1:])
@@ -61,6 +67,7 @@ def contents(runs: Mapping[str, Run], tables: Sequence[Table]) -> Contents:
         comparisons,
         sides(runs),
         benchmark,
+        drawn or {},
     )
 
 
@@ -93,7 +100,7 @@ def _write(made: Contents, journal: Journal, shown: Shown, part: Path) -> None:
     (part / "dialogues.html").write_text(
         list_page(made.title, data, made.benchmark.metrics, top(made.title, "Dialogues", LINKS)), encoding="utf-8"
     )
-    body = numbers(made, _saved(plots_of(made.runs), part), "dialogues.html")
+    body = numbers(made, _saved(plots_of(made.plotted), part), "dialogues.html")
     (part / "index.html").write_text(numbers_page(made.title, top(made.title, "Numbers", LINKS), body), encoding="utf-8")
     files = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
     (part / MARKER).write_text("\n".join(files) + "\n", encoding="utf-8")
@@ -157,7 +164,7 @@ def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, sid
         )
     templates.append(island("pictures", msgspec.json.encode(gallery.pictures).decode()))
     data = listing(made.runs, made.found, single=True)
-    drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.runs)]
+    drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.plotted)]
     inside = tag("details", tag("summary", "Numbers and plots"), numbers(made, drawn, ""), class_="numbers", open=True)
     page = list_page(
         made.title,

@@ -1,0 +1,124 @@
+"""Runs that differ in their seed alone as one row: the mean over them, their standard deviation, and an interval over seeds and dialogues.
+
+The mean is that of the runs' own numbers. Its interval has two parts, added in quadrature: dialogues are drawn again with the verdicts of
+all seeds in them (the cluster bootstrap of every other interval, on the pooled verdicts), and the seeds count as so many draws of a
+Student's t. Two seeds say little, and the interval says so.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from weft.errors import UserError, blamed
+from weft.naming import Named, apart, seed_of, title_of, without_seed
+from weft.outside import fields
+from weft.runs import Run
+from weft.types import Cell, Row, Table
+
+T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)  # by degrees of freedom
+NOTE = "± is the standard deviation over seeds; intervals are over seeds and dialogues."
+Groups = Mapping[str, Sequence[Run]]  # under the name that their row has
+Place = tuple[str, str, str]
+Cells = Mapping[str, Cell]
+
+
+class Pooled(Run):
+    """Several runs as one: all their turns and verdicts, by the same dialogues."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        first = runs[0]
+        self.id, self.benchmark = "+".join(run.id for run in runs), first.benchmark
+        self.record = replace(first.record, manifest=without_seed(first.record.manifest), names=_names(first))
+        self.turns = [turn for run in runs for turn in run.turns]
+        self.verdicts = [verdict for run in runs for verdict in run.verdicts]
+        self.totals = [total for run in runs for total in run.totals]
+        self.given = sum(run.given for run in runs)
+
+
+def over_seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs that are one row, under its name. Raises UserError where no two of them differ in their seed alone."""
+    found: dict[bytes, list[Run]] = {}
+    for run in runs:
+        found.setdefault(msgspec.json.encode(without_seed(run.record.manifest), order="deterministic"), []).append(run)
+    groups = list(found.values())
+    if all(len(some) == 1 for some in groups):
+        raise UserError("--over seed: no two of these runs differ in their seed alone (--model-opt seed=N); `weft runs` lists them")
+    for some in groups:
+        seeds = [_seeds(run) for run in some]
+        if len(set(seeds)) < len(seeds):
+            raise UserError(f"--over seed: {some[0].id} and another have the same seed")
+    told = [_named(some) for some in groups]
+    names = apart(told) if len(told) > 1 else [title_of(told[0].manifest, "finished" if told[0].done else "", told[0].names)]
+    return {f"{name}, {len(some)} seeds" if len(some) > 1 else name: some for name, some in zip(names, groups, strict=True)}
+
+
+def _names(run: Run) -> dict[str, str]:
+    return {role: name for role, name in run.record.names.items() if role == "model"}
+
+
+def _named(some: Sequence[Run]) -> Named:
+    return Named(without_seed(some[0].record.manifest), _names(some[0]), all(run.record.state == "finished" for run in some))
+
+
+def _seeds(run: Run) -> str:
+    model = fields(run.record.manifest["model"])
+    return str([seed_of(model), *(seed_of(fields(part)) for part in fields(model.get("parts")).values())])
+
+
+def pooled(groups: Groups) -> dict[str, Run]:
+    """For plots: each group as one run."""
+    return {name: some[0] if len(some) == 1 else Pooled(some) for name, some in groups.items()}
+
+
+def tables_over(groups: Groups) -> list[Table]:
+    """The benchmark's tables with a row for each group."""
+    benchmark = next(iter(groups.values()))[0].benchmark
+    whole = {name: run.finished(name) for name, run in pooled(groups).items()}
+    try:
+        tables = list(benchmark.tables(list(whole.values())))
+        single = {name: [_cells(benchmark.tables([run.finished(name)])) for run in some] for name, some in groups.items() if len(some) > 1}
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
+    by_id = {found.run: single[name] for name, found in whole.items() if name in single}
+    return [_with_seeds(table, by_id, benchmark.full) for table in tables]
+
+
+def _cells(tables: Iterable[Table]) -> dict[Place, Cells]:
+    return {(table.title, row.name, f"{row.way} {row.of}"): row.cells for table in tables for row in table.rows if row.kind != "published"}
+
+
+def _with_seeds(table: Table, single: Mapping[str, Sequence[Mapping[Place, Cells]]], full: float) -> Table:
+    rows: list[Row] = []
+    for row in table.rows:
+        if row.run not in single:
+            rows.append(row)
+            continue
+        cells = [_like(table, row, some) for some in single[row.run]]
+        made = {key: mean_of(cell, [some.get(key) for some in cells], full) for key, cell in row.cells.items()}
+        rows.append(replace(row, cells=made))
+    return replace(table, rows=tuple(rows), note=" ".join([table.note, NOTE]).strip())
+
+
+def _like(table: Table, row: Row, some: Mapping[Place, Cells]) -> Cells:
+    """The same row of one run; where its two arithmetics agree, it has one row for both."""
+    places = [(table.title, row.name, f"{way} {row.of}") for way in ((row.way, "") if row.way else ("", "strict"))]
+    return next((some[place] for place in places if place in some), dict[str, Cell]())
+
+
+def mean_of(whole: Cell, cells: Sequence[Cell | None], full: float) -> Cell:
+    """`whole` is the cell of the pooled verdicts, `cells` those of the runs."""
+    values = [cell.value for cell in cells if cell is not None and cell.value is not None]
+    if len(values) < len(cells) or len(values) < 2:
+        return whole
+    value, deviation = statistics.fmean(values), statistics.stdev(values)
+    made = replace(whole, value=value, deviation=None if whole.count else deviation)
+    if whole.low is None or whole.high is None or whole.value is None:
+        return made
+    of_seeds = T975[min(len(values) - 1, len(T975)) - 1] * deviation / math.sqrt(len(values))
+    low, high = (value - math.hypot(whole.value - whole.low, of_seeds), value + math.hypot(whole.high - whole.value, of_seeds))
+    if whole.low >= 0 and whole.high <= full:
+        low, high = max(0.0, low), min(full, high)
+    return replace(made, low=low, high=high)
