@@ -31,11 +31,13 @@ ROOMS: dict[str, set[str]] = {
     "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"runs", "naming"},
     "writing": RUNS | {"session"},
+    "progress": RUNS | {"session"},
+    "suite": RUNS | {"session", "report"},
     "serving": MODELS,
-    "api": RUNS | {"session", "report", "arena", "writing"},
+    "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite"},
     "view": BENCHMARKS | {"runs", "naming", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite"},
 }
 
 

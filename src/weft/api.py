@@ -3,56 +3,175 @@
 run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06", history="full")
 run.table()                  # the paper's main table as a `Table`
 run.report("md")             # all tables, as text
+run.frame()                  # every verdict, as a DataFrame
+weft.runs(); weft.load("last")
 other = weft.judge(run.id, judge="openai-chat/gpt-4.1")      # the same replies, another judge
 weft.battle([run, another], judge="judge").table()           # stored runs before a judge, in both orders
 weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out="guide.html")
 """
 
 import asyncio
+import contextlib
+import html
+import inspect
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import structs
 
 from weft import runs
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
-from weft.engine.call import EndpointDown
+from weft.engine.call import EndpointDown, Patience
+from weft.engine.interrupts import interrupt
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.models.config import usual_home
-from weft.report import document, site
+from weft.progress import notebook, show
+from weft.report import document, frame, site
 from weft.report.over import over_seeds, pooled, tables_over
 from weft.report.render import render
 from weft.report.select import choices
-from weft.runs import load_run, named, tables_of
+from weft.runs import benchmark_of, known, load_run, named, one_run, tables_of
 from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
+from weft.store.locks import alive
 from weft.writing import WriteJob, open_writing, ordered, written
 
 T = TypeVar("T")
+PATIENT = 4  # interrupts until nobody waits any longer for the work to end
 
 
 class Run(runs.Run):
-    """A run in the journal, finished or not: `turns`, `verdicts`, `table()`, `tables()`, `summary()`, `report()`."""
+    """A run in the journal, finished or not: `turns`, `verdicts`, `table()`, `tables()`, `frame()`, `summary()`, `report()`. In a notebook
+    it shows as its main table."""
 
     def report(self, format: str = "md", **chosen: Any) -> str:
         """All tables as text, md, latex, csv or json, or those that are chosen: see `report`."""
         return report([self], format, **chosen)
 
+    def frame(self) -> Any:
+        """Every verdict as a row of a DataFrame, of pandas or of polars, whichever is there: run, sample, turn (from 1), metric, value (a
+        share of full marks), points (on the paper's scale), reason, outcome, groups, cost."""
+        return frame.of([self])
 
-def evaluate(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    """Generate, judge, aggregate. Works with or without a running event loop; options are the fields of `Job`, and those of the benchmark
-    itself (`weft run NAME --help` lists them)."""
-    return _done(evaluate_async(benchmark, on_start=on_start, **options))
+    def __repr__(self) -> str:
+        gist = runs.gist_of(self)
+        return f"<Run {self.id}: {self.name}, {gist.number}, {runs.told_state(self.record, gist)}>"
+
+    def _repr_html_(self) -> str:
+        gist = runs.gist_of(self)
+        told = f"{self.id}: {runs.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
+        table = self.table()
+        ours = structs.replace(table, rows=table.ours)
+        return f"<div>{html.escape(told)}</div>{ours._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+
+
+class Runs(list[Run]):
+    """Runs of a journal, the latest last. In a notebook they show as a list with their main numbers."""
+
+    def frame(self) -> Any:
+        """The verdicts of all of them."""
+        return frame.of(self)
+
+    def _repr_html_(self) -> str:
+        rows: list[str] = []
+        for run in self:
+            gist = runs.gist_of(run)
+            cells = (run.id, run.benchmark.name, run.name, gist.number, runs.told_state(run.record, gist))
+            rows.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
+        head = "".join(f"<th>{one}</th>" for one in ("run", "benchmark", "title", "main number", "state"))
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def load(run: str, *, home: str | Path = "", benchmark: Any = None) -> Run:
+    """A run of the journal: by its tag, its id, the beginning of it, or `last`. `benchmark` is its class, where that is your own."""
+    journal = Journal(Path(home or usual_home()) / "journal.sqlite", readonly=True)
+    try:
+        record = alive(one_run(journal, run), journal.path.parent)
+        return Run(benchmark_of(record, benchmark), record, journal)
+    finally:
+        journal.close()
+
+
+def all_runs(*, home: str | Path = "", benchmark: Any = None) -> Runs:
+    """All runs of the journal, the latest last; those of benchmarks of your own only if their classes are given."""
+    journal = Journal(Path(home or usual_home()) / "journal.sqlite", readonly=True)
+    made = Runs()
+    try:
+        for record in known(journal):
+            with contextlib.suppress(UserError):  # one whose code is not at hand
+                found = alive(record, journal.path.parent)
+                made.append(Run(benchmark_of(found, benchmark), found, journal))
+    finally:
+        journal.close()
+    return made
+
+
+def evaluate(
+    benchmark: Any,
+    *,
+    data: str | Path,
+    model: Any,
+    judge: Any,
+    home: str | Path | None = None,
+    prompts: str = "weft",
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    shard: str = "",
+    where: Mapping[str, str] | None = None,
+    strategy: str = "none",
+    model_options: Mapping[str, Any] | None = None,
+    judge_options: Mapping[str, Any] | None = None,
+    preset: str | tuple[str, ...] = (),
+    judge_repeats: int = 1,
+    judge_batch: bool = False,
+    concurrency: int | None = None,
+    judge_concurrency: int | None = None,
+    budget: float | None = None,
+    patience: Patience | None = None,
+    probe: bool | None = None,
+    progress: bool | None = None,
+    on_start: Callable[[Session], None] | None = None,
+    **options: Any,
+) -> Run:
+    """Generate, judge, aggregate. `options` are the benchmark's own (`weft run NAME --help` lists them).
+
+    `model` and `judge` are names as on the command line, or objects: a function of (messages, want), a class, an `Endpoint`. `sample` are
+    so many samples at random, by `seed`. `probe=False` leaves out the small question to each endpoint. `progress` is shown in a notebook,
+    unless it is False. Ctrl-C, or interrupting the cell, ends the run; what is done is kept, and the same call goes on."""
+    given = {name: value for name, value in locals().items() if name not in ("benchmark", "options", "on_start", "progress")}
+    return _done(evaluate_async(benchmark, on_start=_watched(on_start, progress), **given, **options))
 
 
 async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    """Raises the reason if the run had to end early; what was done is in the journal."""
+    """The same, for those who have a loop of their own. Raises the reason if the run had to end early; what was done is in the journal."""
     known = resolve(benchmark).Options.__struct_fields__  # its own come first: a benchmark may have a `sample` of its own
-    own = {name: options.pop(name) for name in list(options) if name in known or name not in Job.__struct_fields__}
-    own = {**options.pop("options", {}), **own}
-    return await completed(Session.open(Job(benchmark=benchmark, options=own, **options)), Run, on_start)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None or name in known}
+    own: dict[str, Any] = {name: given.pop(name) for name in list(given) if name in known or name not in Job.__struct_fields__}
+    own = {**given.pop("options", {}), **{name: value for name, value in own.items() if not _is_usual(name, value)}}
+    return await completed(Session.open(Job(benchmark=benchmark, options=own, **given)), Run, on_start)
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    """Whether nobody chose it: an option of `evaluate` that a benchmark has as well is the benchmark's only if it was given."""
+    usual = inspect.signature(evaluate).parameters.get(name)
+    return usual is not None and usual.default is value
+
+
+def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) -> Callable[[Session], None] | None:
+    display = notebook() if progress is not False else None
+
+    def begin(session: Session) -> None:
+        if display is not None:
+            show(session, display)
+        if on_start is not None:
+            on_start(session)
+
+    return begin if display is not None else on_start
 
 
 def judge(run: "str | runs.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
@@ -113,22 +232,36 @@ def document_of(run: runs.Run, home: Path, asked: str) -> document.Document:
 
 
 def _done(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, inside a running loop (a notebook) as well as outside of one."""
+    """The result of a coroutine, inside a running loop (a notebook) as well as outside of one. An interrupt while it is waited for ends the
+    work, with a moment for calls in flight, and is then raised here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return in_loop(work)
     box: list[T | BaseException] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def noted() -> T:
+        loops.append(asyncio.get_running_loop())
+        return await work
 
     def in_thread() -> None:
         try:
-            box.append(in_loop(work))
+            box.append(in_loop(noted()))
         except BaseException as error:
             box.append(error)
 
-    thread = threading.Thread(target=in_thread)
+    thread = threading.Thread(target=in_thread, name="weft", daemon=True)
     thread.start()
-    thread.join()
+    for _ in range(PATIENT):
+        try:
+            thread.join()
+            break
+        except KeyboardInterrupt:
+            for loop in loops:
+                interrupt(loop)
+    else:
+        raise KeyboardInterrupt
     if isinstance(box[0], BaseException):
         raise box[0]
     return box[0]
@@ -177,14 +310,17 @@ __all__ = [
     "Interrupted",
     "Job",
     "Run",
+    "Runs",
     "Session",
     "StoredJob",
     "WriteJob",
+    "all_runs",
     "battle",
     "evaluate",
     "evaluate_async",
     "judge",
     "judge_async",
+    "load",
     "load_run",
     "report",
     "validate",

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import math
 import os
+import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -126,6 +127,7 @@ class Session:
         self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
+        self.over = threading.Event()  # that it is, however it ended
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
         source, soon = source_of(self.callers), self.callers["judge"].soon
@@ -230,6 +232,12 @@ class Session:
 
     async def go(self) -> None:
         """Do the work, or what is left of it. Ctrl-C gives calls in flight a second to come back, then ends."""
+        try:
+            await self._go()
+        finally:
+            self.over.set()
+
+    async def _go(self) -> None:
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
         shard = self.plan.shard
         with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id, str(shard or "")):

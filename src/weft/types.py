@@ -7,6 +7,7 @@
 An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` is a share of full marks or unscored: no error is a number.
 """
 
+import html
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
@@ -328,7 +329,22 @@ class Cell(Struct, frozen=True):
     low: float | None = None  # with `high` the 95% interval
     high: float | None = None
     count: bool = False  # a number of things, and no measure: it has no decimals, and none is best
+    digits: int | None = None  # where they are not those of its table
     deviation: float | None = None  # over runs that differ in their seed alone, of which the value is the mean
+
+    def told(self, digits: int = 3) -> str:
+        """Its value; where items behind it are unscored, how many of how many stand behind it."""
+        if self.value is None and not self.due:
+            return "-"
+        digits = digits if self.digits is None else self.digits
+        value = "unscored" if self.value is None else f"{self.value:.{0 if self.count else digits}f}"
+        value += "" if self.deviation is None or self.value is None else f" ± {self.deviation:.{digits}f}"
+        return value if self.scored == self.due else f"{value} ({self.scored}/{self.due})"
+
+    def between(self, digits: int = 3) -> str:
+        """Its 95% interval; nothing where there is none."""
+        digits = digits if self.digits is None else self.digits
+        return "" if self.low is None or self.high is None or self.value is None else f"[{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -362,6 +378,16 @@ class Table(Struct, frozen=True):
     def cells(self, label: str) -> Mapping[str, Cell]:
         """The cells of a row by its label."""
         return next(row.cells for row in self.rows if row.label == label)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: values with their intervals, names as nothing but text."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *self.columns))
+        rows: list[str] = []
+        for row in self.rows:
+            cells = [row.cells.get(column, Cell(None)) for column in self.columns]
+            told = "".join(f"<td>{one.told(self.digits)}<br><small>{one.between(self.digits)}</small></td>" for one in cells)
+            rows.append(f"<tr><th>{html.escape(row.label)}</th>{told}</tr>")
+        return f"<table><caption>{html.escape(self.title)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
 
     @property
     def ours(self) -> tuple[Row, ...]:

@@ -19,6 +19,7 @@ from weft.cli.run import run
 from weft.cli.runs import app as runs_app
 from weft.cli.score import score
 from weft.cli.serve import serve
+from weft.cli.suite import app as suite_app
 from weft.cli.terminal import say
 from weft.cli.train import app as train_app
 from weft.cli.view import view
@@ -68,6 +69,7 @@ app.command()(report)
 app.command()(compare)
 app.command()(view)
 app.add_typer(runs_app, name="runs")
+app.add_typer(suite_app, name="suite")
 app.add_typer(arena_app, name="arena")
 app.add_typer(data_app, name="data")
 app.add_typer(journal_app, name="journal")

@@ -1,44 +1,50 @@
 """Tables on the terminal."""
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from weft.outside import told
-from weft.report.cells import shown
-from weft.types import Table
+from weft.report.cells import shown, with_range
+from weft.types import Cell, Table
 
 NAME = 28  # columns of the screen that a row's name and the frame want
 
 
-def show_table(console: Console, table: Table) -> None:
-    """All columns, below each other where the screen is too narrow for all of them side by side."""
+def show_table(console: Console, table: Table, *, ranges: bool = False) -> None:
+    """All columns, below each other where the screen is too narrow for all of them side by side. `ranges`: with their intervals."""
+    told_cell = with_range if ranges else shown
     title = told(table.title)
-    for columns in _fitting(table, console.width - NAME):
+    for columns in _fitting(table, console.width - NAME, told_cell):
         made = RichTable(title=Text(title), title_justify="left")
         longest = max((len(row.label) for row in table.rows), default=1)
-        made.add_column("", width=min(longest, console.width - _width(table, columns) - 5), overflow="fold")
+        made.add_column("", width=min(longest, console.width - _width(table, columns, told_cell) - 5), overflow="fold")
         for column in columns:
             made.add_column(Text(told("\n".join(column.split()))), justify="right")
         for row in table.rows:
-            made.add_row(Text(told(row.label)), *(shown(row.cells.get(column), table.digits) for column in columns))
+            made.add_row(Text(told(row.label)), *(told_cell(row.cells.get(column), table.digits) for column in columns))
         console.print(made)
         title = told(f"{table.title}, continued")
     if any(row.way == "official" and cell.value is None and cell.due for row in table.rows for cell in row.cells.values()):
         console.print(Text(told(table.note)))  # why there is no number
 
 
-def _width(table: Table, columns: list[str]) -> int:
+Told = Callable[[Cell | None, int], str]
+
+
+def _width(table: Table, columns: list[str], told_cell: Told) -> int:
     """What columns want at the least, their frame included."""
-    values = {column: [shown(row.cells.get(column), table.digits) for row in table.rows] for column in columns}
+    values = {column: [told_cell(row.cells.get(column), table.digits) for row in table.rows] for column in columns}
     return sum(3 + max(map(len, [*column.split(), *values[column]])) for column in columns)
 
 
-def _fitting(table: Table, room: int) -> list[list[str]]:
+def _fitting(table: Table, room: int, told_cell: Told) -> list[list[str]]:
     made: list[list[str]] = [[]]
     left = room
     for column in table.columns:
-        width = _width(table, [column])
+        width = _width(table, [column], told_cell)
         if width > left and made[-1]:
             made.append([])
             left = room

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.runs import Run, keep_gist
+from weft.runs import Run, gist_of, keep_gist, told_state
 from weft.session import Interrupted, Job, Session, in_loop
 
 
@@ -148,6 +148,36 @@ def quietly(job: Job, console: Console) -> Run:
             console.print(f"weft: {left.reason}")
         sys.exit(_exit_code(left, run))
     return run
+
+
+def one_of_several(job: Job, console: Console, mark: Callable[[Session], None]) -> tuple[bool, float]:
+    """A run among others: whether all of it is done and scored, and what it cost. Ctrl-C ends the program; an endpoint that is gone does
+    not."""
+
+    async def go() -> tuple[Left, float]:
+        async with Session.open(job, tell=complain) as session:
+            mark(session)
+            _introduce(console, session)
+            with follow(session, console):
+                await session.go()
+        return Left.by(session), session.budget.spent
+
+    left, spent = in_loop(go())
+    run = left.stored()
+    keep_gist(left.place, run)
+    if isinstance(left.reason, Interrupted):
+        console.print("stopped. Nothing is lost: run the same command again to go on.")
+        sys.exit(130)
+    gist = gist_of(run)
+    console.print(f"{run.name}: {gist.number}, {gist.scored} of {gist.due} verdicts scored, {told_state(run.record, gist)}")
+    if left.reason is not None:
+        console.print(f"weft: {left.reason}")
+    return left.reason is None and gist.scored == gist.due, spent
+
+
+def foreseen(job: Job) -> None:
+    """What a run among others would cost."""
+    in_loop(_foresee(Session.open(job, dry=True, tell=complain)))
 
 
 def _introduce(console: Console, session: Session) -> None:

@@ -43,7 +43,8 @@ def on_interrupt(act: Callable[[], None]) -> Generator[None]:
     """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model of the user's blocks
     it, and is broken off."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        with _told_from_elsewhere(act):
+            yield
         return
     loop, waiting, pressed = asyncio.get_running_loop(), threading.Event(), itertools.count(1)
 
@@ -65,6 +66,38 @@ def on_interrupt(act: Callable[[], None]) -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_acts: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
+
+
+@contextlib.contextmanager
+def _told_from_elsewhere(act: Callable[[], None]) -> Generator[None]:
+    """In a thread of its own, where no signal comes: whoever waits for it in the main thread passes it on."""
+    loop = asyncio.get_running_loop()
+    acts = _acts.setdefault(loop, [])
+    acts.append(act)
+    try:
+        yield
+    finally:
+        acts.remove(act)
+        if not acts:
+            _acts.pop(loop, None)
+
+
+def interrupt(loop: asyncio.AbstractEventLoop) -> None:
+    """Ctrl-C for what goes on in another thread's loop."""
+
+    def act() -> None:
+        acts = _acts.get(loop)
+        if acts:
+            acts[-1]()
+        else:
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+
+    with contextlib.suppress(RuntimeError):  # it is over already
+        loop.call_soon_threadsafe(act)
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -247,7 +247,7 @@ class Journal:
         found = next((record for record in self.runs() if record.id == run), None)
         before = found or RunRecord(run, {}, 1, "", 0, None, [], "")
         round = before.round + (before.state == "finished" or str(shard) in before.shards)
-        kept = {name: value for name, value in before.names.items() if name == "tag"}
+        kept = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
         self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
             "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version, names) VALUES "
             "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8, ?9) "
