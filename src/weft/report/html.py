@@ -19,7 +19,7 @@ class Html(str):
     __slots__ = ()
 
 
-VOID = {"meta", "img", "input", "br", "link"}
+VOID = {"meta", "img", "input", "br", "link", "source"}
 
 
 def tag(element: str, /, *children: Any, **attributes: Any) -> Html:
