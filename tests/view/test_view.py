@@ -74,7 +74,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
         page.get_by_role("button", name="Open those chosen together").click()
         page.locator("h2", has_text="Compared").wait_for()
         wait_for_pictures(page)
-        page.get_by_role("link", name="Dialogues").click()
+        page.get_by_role("link", name="Dialogues", exact=True).click()
         page.locator(".row").first.click()
         frame = page.frame_locator("iframe")
         frame.locator(".turn").first.wait_for()
@@ -89,7 +89,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
 
 
 def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
-    from weft.view.library import Library, has
+    from weft.view.library import Library, cuts_of
 
     data = make("tabletop-imug", tmp_path / "data", samples=6, seed=0)
     broken = True
@@ -111,7 +111,9 @@ def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
     weft.evaluate("imug", **job)
     assert library.stamp((run.id,)) != stamp and library.contents((run.id,)) is not before
     assert library.search("the table") and not library.search("determined_answer") and not library.search("answered")
-    assert has('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star") and not has('[{"parts": []}]', "parts")
+    found, more = cuts_of('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star")
+    assert [(one.before, one.hit, one.after) for one in found] == [("", "A Star", "")] and more == 0
+    assert cuts_of('[{"parts": []}]', "parts") == ([], 0), "the journal's own names are nobody's words"
 
 
 def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):

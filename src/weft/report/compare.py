@@ -75,7 +75,7 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
     corrected = holm([one.p for _, _, one in kept])
     full, digits = first.benchmark.full, first.benchmark.digits
     rows = [
-        Row(what, *(full / 100 * _mean(terms, values, side) for side in (0, 1)), _scaled(one, full / 100), p)
+        Row(what, full / 100 * _mean(terms, values, 0), full / 100 * _mean(terms, values, 1), _scaled(one, full / 100), p)
         for (what, terms, one), p in zip(kept, corrected, strict=True)
     ]
     gaps = [Gap(gap.sample, full / 100 * gap.first, full / 100 * gap.second) for gap in _gaps(values)[:most]]

@@ -143,16 +143,15 @@ class Writer:
         return tag("div", chip, f" {verdict.metric}", told, words(verdict.reason, "words small"), raw, shown, class_="verdict")
 
     def _own_score(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> str:
-        """What the judge said, named as its own, where its scale is not the one that is shown."""
+        """What the judge said and of how much, where its scale is not the one that is shown."""
         score, value = verdict.score, verdict.value
         if verdict.by != "judge" or score is None or value is None or math.isclose(score, self._benchmark.full * value, abs_tol=1e-6):
             return ""
         asked = next((calls[key].request for key in verdict.keys if key in calls), None)
         scale = judged_on(msgspec.json.decode(asked).get("schema"), verdict.metric) if asked else None
-        several = " on average" if verdict.behind else ""
         if scale is None or not math.isclose((score - scale[0]) / (scale[1] - scale[0]), value, abs_tol=1e-3):
-            return f"the judge's own score{several}: {score:.4g}"
-        return f"the judge said {score:.4g} of {scale[1]:g}{several}"
+            return ""
+        return f"the judge said {score:.4g} of {scale[1]:g}{' on average' if verdict.behind else ''}"
 
     def _asked(self, record: CallRecord) -> Html:
         asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])

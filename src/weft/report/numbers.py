@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.report.charts import Plot
 from weft.report.compare import Comparison
@@ -64,16 +65,19 @@ def numbers_body(
         *([_parts([table for table in tables if table.rows_are == "parts"], links)] if len(_whole(tables)) < len(tables) else ()),
         Section("settings", "Settings", join([_settings(label, summary) for label, summary in summaries.items()])),
     ]
+    alike = {one.title.partition(": ")[0] for one in sections if one.id.startswith("table-")}
+    short = {one.id: one.title.partition(": ")[2] for one in sections if len(alike) == 1 and one.id.startswith("table-")}
+    contents = _links([replace(one, title=short.get(one.id) or one.title) for one in sections])
     cards = [_card(label, summary, folded=len(summaries) > FEW) for label, summary in summaries.items()]
     inside = join(
         tag("h1", name(title)),
         join(*told_live(stamp)) if stamp is not None else None,
         [tag("p", name(line), class_="warning") for line in warnings],
-        tag("details", tag("summary", "On this page"), _links(sections), class_="toc folded"),
+        tag("details", tag("summary", "On this page"), contents, class_="toc folded"),
         tag("div", cards, class_="cards", id="runs"),
         [tag("section", tag("h2", name(one.title)), one.body, id=one.id) for one in sections],
     )
-    aside = tag("nav", tag("b", "On this page"), _links(sections), class_="toc", aria_label="on this page")
+    aside = tag("nav", tag("b", "On this page"), contents, class_="toc", aria_label="on this page")
     return tag("div", aside, tag("div", inside, class_="told"), class_="with-toc")
 
 
@@ -216,8 +220,9 @@ def _main(one: Comparison) -> str:
 
 
 def _comparison(one: Comparison) -> Html:
-    first, second = one.names
-    head = tag("tr", [tag("th", text) for text in ("", first, second, "difference", "p", "p (Holm)", "pairs")])
+    rivals = [tag("th", name(text), scope="col", class_="rival") for text in one.names]
+    rest = [tag("th", text, scope="col") for text in ("difference", "p", "p (Holm)", "pairs")]
+    head = tag("tr", tag("th", ""), rivals, rest)
     rows = [
         tag(
             "tr",

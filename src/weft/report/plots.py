@@ -16,7 +16,7 @@ DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 2], [10, 4], [1, 3], [6, 2, 
 INK, SOFT, FAINT, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
 NIGHT = {INK: "#e6e8ea", SOFT: "#9aa4ad", FAINT: "#3a424a", PAPER: "#14171a", **dict(zip(PALETTE, DARK, strict=True))}
 FEW = 3  # series that may lie upon one another
-LONG = 64  # characters of a line in a legend
+LONG = 48  # characters of a line in a legend
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -45,7 +45,15 @@ class Series:
         if not self._shown:
             return None
         return alt.Legend(
-            title=None, orient="bottom", columns=1, labelLimit=0, labelExpr="split(datum.label, '\\n')", symbolOpacity=1, symbolSize=110
+            title=None,
+            orient="bottom",
+            columns=1,
+            labelLimit=0,
+            labelExpr="split(datum.label, '\\n')",
+            symbolOpacity=1,
+            symbolSize=110,
+            symbolStrokeWidth=1,
+            symbolDash=[1, 0],
         )
 
     def _scale(self, among: Sequence[Any]) -> Any:
