@@ -171,3 +171,30 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
 
     before, after = asyncio.run(counts())
     assert before < after == 12
+
+
+def test_a_search_shows_the_words_found_and_takes_none_for_markup(tmp_path: Path):
+    data = make("tabletop-imug", tmp_path / "data", samples=4, seed=0)
+
+    class Evil:
+        name, version = "evil", "1"
+
+        def __call__(self, messages: Any, want: Any) -> str:
+            return "A before <img src=x onerror=alert(1)> after & <IMG> and <img> and <img> again" + " and on" * 50
+
+    weft.evaluate("imug", data=data, model=Evil(), judge="constant/max", home=tmp_path / "home")
+
+    async def found(words: str) -> str:
+        viewer = Viewer(tmp_path / "home")
+        viewer.cookie = "weft_view"
+        runner, url = await viewer.start()
+        base, token = url.split("?token=")
+        async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            text = await (await session.get(f"{base}search", params={"q": words})).text()
+        await runner.cleanup()
+        return text
+
+    text = asyncio.run(found("<img"))
+    assert "A before <mark>&lt;img</mark> src=x onerror=alert(1)&gt; after &amp; &lt;IMG&gt;" in text
+    assert "<mark>&lt;IMG</mark>&gt;" in text and "and 1 more here" in text and "again and on" in text and "…" in text
+    assert "<img" not in text and "0 found" in asyncio.run(found("nobody said this"))

@@ -20,6 +20,7 @@ class Html(str):
     __slots__ = ()
 
 
+LONG = 24  # characters of a name that fits on a line
 JOINTS = re.compile(r"(?<=[/=,:+_])(?=[^\s/=,:+_])")
 VOID = {"meta", "img", "input", "br", "link", "source", "wbr"}
 
@@ -63,7 +64,7 @@ def words(text: str, class_: str = "words") -> Html:
 
 def name(text: str) -> Html:
     """A short text of theirs inside ours. A long one may break at its joints."""
-    pieces = JOINTS.split(text)
+    pieces = JOINTS.split(text) if len(text) > LONG else [text]
     return tag("bdi", [[piece, tag("wbr")] for piece in pieces[:-1]], pieces[-1])
 
 
