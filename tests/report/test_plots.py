@@ -64,6 +64,10 @@ def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.
 def test_names_break_at_their_joints_and_lose_nothing():
     lines = plots.wrapped(LONG.format(9), 48)
     assert "".join(lines) == LONG.format(9) and max(map(len, lines)) <= 48 and all(line[-1] in "/=,:9" for line in lines)
+    assert plots.wrapped("tabletop/tiny [partial, best-of:2, temperature 2]", 48) == [
+        "tabletop/tiny [partial,",
+        "best-of:2, temperature 2]",
+    ]
     assert plots.wrapped("x" * 100, 48) == ["x" * 48, "x" * 48, "xxxx"]
     assert plots.wrapped("a model [partial, temperature 2]", 20) == ["a model [partial,", "temperature 2]"] and plots.wrapped("") == [""]
 

@@ -21,9 +21,15 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def wrapped(text: str, most: int = LONG) -> list[str]:
-    """A name in lines, broken where names have joints; what has none is broken anyway, and nothing is lost."""
-    made: list[str] = [""]
+    """A name in lines of about one length, broken where names have joints; what has none is broken anyway, and nothing is lost."""
     pieces: list[str] = re.findall(r"[^\s,/=:|]*[\s,/=:|]+|[^\s,/=:|]+", visible(text))
+    whole = _filled(pieces, most)
+    least = min(most, max((len(piece.rstrip()) for piece in pieces), default=1))
+    return next(lines for width in range(least, most + 1) if len(lines := _filled(pieces, width)) == len(whole))
+
+
+def _filled(pieces: Sequence[str], most: int) -> list[str]:
+    made: list[str] = [""]
     for piece in (some[at : at + most] for some in pieces for at in range(0, len(some), most)):
         if len((made[-1] + piece).rstrip()) > most:
             made.append("")
@@ -37,7 +43,7 @@ class Series:
     def __init__(self, rows: Rows, field: str, *, legend: bool = True) -> None:
         self.rows: list[dict[str, Any]] = [{**row, field: "\n".join(wrapped(str(row[field])))} for row in rows]
         self.order: list[str] = list(dict.fromkeys(row[field] for row in self.rows))
-        self._field, self._shown = f"{field}:N", legend
+        self._name, self._field, self._shown = field, f"{field}:N", legend
 
     def _legend(self) -> Any:
         import altair as alt
@@ -72,18 +78,17 @@ class Series:
 
         return alt.Shape(self._field, scale=self._scale(SHAPES), legend=self._legend())
 
-    def dash(self) -> Any:
+    def joined(self, base: Any, *channels: Any, wide: float, **more: Any) -> list[Any]:
+        """A line for each, with its own dash; many get thinner from one to the next, so that one shows beside another that lies upon it."""
         import altair as alt
 
-        return alt.StrokeDash(self._field, scale=self._scale(DASHES), legend=None)
-
-    def nested(self) -> Any:
-        """Lines that get thinner, so that one shows beside another that lies upon it."""
-        import altair as alt
-
-        last = max(1, len(self.order) - 1)
-        widths = [2.0 + (3.5 if len(self.order) > FEW else 0.0) * (last - at) / last for at in range(len(self.order))]
-        return alt.StrokeWidth(self._field, scale=alt.Scale(domain=self.order, range=widths), legend=None)
+        made: list[Any] = []
+        for at, name in enumerate(self.order):
+            width = wide + (3.0 * (len(self.order) - 1 - at) / len(self.order) if len(self.order) > FEW and not more else 0.0)
+            only = base.transform_filter(alt.FieldEqualPredicate(field=self._name, equal=name))
+            mark = only.mark_line(strokeWidth=width, strokeDash=DASHES[at % len(DASHES)], opacity=0.8)
+            made.append(mark.encode(*channels, self.colour(), **more))
+        return made
 
     def beside(self) -> Any:
         import altair as alt
@@ -122,11 +127,11 @@ def lines(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1
     beside = {"xOffset": of.beside()} if many else {}
     mark = base.mark_rule(strokeWidth=1.2, opacity=0.8) if many else base.mark_area(opacity=0.16)
     spread = mark.encode(across, up, alt.Y2("high:Q"), of.colour(), **beside)
-    drawn = base.mark_line(strokeWidth=1.5 if many else 2.5, opacity=0.75).encode(across, alt.Y(f"{y}:Q"), of.colour(), of.dash(), **beside)
+    drawn = of.joined(base, across, alt.Y(f"{y}:Q"), wide=1.5 if many else 2.5, **beside)
     points = base.mark_point(size=50 if many else 80, filled=True, opacity=1).encode(
         across, alt.Y(f"{y}:Q"), of.colour(), shape=of.shape(), **beside
     )
-    return _styled(alt.layer(spread, drawn, points))
+    return _styled(alt.layer(spread, *drawn, points))
 
 
 def bars(rows: Rows, *, x: str, y: str, title: str) -> Any:
@@ -163,10 +168,10 @@ def against_cost(rows: Rows, *, x: str, y: str, series: str, label: str, title: 
     whiskers = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
         across, alt.Y("low:Q", scale=scale, title=f"{y} (95% interval)"), alt.Y2("high:Q"), of.colour()
     )
-    joined = base.mark_line(strokeWidth=2, opacity=0.7).encode(across, up, of.colour(), of.dash())
+    joined = of.joined(base, across, up, wide=2.0)
     points = base.mark_point(size=90, filled=True, opacity=1).encode(across, up, of.colour(), shape=of.shape())
     names = base.mark_text(align="left", dx=8, dy=-8, fontSize=11).encode(across, up, alt.Text(f"{label}:N"), of.colour())
-    return _styled(alt.layer(whiskers, joined, points, names))
+    return _styled(alt.layer(whiskers, *joined, points, names))
 
 
 def grouped(rows: Rows, *, x: str, y: str, series: str, title: str, top: float = 1.0) -> Any:
@@ -234,7 +239,7 @@ def radar(rows: Rows, *, axis: str, y: str, series: str, title: str, top: float 
     layers = [
         chart(rings).mark_line(color=FAINT, strokeWidth=1).encode(x, up, alt.Detail("ring:N"), alt.Order("order:Q")),
         chart(spokes).mark_line(color=FAINT, strokeWidth=1).encode(x, up, alt.Detail("spoke:N")),
-        chart(polygons).mark_line().encode(x, up, of.colour(), of.nested(), of.dash(), alt.Order("order:Q")),
+        *of.joined(chart(polygons), x, up, alt.Order("order:Q"), wide=2.0),
         chart(polygons).mark_point(size=40, filled=True, opacity=1).encode(x, up, of.colour(), shape=of.shape()),
         chart(marks).mark_text(fontSize=10, color=SOFT, dx=12, dy=6).encode(x, up, alt.Text("text:N")),
         *(
@@ -261,7 +266,7 @@ def histogram(rows: Rows, *, x: str, y: str, series: str, title: str) -> Any:
 
     of = Series(rows, series)
     bins = list(dict.fromkeys(row[x] for row in rows))
-    base = _chart(of.rows, title, max(460, min(900, 9 * len(bins) * len(of.order))), 240)
+    base = _chart(of.rows, title, max(540, min(900, 9 * len(bins) * len(of.order))), 240)
     return _styled(
         base.mark_bar(stroke=INK, strokeWidth=0.4).encode(
             alt.X(f"{x}:N", sort=bins, axis=alt.Axis(labelAngle=0), title=x),
