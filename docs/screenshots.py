@@ -73,6 +73,11 @@ def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: b
     page.close()
 
 
+def open_first(page: Any) -> None:
+    page.locator(".row").first.click()
+    page.frame_locator("iframe").locator(".turn").first.wait_for()
+
+
 def open_worst(page: Any) -> None:
     page.locator("[data-filter='run']").select_option("1")
     page.locator(".row").first.click()
@@ -91,19 +96,9 @@ def reports(browser: Any, folder: Path) -> None:
     crossing = api.write_report(rover(folder), folder / "crossing", home=folder / "home").parent.absolute().as_uri()
     planning = api.write_report(planviz(folder), folder / "planning", home=folder / "home").parent.absolute().as_uri()
     address = serve(folder / "home")
-    shoot(browser, "numbers", f"{place}/index.html")
-    shoot(
-        browser,
-        "plots",
-        f"{place}/index.html",
-        act=lambda page: page.locator("#plots").scroll_into_view_if_needed() or page.mouse.wheel(0, 700),
-    )
-    shoot(
-        browser,
-        "compared",
-        f"{place}/index.html",
-        act=lambda page: page.locator("h2", has_text="Compared").first.scroll_into_view_if_needed() or page.mouse.wheel(0, 600),
-    )
+    shoot(browser, "numbers", f"{place}/index.html", tall=800)
+    shoot(browser, "plots", f"{place}/index.html#plots")
+    shoot(browser, "compared", f"{place}/index.html#compared-1")
     shoot(browser, "dialogues", f"{place}/dialogues.html", act=open_worst)
     shoot(browser, "dialogues-dark", f"{place}/dialogues.html", dark=True, act=open_worst)
     shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
@@ -126,7 +121,7 @@ def counts(browser: Any, folder: Path) -> None:
         address = serve(home)
         for dark in (False, True):
             night = "-dark" if dark else ""
-            shoot(browser, f"numbers-{count}{night}", f"{place}/index.html", dark=dark)
+            shoot(browser, f"numbers-{count}{night}", f"{place}/index.html", dark=dark, tall=800)
             shoot(browser, f"plots-{count}{night}", f"{place}/index.html#plots", dark=dark)
             shoot(
                 browser, f"list-{count}{night}", f"{place}/dialogues.html", dark=dark, act=lambda page: page.locator(".row").first.click()
