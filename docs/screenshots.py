@@ -1,6 +1,6 @@
 """Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
 
-python docs/screenshots.py [--folder DIR] [--documents]
+python docs/screenshots.py [--folder DIR] [--documents | --counts]
 """
 
 import argparse
@@ -16,6 +16,17 @@ from weft import api
 from weft.tabletop.make import make
 from weft.view.server import Viewer
 
+COUNTS = (1, 3, 8)
+RIVALS: list[dict[str, Any]] = [
+    {"model": "tabletop/tiny", "model_options": {"temperature": 2.0}},
+    {"model": "tabletop/tiny"},
+    {"model": "tabletop/tiny", "model_options": {"temperature": 2.0}, "strategy": "best-of:3"},
+    {"model": "tabletop/tiny", "model_options": {"temperature": 3.0}},
+    {"model": "tabletop/oracle", "model_options": {"error": 0.2}},
+    {"model": "tabletop/oracle", "model_options": {"error": 0.4}},
+    {"model": "cascade:reasoner=tabletop/oracle,painter=tabletop/tiny"},
+    {"model": "copy"},
+]
 WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/tiny"
 OUT = Path(__file__).parent / "screens"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
@@ -51,8 +62,8 @@ def planviz(folder: Path) -> list[weft.Run]:
     return [weft.evaluate("planviz", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0)]
 
 
-def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, act: Any = None) -> None:
-    size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": 880}
+def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, tall: int = 880, act: Any = None) -> None:
+    size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": tall}
     page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1)
     page.goto(address)
     if act:
@@ -60,6 +71,11 @@ def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: b
     page.wait_for_timeout(900)
     page.screenshot(path=OUT / f"{name}.png")
     page.close()
+
+
+def open_first(page: Any) -> None:
+    page.locator(".row").first.click()
+    page.frame_locator("iframe").locator(".turn").first.wait_for()
 
 
 def open_worst(page: Any) -> None:
@@ -80,19 +96,9 @@ def reports(browser: Any, folder: Path) -> None:
     crossing = api.write_report(rover(folder), folder / "crossing", home=folder / "home").parent.absolute().as_uri()
     planning = api.write_report(planviz(folder), folder / "planning", home=folder / "home").parent.absolute().as_uri()
     address = serve(folder / "home")
-    shoot(browser, "numbers", f"{place}/index.html")
-    shoot(
-        browser,
-        "plots",
-        f"{place}/index.html",
-        act=lambda page: page.locator("#plots").scroll_into_view_if_needed() or page.mouse.wheel(0, 700),
-    )
-    shoot(
-        browser,
-        "compared",
-        f"{place}/index.html",
-        act=lambda page: page.locator("h2", has_text="Compared").first.scroll_into_view_if_needed() or page.mouse.wheel(0, 600),
-    )
+    shoot(browser, "numbers", f"{place}/index.html", tall=800)
+    shoot(browser, "plots", f"{place}/index.html#plots")
+    shoot(browser, "compared", f"{place}/index.html#compared-1")
     shoot(browser, "dialogues", f"{place}/dialogues.html", act=open_worst)
     shoot(browser, "dialogues-dark", f"{place}/dialogues.html", dark=True, act=open_worst)
     shoot(browser, "phone-numbers", f"{place}/index.html", phone=True)
@@ -101,6 +107,26 @@ def reports(browser: Any, folder: Path) -> None:
     shoot(browser, "rover", f"{crossing}/d/2.html")
     shoot(browser, "planviz", f"{planning}/d/1.html")
     shoot(browser, "view", address)
+
+
+def counts(browser: Any, folder: Path) -> None:
+    """Numbers, plots, the list, and what `weft view` lists, with one, three and eight runs, by day and in the dark."""
+    data = folder / "counted"
+    if not data.exists():
+        make("tabletop-weave", data, samples=32, seed=0)
+    for count in COUNTS:
+        home = folder / f"home-{count}"
+        made = [weft.evaluate("weave", data=data, judge="tabletop/exact", home=home, **rival) for rival in RIVALS[:count]]
+        place = api.write_report(made, folder / f"counted-{count}", home=home).parent.absolute().as_uri()
+        address = serve(home)
+        for dark in (False, True):
+            night = "-dark" if dark else ""
+            shoot(browser, f"numbers-{count}{night}", f"{place}/index.html", dark=dark, tall=800)
+            shoot(browser, f"plots-{count}{night}", f"{place}/index.html#plots", dark=dark)
+            shoot(
+                browser, f"list-{count}{night}", f"{place}/dialogues.html", dark=dark, act=lambda page: page.locator(".row").first.click()
+            )
+            shoot(browser, f"view-{count}{night}", address, dark=dark, tall=420)
 
 
 def documents(browser: Any, folder: Path) -> None:
@@ -125,14 +151,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--documents", action="store_true", help="those of documents and battles alone")
+    parser.add_argument("--counts", action="store_true", help="those of one, three and eight runs alone")
     chosen = parser.parse_args()
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
     OUT.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        if not chosen.documents:
+        if not chosen.documents and not chosen.counts:
             reports(browser, folder)
-        documents(browser, folder)
+        if not chosen.counts:
+            documents(browser, folder)
+        if not chosen.documents:
+            counts(browser, folder)
         browser.close()
     for file in sorted(OUT.glob("*.png")):
         print(f"{file} {file.stat().st_size // 1024} KB")

@@ -221,7 +221,8 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
-        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, (*benchmark.metrics, *benchmark.battle_metrics))
+        metrics = (*benchmark.metrics, *benchmark.battle_metrics)
+        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, metrics, benchmark.full, benchmark.digits)
 
 
 def called(record: RunRecord) -> Named:

@@ -226,7 +226,7 @@ def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, t
     ("spoil", "said"),
     [
         ("settle = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
-        ("due = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 0: ZeroDivisionError.*\(bad.py:\d+\)"),
+        ("due = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
         ("load = lambda self, data, blobs: 1 / 0", "benchmark garden: loading .*ZeroDivisionError"),
     ],
 )
@@ -239,8 +239,8 @@ def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_
     ("spoil", "said"),
     [
         ("questions = lambda self, answered: []", "nothing is asked or said about visual, alignment, reasoning, change"),
-        ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 0: ZeroDivisionError.*\(bad.py:\d+\)"),
-        ("see = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 0: IndexError"),
+        ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
+        ("see = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 1: IndexError"),
         ("read = lambda self, question, found: found['nothing']", r"could not be used, twice: it could not be read: KeyError.*\(bad.py"),
         ("changed = lambda self, answered, blobs: 1 / 0", "ZeroDivisionError"),
     ],

@@ -79,8 +79,8 @@ def record(**fields: Any) -> Callable[[Records], None]:
         (chat(1, key_point={"GT #1": "No marker here."}), "chats[1].key_point", '"GT #1" must hold exactly one <image> marker; it holds 0'),
         (chat(1, key_point={"Text": "A <image> too many."}), "chats[1].key_point", "must hold no <image> marker; it holds 1"),
         (chat(1, key_point={"Picture": "x"}), "chats[1].key_point", "must be 'GT #k', 'Image #k' or 'Text'"),
-        (chat(1, key_point={"Image #3": "Like <image>."}), "chats[1].key_point", "is made by turn 2, not before this one"),
-        (chat(5, content="Image #2"), "chats[5].content", "is already made by turn 0"),
+        (chat(1, key_point={"Image #3": "Like <image>."}), "chats[1].key_point", "is made by turn 3, not before this one"),
+        (chat(5, content="Image #2"), "chats[5].content", "is already made by turn 1"),
         (chat(2, content=None), "chats[2].content", "must be a string"),
         (record(idx=9), "", ""),
         (record(domain=[]), "domain", "none of the 16 domains"),
@@ -141,7 +141,7 @@ def test_a_mention_of_the_turns_own_answer_is_a_warning(tmp_path: Path, blobs: B
     dataset = load(tmp_path, records, blobs)
     assert len(dataset.samples) == 4
     assert [problem.severity for problem in dataset.problems] == ["warning", "warning"]
-    assert "its own answer" in str(dataset.problems[0]) and "only turn 2 makes" in str(dataset.problems[1])
+    assert "its own answer" in str(dataset.problems[0]) and "only turn 3 makes" in str(dataset.problems[1])
 
 
 def test_broken_json_and_missing_files_are_one_clear_line(toy: Path, tmp_path: Path, blobs: Blobs):

@@ -91,7 +91,7 @@ def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: P
     ours = found["9", 0, "key_point"]
     assert ours.value is None and "400: At most 1 image(s)" in ours.reason
     waits = found["9", 1, "image_quality"]
-    assert waits.value is None and "waits for turn 0, which failed" in waits.reason
+    assert waits.value is None and "waits for turn 1, which failed" in waits.reason
     text = found["12", 0, "visual_consistency"]
     assert text.value == 0.0 and "text where a picture was due: here is a board" in text.reason
     report = run.report("md")

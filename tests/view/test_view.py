@@ -74,7 +74,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
         page.get_by_role("button", name="Open those chosen together").click()
         page.locator("h2", has_text="Compared").wait_for()
         wait_for_pictures(page)
-        page.get_by_role("link", name="Dialogues").click()
+        page.get_by_role("link", name="Dialogues", exact=True).click()
         page.locator(".row").first.click()
         frame = page.frame_locator("iframe")
         frame.locator(".turn").first.wait_for()
@@ -89,7 +89,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
 
 
 def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
-    from weft.view.library import Library, has
+    from weft.view.library import Library, cuts_of
 
     data = make("tabletop-imug", tmp_path / "data", samples=6, seed=0)
     broken = True
@@ -111,7 +111,9 @@ def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
     weft.evaluate("imug", **job)
     assert library.stamp((run.id,)) != stamp and library.contents((run.id,)) is not before
     assert library.search("the table") and not library.search("determined_answer") and not library.search("answered")
-    assert has('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star") and not has('[{"parts": []}]', "parts")
+    found, more = cuts_of('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star")
+    assert [(one.before, one.hit, one.after) for one in found] == [("", "A Star", "")] and more == 0
+    assert cuts_of('[{"parts": []}]', "parts") == ([], 0), "the journal's own names are nobody's words"
 
 
 def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):
@@ -169,3 +171,30 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
 
     before, after = asyncio.run(counts())
     assert before < after == 12
+
+
+def test_a_search_shows_the_words_found_and_takes_none_for_markup(tmp_path: Path):
+    data = make("tabletop-imug", tmp_path / "data", samples=4, seed=0)
+
+    class Evil:
+        name, version = "evil", "1"
+
+        def __call__(self, messages: Any, want: Any) -> str:
+            return "A before <img src=x onerror=alert(1)> after & <IMG> and <img> and <img> again" + " and on" * 50
+
+    weft.evaluate("imug", data=data, model=Evil(), judge="constant/max", home=tmp_path / "home")
+
+    async def found(words: str) -> str:
+        viewer = Viewer(tmp_path / "home")
+        viewer.cookie = "weft_view"
+        runner, url = await viewer.start()
+        base, token = url.split("?token=")
+        async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            text = await (await session.get(f"{base}search", params={"q": words})).text()
+        await runner.cleanup()
+        return text
+
+    text = asyncio.run(found("<img"))
+    assert "A before <mark>&lt;img</mark> src=x onerror=alert(1)&gt; after &amp; &lt;IMG&gt;" in text
+    assert "<mark>&lt;IMG</mark>&gt;" in text and "and 1 more here" in text and "again and on" in text and "…" in text
+    assert "<img" not in text and "0 found" in asyncio.run(found("nobody said this"))

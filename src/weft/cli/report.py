@@ -132,6 +132,7 @@ def compare(
     from weft.outside import told
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
+    from weft.report.scale import figure
     from weft.runs import load_run, named
     from weft.store.journal import Journal
 
@@ -151,17 +152,17 @@ def compare(
     for row in found.rows:
         d = row.difference
         cells = [
-            f"{row.first:.1f}",
-            f"{row.second:.1f}",
-            f"{d.value:+.1f}",
-            between(d.low, d.high),
+            figure(row.first, found.digits),
+            figure(row.second, found.digits),
+            figure(d.value, found.digits, sign=True),
+            between(d.low, d.high, found.digits),
             chance(d.p),
             chance(row.corrected),
             str(d.pairs),
         ]
         table.add_row(Text(told(row.what)), *cells, style="bold" if row.corrected < 0.05 else None)
     console.print(table)
-    console.print("points of a hundred; bold where p (Holm) is under 0.05")
+    console.print(f"of {found.full:g}; bold where p (Holm) is under 0.05")
     for note in found.notes:
         console.print(f"note: {note}")
     if found.unpaired:
@@ -169,6 +170,6 @@ def compare(
     if found.gaps:
         console.print("where they differ most:")
     for gap in found.gaps:
-        console.print(f"  {gap.sample}: {gap.first:.1f} and {gap.second:.1f}")
+        console.print(f"  {gap.sample}: {figure(gap.first, found.digits)} and {figure(gap.second, found.digits)}")
     where = "" if str(home) == ".weft" else f" --home {home}"
     console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}")

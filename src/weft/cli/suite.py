@@ -21,9 +21,7 @@ def suite() -> None:
 
 @app.command()
 def run(
-    models: Annotated[
-        list[str], typer.Option(help="Models as for `weft run`, with commas between them. Repeatable.")
-    ],
+    models: Annotated[list[str], typer.Option(help="Models as for `weft run`, with commas between them. Repeatable.")],
     judge: o.Judge = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this section of the suite. Repeatable.")] = None,
     limit: o.Limit = None,

@@ -64,11 +64,11 @@ class Live:
             needed = sorted(benchmark.needs(sample, turn, options)) if self._sees else ()
         except Exception as error:  # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
             self.raised(Place(sample.id, turn.number), error)
-            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
+            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number + 1}", error)
             return "[]", Reply("failed", reason=str(why))
         for number in needed:
             if number in dialogue and dialogue[number].outcome == "failed":
-                return "[]", Reply("failed", reason=f"waits for turn {number}, which failed: {dialogue[number].reason}")
+                return "[]", Reply("failed", reason=f"waits for turn {number + 1}, which failed: {dialogue[number].reason}")
         want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
         tried = [await self._asked(messages, want)]
         try:
@@ -78,7 +78,7 @@ class Live:
             raise
         except Exception as error:  # what it cannot deal with costs this turn, and no other
             self.raised(want.place, error)
-            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number}", error)
+            why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number + 1}", error)
             counted = replace(tried[-1][1], outcome="failed", parts=(), reason=str(why))
             tried[-1] = (tried[-1][0], counted)
         seen, reply = next((one for one in tried if one[1] is counted), tried[-1])

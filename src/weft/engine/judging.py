@@ -174,7 +174,8 @@ def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:
         asked = (item.metric,) if isinstance(item, Verdict) else item.metrics
         if of != (place.sample, place.turn) or not asked or not set(asked) <= set(due):
             raise ValueError(
-                f"a {type(item).__name__} for {of}, {', '.join(asked)}: not this turn, or none of its metrics ({', '.join(due)})"
+                f"a {type(item).__name__} for {of[0]}, turn {of[1] + 1}, {', '.join(asked)}: "
+                f"not this turn, or none of its metrics ({', '.join(due)})"
             )
         if isinstance(item, Verdict) and item.value is not None and not 0 <= item.value <= 1:
             raise ValueError(f"a verdict of {item.value:g} for {item.metric}: values are shares of full marks, from 0 to 1")
@@ -189,4 +190,4 @@ def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:
 
 
 def _where(plan: Plan, place: Place) -> str:
-    return f"benchmark {plan.benchmark.name}, sample {place.sample}, turn {place.turn}"
+    return f"benchmark {plan.benchmark.name}, sample {place.sample}, turn {place.turn + 1}"

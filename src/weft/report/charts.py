@@ -1,5 +1,5 @@
 """The plots of a report, from verdicts alone, for every benchmark: by turn, by its axes, how dialogues come out, what calls buy.
-Values are points of a hundred; intervals are 95%, by dialogue."""
+Values are on the scale of the benchmark's paper; intervals are 95%, by dialogue."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from weft.naming import title_of
 from weft.report import plots
-from weft.report.scale import share
+from weft.report.scale import figure, points, share
 from weft.runs import Run
 from weft.stats.intervals import mean
 from weft.types import Verdict
 
-SERIES = 6  # as many as can be told apart
+SERIES = 8  # as many as can be told apart
 FAMILIES = {"none": "the model alone", "cot": "chain of thought", "self-verify": "self-verification, N =", "best-of": "best of N ="}
-BINS = [(low, low + 10) for low in range(0, 100, 10)]
+BINS = 10
+WIDE = 600  # of a plot that takes a row of a page for itself
 
 
 class Plot(Struct, frozen=True):
@@ -24,6 +25,11 @@ class Plot(Struct, frozen=True):
     title: str
     chart: Any
     words: str  # what it shows, for those who do not see it
+
+    @property
+    def wide(self) -> bool:
+        width: Any = self.chart.to_dict().get("width", 0)
+        return isinstance(width, (int, float)) and width > WIDE
 
 
 def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
@@ -37,8 +43,8 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     found = [plot for plot in made if plot is not None]
     if len(runs) <= SERIES:
         return found
-    note = f"the first {SERIES} of {len(runs)} runs"
-    return [plot if plot.name == "against-calls" else replace(plot, title=f"{plot.title} ({note})") for plot in found]
+    note = f" (the first {SERIES} of {len(runs)} runs)"
+    return [plot if plot.name == "against-calls" else replace(plot, title=plot.title + note, words=plot.words + note) for plot in found]
 
 
 def _ranked(runs: Mapping[str, Run]) -> list[Plot]:
@@ -51,14 +57,18 @@ def _ranked(runs: Mapping[str, Run]) -> list[Plot]:
 
 
 def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]:
-    """Points of a hundred by dialogue."""
+    """Points by dialogue."""
     made: dict[str, list[float]] = {}
     groups = run.groups
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
             of = run.benchmark.together(verdict.sample, groups[verdict.sample])
-            made.setdefault(of, []).append(100 * verdict.value)
+            made.setdefault(of, []).append(run.benchmark.full * verdict.value)
     return made
+
+
+def _figure(run: Run, row: Mapping[str, Any]) -> str:
+    return figure(row["score"], run.benchmark.digits)
 
 
 def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -80,8 +90,8 @@ def _by_turn(runs: Mapping[str, Run]) -> list[Plot]:
     for metric, rows in sets.items():
         if len({row["turn"] for row in rows}) > 1:
             title = "Score by turn" + (f": {metric}" if metric else "")
-            chart = plots.lines(rows, x="turn", y="score", series="series", title=title, top=100.0)
-            told = f"{title}. " + "; ".join(f"{row['series']}, turn {row['turn']}: {row['score']:.1f}" for row in rows)
+            chart = plots.lines(rows, x="turn", y="score", series="series", title=title, top=first.benchmark.full)
+            told = f"{title}. " + "; ".join(f"{row['series']}, turn {row['turn']}: {_figure(first, row)}" for row in rows)
             made.append(Plot("by-turn" + (f"-{metric}" if metric else ""), title, chart, told))
     return made
 
@@ -111,8 +121,8 @@ def _by_axis(runs: Mapping[str, Run]) -> list[Plot]:
                         rows.append({axis: group, "series": name if several else one, **_estimate(values)})
         if rows:
             title = f"By {axis}: {metric}" if several else f"By {axis} and metric"
-            chart = plots.grouped(rows, x=axis, y="score", series="series", title=title)
-            told = f"{title}. " + "; ".join(f"{row[axis]}, {row['series']}: {row['score']:.1f}" for row in rows)
+            chart = plots.grouped(rows, x=axis, y="score", series="series", title=title, top=first.benchmark.full)
+            told = f"{title}. " + "; ".join(f"{row[axis]}, {row['series']}: {_figure(first, row)}" for row in rows)
             made.append(Plot(f"by-{axis}{'-' + metric if metric else ''}", title, chart, told))
     return made
 
@@ -132,10 +142,11 @@ def _by_finer_axis(runs: Mapping[str, Run]) -> list[Plot]:
         for value in values:
             found = share(run.benchmark, [v for v in run.verdicts if groups[v.sample].get(axis) == value], groups)
             if found is not None:
-                rows.append({axis: value, "run": name, "score": 100 * found})
+                rows.append({axis: value, "run": name, "score": points(run.benchmark, found)})
     title = f"Main number by {axis}"
-    told = f"{title}. " + "; ".join(f"{row[axis]}, {row['run']}: {row['score']:.1f}" for row in rows)
-    return [Plot(f"by-{axis}", title, plots.radar(rows, axis=axis, y="score", series="run", title=title), told)]
+    told = f"{title}. " + "; ".join(f"{row[axis]}, {row['run']}: {_figure(first, row)}" for row in rows)
+    chart = plots.radar(rows, axis=axis, y="score", series="run", title=title, top=first.benchmark.full)
+    return [Plot(f"by-{axis}", title, chart, told)]
 
 
 def _spread(runs: Mapping[str, Run]) -> list[Plot]:
@@ -155,10 +166,10 @@ def _spread_of(runs: Mapping[str, Run], metric: str, title: str, name: str) -> P
             if not metric or verdict.metric == metric:
                 verdicts.setdefault(verdict.sample, []).append(verdict)
         found = [_mean(some) if metric else share(run.benchmark, some, run.groups) for some in verdicts.values()]
-        scores = [100 * one for one in found if one is not None]
-        for low, high in BINS:
-            count = sum(low <= score < high or (high == 100 and score == 100) for score in scores)
-            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": count, "run": label})
+        places = [min(BINS - 1, int(round(BINS * one, 6))) for one in found if one is not None]
+        for at in range(BINS):
+            low, high = (f"{run.benchmark.full * edge / BINS:g}" for edge in (at, at + 1))
+            rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": places.count(at), "run": label})
     told = f"{title}. " + "; ".join(f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"])
     return Plot(name, title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)
 
@@ -192,8 +203,11 @@ def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
             alone = title_without_strategy(run)
             family = told["family"] if len(models) == 1 else f"{alone}: {told['family']}"
             rows.append({"calls a turn": calls, "family": family, "label": told["label"], **_estimate(values)})
-    title = "Score against calls"
-    told = f"{title}. " + "; ".join(f"{row['family']} {row['label']}: {row['score']:.1f} at {row['calls a turn']:.1f}" for row in rows)
+    drawn = list(dict.fromkeys(row["family"] for row in rows))
+    title = "Score against calls" + (f" (the first {SERIES} of {len(drawn)} series)" if len(drawn) > SERIES else "")
+    rows = [row for row in rows if row["family"] in drawn[:SERIES]]
+    first = next(iter(runs.values()))
+    told = f"{title}. " + "; ".join(f"{row['family']} {row['label']}: {_figure(first, row)} at {row['calls a turn']:.1f}" for row in rows)
     return Plot(
         "against-calls", title, plots.against_cost(rows, x="calls a turn", y="score", series="family", label="label", title=title), told
     )

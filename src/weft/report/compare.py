@@ -1,12 +1,14 @@
 """Two runs on the same dialogues: the main number, each metric, and each metric in each group of the benchmark's first axis, as differences
 of paired verdicts.
 
-Only items that both runs have scored are paired; what one of them lacks is counted and told. Values are in points of a hundred.
+Only items that both runs have scored are paired; what one of them lacks is counted and told. Values are on the scale of the benchmark's
+paper: `full` is full marks, and `digits` are its decimals.
 """
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.benchmarks.headline import terms_of
 from weft.errors import UserError
@@ -40,6 +42,8 @@ class Comparison(Struct, frozen=True):
     gaps: list[Gap]
     unpaired: int
     notes: list[str]
+    full: float = 1.0
+    digits: int = 3
 
 
 def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | None = None) -> Comparison:
@@ -69,11 +73,14 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
     found = [(what, terms, _difference(terms, values, of)) for what, terms in wanted]
     kept = [(what, terms, one) for what, terms, one in found if one is not None]
     corrected = holm([one.p for _, _, one in kept])
+    full, digits = first.benchmark.full, first.benchmark.digits
     rows = [
-        Row(what, _mean(terms, values, 0), _mean(terms, values, 1), one, p) for (what, terms, one), p in zip(kept, corrected, strict=True)
+        Row(what, full / 100 * _mean(terms, values, 0), full / 100 * _mean(terms, values, 1), _scaled(one, full / 100), p)
+        for (what, terms, one), p in zip(kept, corrected, strict=True)
     ]
+    gaps = [Gap(gap.sample, full / 100 * gap.first, full / 100 * gap.second) for gap in _gaps(values)[:most]]
     unpaired = len({_item(v) for run in (first, second) for v in run.verdicts}) - len(common)
-    return Comparison(names or (first.name, second.name), rows, _gaps(values)[:most], unpaired, _notes(first, second))
+    return Comparison(names or (first.name, second.name), rows, gaps, unpaired, _notes(first, second), full, digits)
 
 
 def _item(verdict: Verdict) -> Item:
@@ -90,6 +97,11 @@ def _difference(terms: Terms, values: Mapping[Item, tuple[float, float]], of: Ma
             clusters.setdefault(of[verdict.sample], []).append(a - b)
         made.append((weight, clusters))
     return difference(made)
+
+
+def _scaled(one: Difference, by: float) -> Difference:
+    low, high = (None if bound is None else by * bound for bound in (one.low, one.high))
+    return replace(one, value=by * one.value, low=low, high=high)
 
 
 def _mean(terms: Terms, values: Mapping[Item, tuple[float, float]], side: int) -> float:

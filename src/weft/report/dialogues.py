@@ -4,15 +4,18 @@ Runs stand side by side, the dataset's true reply in a column of its own. Plans,
 a reply, and are shown with it; thoughts are folded, for they are no part of the answer.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from weft.benchmarks.base import Benchmark
+from weft.benchmarks.base import Benchmark, scale_of
+from weft.outside import fields
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
+from weft.report.scale import written
 from weft.runs import about, messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
@@ -119,10 +122,11 @@ class Writer:
 
     def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord], before: Verdict | None = None) -> Html:
         """What a judge said of several metrics at once is shown with the first of them."""
-        chip = tag("span", "unscored" if verdict.value is None else f"{100 * verdict.value:.0f}", class_=f"chip {shade(verdict.value)}")
+        told = "unscored" if verdict.value is None else written(self._benchmark, verdict.value)
+        chip = tag("span", told, class_=f"chip {shade(verdict.value)}")
         by = {"rule": " by rule", "failure": " the model's failure", "person": " by a person"}.get(verdict.by, "")
-        said = [f"scored {verdict.score:g}"] if verdict.score is not None else []
-        said += [f"deviation {100 * verdict.spread:.1f}"] if verdict.spread is not None else []
+        said = [own] if (own := self._own_score(verdict, calls)) else []
+        said += [f"deviation {written(self._benchmark, verdict.spread)}"] if verdict.spread is not None else []
         told = tag("span", f" {verdict.variant}{by}", f" ({', '.join(said)})" if said else "", class_="soft")
         if verdict.behind:
             behind = [self._verdict(one, calls) for one in verdict.behind]
@@ -137,6 +141,17 @@ class Writer:
         if before is not None and before.keys == verdict.keys:
             raw, shown = [], []
         return tag("div", chip, f" {verdict.metric}", told, words(verdict.reason, "words small"), raw, shown, class_="verdict")
+
+    def _own_score(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> str:
+        """What the judge said and of how much, where its scale is not the one that is shown."""
+        score, value = verdict.score, verdict.value
+        if verdict.by != "judge" or score is None or value is None or math.isclose(score, self._benchmark.full * value, abs_tol=1e-6):
+            return ""
+        asked = next((calls[key].request for key in verdict.keys if key in calls), None)
+        scale = judged_on(msgspec.json.decode(asked).get("schema"), verdict.metric) if asked else None
+        if scale is None or not math.isclose((score - scale[0]) / (scale[1] - scale[0]), value, abs_tol=1e-3):
+            return ""
+        return f"the judge said {score:.4g} of {scale[1]:g}{' on average' if verdict.behind else ''}"
 
     def _asked(self, record: CallRecord) -> Html:
         asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
@@ -224,6 +239,18 @@ def dialogue_page(title: str, body: Html, *, home: str, before: str | None, afte
         class_="steps small",
     )
     return page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
+
+
+def judged_on(schema: Any, metric: str) -> tuple[float, float] | None:
+    """The lowest and the highest score that a judge was allowed, if its schema has one score for the metric."""
+    inner = fields(fields(schema).get("properties"))
+    found: list[tuple[float, float]] = []
+    for one in fields(fields(inner[metric]).get("properties") if metric in inner else inner).values():
+        try:
+            found.append(scale_of(fields(one)))
+        except (ValueError, TypeError):
+            continue
+    return found[0] if len(found) == 1 else None
 
 
 def shade(share: float | None) -> str:

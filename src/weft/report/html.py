@@ -9,6 +9,7 @@ import functools
 import hashlib
 import html
 import importlib.resources
+import re
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -19,7 +20,9 @@ class Html(str):
     __slots__ = ()
 
 
-VOID = {"meta", "img", "input", "br", "link"}
+LONG = 24  # characters of a name that fits on a line
+JOINTS = re.compile(r"(?<=[/=,:+_])(?=[^\s/=,:+_])")
+VOID = {"meta", "img", "input", "br", "link", "source", "wbr"}
 
 
 def tag(element: str, /, *children: Any, **attributes: Any) -> Html:
@@ -60,8 +63,9 @@ def words(text: str, class_: str = "words") -> Html:
 
 
 def name(text: str) -> Html:
-    """A short text of theirs inside ours."""
-    return tag("bdi", text)
+    """A short text of theirs inside ours. A long one may break at its joints."""
+    pieces = JOINTS.split(text) if len(text) > LONG else [text]
+    return tag("bdi", [[piece, tag("wbr")] for piece in pieces[:-1]], pieces[-1])
 
 
 @functools.cache

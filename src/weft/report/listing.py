@@ -1,4 +1,5 @@
-"""The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric as a share."""
+"""The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric as a share.
+A difference is to the first run, over what both have scored."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ import msgspec
 from weft.benchmarks.base import Benchmark, Groups
 from weft.report.dialogues import Side, fitted
 from weft.report.html import Html, island, join, page, tag
-from weft.report.scale import share
+from weft.report.scale import ahead, share
 from weft.runs import Run, about
 from weft.types import Text, Verdict
 
@@ -54,20 +55,26 @@ def listing(
     for number, (sample, both) in enumerate(found.items()):
         any_turn = next(turn for side in both for turn in side.turns.values())
         asked = next((part.text for part in about(any_turn).ask if isinstance(part, Text)), "")
-        turns = [_turns(side, benchmark, groups) for side in both]
-        whole = [share(benchmark, [v for some in side.verdicts.values() for v in some], groups) for side in both]
-        samples.append(
-            {"i": number, "k": key(number, sample), "id": sample, "g": any_turn.groups, "x": asked[:160], "s": whole, "r": turns}
-        )
-    return {"runs": list(runs), "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
+        turns = [_turns(side, both[0], benchmark, groups) for side in both]
+        whole = [share(benchmark, _all_of(side), groups) for side in both]
+        gaps = [ahead(benchmark, _all_of(side), _all_of(both[0]), groups) for side in both[1:]]
+        found_of = {"g": any_turn.groups, "x": asked[:160], "s": whole, "d": [None, *gaps], "r": turns}
+        samples.append({"i": number, "k": key(number, sample), "id": sample, **found_of})
+    scale = {"full": benchmark.full, "digits": benchmark.digits}
+    return {"runs": list(runs), **scale, "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
 
 
-def _turns(side: Side, benchmark: Benchmark, groups: Groups) -> list[dict[str, Any]]:
+def _all_of(side: Side) -> list[Verdict]:
+    return [verdict for some in side.verdicts.values() for verdict in some]
+
+
+def _turns(side: Side, first: Side, benchmark: Benchmark, groups: Groups) -> list[dict[str, Any]]:
     return [
         {
             "t": number + 1,
             "o": turn.reply.outcome,
             "s": share(benchmark, side.verdicts.get(number, ()), groups),
+            "d": None if side is first else ahead(benchmark, side.verdicts.get(number, ()), first.verdicts.get(number, ()), groups),
             "m": {verdict.metric: None if verdict.value is None else round(verdict.value, 4) for verdict in side.verdicts.get(number, ())},
         }
         for number, turn in sorted(side.turns.items())
@@ -95,10 +102,14 @@ def filters(data: Mapping[str, Any], metrics: Sequence[str], *, live: bool = Fal
         _select("metric", "metric", _all(metrics)),
         _select("turn", "turn", _all([str(turn) for turn in turns])),
         _select("outcome", "outcome", _all([*outcomes, "unscored"])),
-        tag("label", "score at most", tag("input", data_filter="most", type="number", min=0, max=100, step=5, placeholder="100")),
+        tag("label", "score at most", _most(data["full"])),
         _select("sort", "order", sorts),
         class_="filters",
     )  # fmt: skip
+
+
+def _most(full: float) -> Html:
+    return tag("input", data_filter="most", type="number", min=0, max=f"{full:g}", step=f"{full / 20:g}", placeholder=f"{full:g}")
 
 
 def _all(values: Sequence[str]) -> dict[str, str]:
@@ -124,7 +135,7 @@ def list_page(
     keys = [("j", "next"), ("k", "before"), ("/", "search"), ("Esc", "back to the list")]
     hint = tag("div", tag("p", "Choose a dialogue."), [tag("p", tag("kbd", key), f" {what}") for key, what in keys], class_="hint")
     side = tag(
-        "div", filters(data, metrics, live=live), tag("div", "", id="count"),
+        "div", filters(data, metrics, live=live), tag("div", "", id="count"), tag("div", "", id="versus", hidden=True),
         tag("div", tag("div", id="spacer"), id="rows", tabindex="0", role="listbox", aria_label="dialogues"), class_="side",
     )  # fmt: skip
     inert = island("data", msgspec.json.encode(data).decode())

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.naming import told_options
 from weft.report.caveats import OFFICIAL, judge_caveats
@@ -12,8 +14,29 @@ from weft.report.charts import Plot
 from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
+from weft.report.scale import figure
 from weft.runs import Summary, replies_told
 from weft.types import Cell, Table
+
+FEW = 3  # runs or comparisons that are shown unfolded
+
+
+class Drawn(Struct, frozen=True):
+    """A plot and the addresses of its picture: by day, in the dark, and in other formats."""
+
+    plot: Plot
+    light: str
+    dark: str
+    formats: Mapping[str, str] = {}
+
+
+class Section(Struct, frozen=True):
+    """A piece of the page that its table of contents leads to; `parts` are the places within it, by their ids."""
+
+    id: str
+    title: str
+    body: Html
+    parts: Mapping[str, str] = {}
 
 
 def top(title: str, current: str, links: Mapping[str, str]) -> Html:
@@ -26,28 +49,47 @@ def numbers_body(
     title: str,
     tables: Sequence[Table],
     summaries: Mapping[str, Summary],
-    drawn: Sequence[tuple[Plot, str, Mapping[str, str]]],
+    drawn: Sequence[Drawn],
     comparisons: Sequence[Comparison],
     warnings: Sequence[str],
     links: Mapping[str, str],
     stamp: str | None = None,
 ) -> Html:
-    """What is on the page, for one of its own or inside another. `drawn` are plots with their picture's address and other formats; `links`
-    lead from a row's name to its dialogues. What is served has a `stamp`, and tells when there are newer numbers."""
-    return join(
+    """What is on the page, for one of its own or inside another. `links` lead from a row's name to its dialogues. What is served has a
+    `stamp`, and tells when there are newer numbers."""
+    sections = [
+        *(Section(f"table-{at}", table.title, table_of(table, links)) for at, table in enumerate(_whole(tables), start=1)),
+        *_compared(comparisons),
+        *([_plots(drawn)] if drawn else ()),
+        *([_parts([table for table in tables if table.rows_are == "parts"], links)] if len(_whole(tables)) < len(tables) else ()),
+        Section("settings", "Settings", join([_settings(label, summary) for label, summary in summaries.items()])),
+    ]
+    alike = {one.title.partition(": ")[0] for one in sections if one.id.startswith("table-")}
+    short = {one.id: one.title.partition(": ")[2] for one in sections if len(alike) == 1 and one.id.startswith("table-")}
+    contents = _links([replace(one, title=short.get(one.id) or one.title) for one in sections])
+    cards = [_card(label, summary, folded=len(summaries) > FEW) for label, summary in summaries.items()]
+    inside = join(
         tag("h1", name(title)),
         join(*told_live(stamp)) if stamp is not None else None,
         [tag("p", name(line), class_="warning") for line in warnings],
-        tag("div", [_card(label, summary) for label, summary in summaries.items()], class_="cards"),
-        [_table(table, links) for table in tables if table.rows_are != "parts"],
-        [_comparison(one) for one in comparisons],
-        tag("h2", "Plots", id="plots") if drawn else None,
-        tag("div", [_plot(*one) for one in drawn], class_="plots") if drawn else None,
-        tag("h2", "Parts of each run") if any(table.rows_are == "parts" for table in tables) else None,
-        [_part(table, links) for table in tables if table.rows_are == "parts"],
-        tag("h2", "Settings"),
-        [_settings(label, summary) for label, summary in summaries.items()],
+        tag("details", tag("summary", "On this page"), contents, class_="toc folded"),
+        tag("div", cards, class_="cards", id="runs"),
+        [tag("section", tag("h2", name(one.title)), one.body, id=one.id) for one in sections],
     )
+    aside = tag("nav", tag("b", "On this page"), contents, class_="toc", aria_label="on this page")
+    return tag("div", aside, tag("div", inside, class_="told"), class_="with-toc")
+
+
+def _whole(tables: Sequence[Table]) -> list[Table]:
+    return [table for table in tables if table.rows_are != "parts"]
+
+
+def _links(sections: Sequence[Section]) -> Html:
+    def one(place: str, title: str, parts: Mapping[str, str]) -> Html:
+        inner = tag("ul", [one(id_, text, {}) for id_, text in parts.items()]) if parts else None
+        return tag("li", tag("a", name(title), href=f"#{place}"), inner)
+
+    return tag("ul", [one("runs", "Runs", {}), *(one(section.id, section.title, section.parts) for section in sections)])
 
 
 def numbers_page(title: str, bar: Html, body: Html, *, live: bool = False) -> str:
@@ -76,7 +118,7 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
     return made + judge_caveats(judges, published_judge, any(table.published for table in tables))
 
 
-def _card(label: str, summary: Summary) -> Html:
+def _card(label: str, summary: Summary, *, folded: bool) -> Html:
     told = [*told_options(summary.manifest)]
     facts: list[tuple[str, str]] = [
         ("run", summary.run),
@@ -101,6 +143,8 @@ def _card(label: str, summary: Summary) -> Html:
         facts.append((f"{total.role} calls", f"{said}, {total.seconds / max(1, total.calls):.2f} s a call"))
     rows = [join(tag("dt", key), tag("dd", name(value))) for key, value in facts]
     why = [_reasons("why zero", summary.zero_by_rule), _reasons("why unscored", summary.unscored)]
+    if folded:
+        return tag("details", tag("summary", name(label)), tag("dl", rows), why, class_="card")
     return tag("div", tag("h3", name(label)), tag("dl", rows), why, class_="card")
 
 
@@ -117,7 +161,8 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> Html:
+def table_of(table: Table, links: Mapping[str, str] | None = None) -> Html:
+    """`links` lead from a row's name to its dialogues."""
     best = marks(table)
     rows: list[Html] = []
     ours = True
@@ -125,24 +170,24 @@ def _table(table: Table, links: Mapping[str, str], *, heading: bool = True) -> H
         theirs = row.kind == "published"
         kind = ("theirs first-theirs" if ours else "theirs") if theirs else "ours"
         ours = ours and not theirs
-        target = links.get(row.name.partition(" (")[0]) if row.kind == "part" else None
+        target = (links or {}).get(row.name.partition(" (")[0]) if row.kind == "part" else None
         title = tag("a", name(row.label), href=target) if target else name(row.label)
         shown_cells = [_cell(row.cells.get(column), table.digits, best.get((row.label, column))) for column in table.columns]
-        rows.append(tag("tr", tag("td", title), shown_cells, class_=kind))
+        rows.append(tag("tr", tag("th", title, scope="row"), shown_cells, class_=kind))
     head = tag("tr", tag("th", ""), [tag("th", column, scope="col") for column in table.columns])
     told = [table.note] if table.note else []
     told += ["Best in bold, second underlined."] if best else []
     told += [OFFICIAL] if any(row.way == "official" for row in table.rows) else []
     note = tag("p", " ".join(told), class_="soft small") if told else None
     return join(
-        tag("h2", name(table.title)) if heading else None,
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
         note,
     )
 
 
-def _part(table: Table, links: Mapping[str, str]) -> Html:
-    return tag("details", tag("summary", name(table.title)), _table(table, links, heading=False))
+def _parts(tables: Sequence[Table], links: Mapping[str, str]) -> Section:
+    folded = [tag("details", tag("summary", name(table.title)), table_of(table, links)) for table in tables]
+    return Section("parts", "Parts of each run", join(folded))
 
 
 def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
@@ -152,16 +197,34 @@ def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
     return tag("td", tag("span", shown(cell, digits), class_=mark), spread)
 
 
+def _compared(comparisons: Sequence[Comparison]) -> list[Section]:
+    """A section each; many are one section, folded, with the main difference in sight."""
+    if len(comparisons) <= FEW:
+        found = enumerate(comparisons, start=1)
+        return [Section(f"compared-{at}", f"Compared: {one.names[0]} and {one.names[1]}", _comparison(one)) for at, one in found]
+    folded = [
+        tag("details", tag("summary", name(one.names[0]), " and ", name(one.names[1]), f": {_main(one)}"), _comparison(one))
+        for one in comparisons
+    ]
+    return [Section("compared", "Compared", join(folded))]
+
+
+def _main(one: Comparison) -> str:
+    row = one.rows[0]
+    return f"{figure(row.difference.value, one.digits, sign=True)}, p (Holm) {chance(row.corrected)}"
+
+
 def _comparison(one: Comparison) -> Html:
-    first, second = one.names
-    head = tag("tr", [tag("th", text) for text in ("", first, second, "difference", "p", "p (Holm)", "pairs")])
+    rivals = [tag("th", name(text), scope="col", class_="rival") for text in one.names]
+    rest = [tag("th", text, scope="col") for text in ("difference", "p", "p (Holm)", "pairs")]
+    head = tag("tr", tag("th", ""), rivals, rest)
     rows = [
         tag(
             "tr",
-            tag("td", name(row.what)),
-            tag("td", f"{row.first:.1f}"),
-            tag("td", f"{row.second:.1f}"),
-            tag("td", f"{row.difference.value:+.1f}", _range(row.difference.low, row.difference.high)),
+            tag("th", name(row.what), scope="row"),
+            tag("td", figure(row.first, one.digits)),
+            tag("td", figure(row.second, one.digits)),
+            tag("td", figure(row.difference.value, one.digits, sign=True), _range(row.difference.low, row.difference.high, one.digits)),
             tag("td", chance(row.difference.p)),
             tag("td", chance(row.corrected)),
             tag("td", f"{row.difference.pairs}"),
@@ -170,33 +233,40 @@ def _comparison(one: Comparison) -> Html:
         for row in one.rows
     ]  # fmt: skip
     told = (
-        "Points of a hundred on turns that both have scored, bold where the corrected p is under 0.05. 95% intervals by resampling "
+        f"Of {one.full:g}, on turns that both have scored, bold where the corrected p is under 0.05. 95% intervals by resampling "
         "dialogues; two-sided permutation tests by dialogue, Holm over "
         f"{len(one.rows)} rows. {one.unpaired} verdicts have no partner and are left out."
     )
     return join(
-        tag("h2", "Compared: ", name(first), " and ", name(second)),
         [tag("p", note, class_="warning") for note in one.notes],
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0"),
         tag("p", told, class_="soft small"),
     )
 
 
-def between(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
+def between(low: float | None, high: float | None, digits: int) -> str:
+    return "-" if low is None or high is None else f"{figure(low, digits, sign=True)} to {figure(high, digits, sign=True)}"
 
 
-def _range(low: float | None, high: float | None) -> Html:
-    return tag("span", between(low, high), class_="range")
+def _range(low: float | None, high: float | None, digits: int) -> Html:
+    return tag("span", between(low, high, digits), class_="range")
 
 
 def chance(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
 
 
-def _plot(plot: Plot, href: str, others: Mapping[str, str]) -> Html:
-    formats = [join(" ", tag("a", kind, href=target)) for kind, target in others.items()]
-    return tag("figure", tag("img", src=href, alt=plot.words), tag("figcaption", plot.title, formats))
+def _plots(drawn: Sequence[Drawn]) -> Section:
+    places = {f"plot-{at}": one for at, one in enumerate(drawn, start=1)}
+    figures = tag("div", [_plot(place, one) for place, one in places.items()], class_="plots")
+    return Section("plots", "Plots", figures, {place: one.plot.title for place, one in places.items()})
+
+
+def _plot(place: str, one: Drawn) -> Html:
+    formats = [join(" ", tag("a", kind, href=target)) for kind, target in one.formats.items()]
+    night = tag("source", srcset=one.dark, media="(prefers-color-scheme: dark)")
+    picture = tag("picture", night, tag("img", src=one.light, alt=one.plot.words))
+    return tag("figure", picture, tag("figcaption", one.plot.title, formats), id=place, class_="wide" if one.plot.wide else None)
 
 
 def _settings(label: str, summary: Summary) -> Html:

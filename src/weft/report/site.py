@@ -24,7 +24,7 @@ from weft.report.dialogues import Side, Writer, dialogue_page
 from weft.report.gallery import SIDE, Inline, Named, Shown
 from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
-from weft.report.numbers import numbers_body, numbers_page, top, warnings_of
+from weft.report.numbers import FEW, Drawn, numbers_body, numbers_page, top, warnings_of
 from weft.runs import Run, Summary
 from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
@@ -58,7 +58,7 @@ def contents(runs: Mapping[str, Run], tables: Sequence[Table], drawn: Mapping[st
     benchmark = named[0][1].benchmark
     pairs = itertools.combinations(named, 2) if len(named) <= 3 else ((named[0], other) for other in named[1:])
     comparisons = [compare(a, b, names=(first, second)) for (first, a), (second, b) in pairs if _comparable(a, b)]
-    title = f"{benchmark.name}: {', '.join(runs)}"
+    title = f"{benchmark.name}: {', '.join(runs) if len(runs) <= FEW else f'{len(runs)} runs'}"
     return Contents(
         title,
         runs,
@@ -133,7 +133,7 @@ def calls_of(both: Sequence[Side], journal: Journal) -> dict[str, CallRecord]:
     return journal.calls(keys) if keys else {}
 
 
-def numbers(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]], place: str, stamp: str | None = None) -> Html:
+def numbers(made: Contents, drawn: Sequence[Drawn], place: str, stamp: str | None = None) -> Html:
     """`place` is the page of the list, for the rows that lead to their dialogues."""
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
     links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in made.benchmark.axes}
@@ -141,12 +141,14 @@ def numbers(made: Contents, drawn: Sequence[tuple[Plot, str, Mapping[str, str]]]
     return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp)
 
 
-def _saved(drawn: Sequence[Plot], folder: Path) -> list[tuple[Plot, str, Mapping[str, str]]]:
-    made: list[tuple[Plot, str, Mapping[str, str]]] = []
+def _saved(drawn: Sequence[Plot], folder: Path) -> list[Drawn]:
+    made: list[Drawn] = []
     for plot in drawn:
         stem = re.sub(r"[^\w.-]+", "-", plot.name)
         files = plots.save(plot.chart, folder / "plots" / stem)
-        made.append((plot, f"plots/{stem}.svg", {file.suffix[1:].upper(): f"plots/{file.name}" for file in files}))
+        (folder / "plots" / f"{stem}-dark.svg").write_text(plots.svg(plot.chart, dark=True), encoding="utf-8")
+        formats = {file.suffix[1:].upper(): f"plots/{file.name}" for file in files}
+        made.append(Drawn(plot, f"plots/{stem}.svg", f"plots/{stem}-dark.svg", formats))
     return made
 
 
@@ -164,7 +166,7 @@ def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, sid
         )
     templates.append(island("pictures", msgspec.json.encode(gallery.pictures).decode()))
     data = listing(made.runs, made.found, single=True)
-    drawn: list[tuple[Plot, str, Mapping[str, str]]] = [(plot, _data_url(plot), {}) for plot in plots_of(made.plotted)]
+    drawn = [Drawn(plot, _data_url(plot), _data_url(plot, dark=True)) for plot in plots_of(made.plotted)]
     inside = tag("details", tag("summary", "Numbers and plots"), numbers(made, drawn, ""), class_="numbers", open=True)
     page = list_page(
         made.title,
@@ -179,5 +181,5 @@ def write_single(made: Contents, journal: Journal, home: Path, out: Path, *, sid
     return out
 
 
-def _data_url(plot: Plot) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(plots.svg(plot.chart).encode()).decode()}"
+def _data_url(plot: Plot, *, dark: bool = False) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(plots.svg(plot.chart, dark=dark).encode()).decode()}"

@@ -10,32 +10,32 @@ from weft.types import Cell, Row, Table, Verdict
 
 COLUMNS = ("mean", "deviation", "variation", "items", "repeats")
 NOTE = (
-    "A judge was asked each question several times. mean: of all repeats, in points of a hundred; deviation: the standard deviation of the "
+    "A judge was asked each question several times. mean: of all repeats, as the paper counts; deviation: the standard deviation of the "
     "repeats of one item, over all items (root mean square); variation: deviation over mean, in percent."
 )
 
 
-def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]) -> Iterator[Table]:
-    """One table, or none where nothing was asked twice."""
+def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str], full: float = 1.0, digits: int = 3) -> Iterator[Table]:
+    """One table, or none where nothing was asked twice. `full` are full marks as the benchmark's paper prints them."""
     rows: list[Row] = []
     for name, verdicts in runs.items():
         for metric in metrics:
             items = [values for verdict in verdicts if verdict.metric == metric for values in _asked_again(verdict)]
             if not items:
                 continue
-            mean = 100 * statistics.fmean(value for values in items for value in values)
-            deviation = 100 * math.sqrt(statistics.fmean(statistics.variance(values) for values in items))
+            mean = full * statistics.fmean(value for values in items for value in values)
+            deviation = full * math.sqrt(statistics.fmean(statistics.variance(values) for values in items))
             count = len(items)
             cells = {
-                "mean": Cell(round(mean, 2), count, count),
-                "deviation": Cell(round(deviation, 2), count, count),
+                "mean": Cell(round(mean, digits), count, count),
+                "deviation": Cell(round(deviation, digits), count, count),
                 "variation": Cell(round(100 * deviation / mean, 2), count, count) if mean else Cell(None),
                 "items": Cell(float(count), count, count),
                 "repeats": Cell(round(statistics.fmean(map(len, items)), 2), count, count),
             }
             rows.append(Row(metric if len(runs) == 1 else f"{name}: {metric}", cells, kind="part"))
     if rows:
-        yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, 2, "mixed")
+        yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, digits, "mixed")
 
 
 def _asked_again(verdict: Verdict) -> list[list[float]]:

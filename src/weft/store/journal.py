@@ -375,7 +375,7 @@ class Journal:
 
     def _turn(self, row: Sequence[Any], known: dict[str, dict[str, str]]) -> TurnRecord:
         sample, turn, position, groups, want, seen, reply, about = row
-        what = f"sample {sample}, turn {turn}"
+        what = f"sample {sample}, turn {turn + 1 if isinstance(turn, int) else turn}"
         if not all(isinstance(one, str) for one in (sample, groups, want, seen, about)) or not isinstance(turn, int):
             raise Damaged(self.path, what)
         if groups not in known:

@@ -4,6 +4,7 @@ Contents are made again only when a run has got further. One reader at a time; n
 """
 
 import itertools
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from weft.report import site
 from weft.report.charts import Plot, plots_of
@@ -24,6 +26,27 @@ from weft.store.locks import alive
 
 KEPT = 4  # combinations of runs whose contents stay in memory
 FOUND = 200
+CUTS = 3  # places that are quoted of one reply, request or verdict
+AROUND = 80  # characters on each side of what was found
+
+
+class Cut(Struct, frozen=True):
+    """What was found, as it is written there, and what stands around it."""
+
+    before: str
+    hit: str
+    after: str
+
+
+class Hit(Struct, frozen=True):
+    """Where something was found: its first places there, and how many `more` there are."""
+
+    run: str
+    sample: str
+    turn: int
+    where: str
+    cuts: list[Cut]
+    more: int
 
 
 class Library:
@@ -99,18 +122,26 @@ class Library:
                 self._plots[key] = {plot.name: plot for plot in plots_of(made.runs)}
             return self._plots[key]
 
-    def search(self, text: str) -> list[tuple[str, str, int, str]]:
-        """(run, sample, turn, where) of what was asked, shown, answered or given as a reason with these words; the first FOUND of them."""
+    def search(self, text: str) -> list[Hit]:
+        """What was asked, shown, answered or given as a reason with these words; the first FOUND of them."""
         with self._lock:
             found = self._journal.search(msgspec.json.encode(text).decode()[1:-1])
-            return list(
-                itertools.islice(((run, sample, turn, where) for run, sample, turn, where, said in found if has(said, text)), FOUND)
-            )
+            hits = (Hit(run, sample, turn, where, *cuts_of(said, text)) for run, sample, turn, where, said in found)
+            return list(itertools.islice((hit for hit in hits if hit.cuts), FOUND))
 
 
-def has(said: str, text: str) -> bool:
-    """Whether JSON from the journal has a text among what people and models said, not among its own names."""
-    return any(text.lower() in one.lower() for one in _said(msgspec.json.decode(said)))
+def cuts_of(said: str, text: str) -> tuple[list[Cut], int]:
+    """The first places where JSON from the journal has a text among what people and models said, not among its own names, and how many
+    more there are."""
+    wanted = re.compile(re.escape(text), re.IGNORECASE)
+    places = [(one, found) for one in _said(msgspec.json.decode(said)) for found in wanted.finditer(one)]
+    return [_cut(one, found) for one, found in places[:CUTS]], max(0, len(places) - CUTS)
+
+
+def _cut(said: str, found: re.Match[str]) -> Cut:
+    start, end = max(0, found.start() - AROUND), min(len(said), found.end() + AROUND)
+    before, after = said[start : found.start()], said[found.end() : end]
+    return Cut(("…" if start else "") + before, found.group(), after + ("…" if end < len(said) else ""))
 
 
 def _said(value: Any) -> Iterator[str]:

@@ -16,13 +16,13 @@ from aiohttp import web
 from weft.errors import WeftError
 from weft.naming import title_of
 from weft.report.dialogues import dialogue_page
-from weft.report.html import name, page, tag
+from weft.report.html import Html, name, page, tag
 from weft.report.listing import by_name, list_page
-from weft.report.numbers import numbers_page, told_live, top
+from weft.report.numbers import Drawn, numbers_page, told_live, top
 from weft.report.plots import svg
 from weft.report.site import numbers
 from weft.store.journal import RunRecord
-from weft.view.library import FOUND, Library
+from weft.view.library import FOUND, Hit, Library
 
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -55,6 +55,7 @@ class Viewer:
         app.router.add_get("/r/{ids}/list.json", self._list_data)
         app.router.add_get("/r/{ids}/d/{key:[0-9a-f]+}.html", self._dialogue)
         app.router.add_get("/r/{ids}/plots/{name}.svg", self._plot)
+        app.router.add_get("/r/{ids}/plots/{night:dark}/{name}.svg", self._plot)
         app.router.add_get("/r/{ids}/img/{name}", self._picture)
         return app
 
@@ -134,23 +135,19 @@ class Viewer:
     async def _search(self, request: web.Request) -> web.Response:
         wanted = request.query.get("q", "").strip()
         found = await asyncio.to_thread(self.library.search, wanted) if wanted else []
-        rows = [
-            tag(
-                "li",
-                tag("a", name(f"{sample}, turn {turn + 1}"), href=f"/r/{quote(run)}/d/{by_name(0, sample)}.html#turn-{turn + 1}"),
-                tag("span", f" {where}, ", name(run), class_="soft"),
-            )
-            for run, sample, turn, where in found
-        ]
         count = f"the first {FOUND}" if len(found) == FOUND else f"{len(found)} found"
-        body = tag("main", tag("h1", "Search: ", name(wanted)), tag("p", count, class_="soft"), tag("ul", rows))
-        return html(page("weft: search", top("", "", {"Runs": "/"}), body))
+        find = tag("label", "search all dialogues ", tag("input", type="search", name="q", value=wanted))
+        form = tag("form", find, action="/search", method="get", class_="find")
+        listed = tag("ul", [_hit(one) for one in found], class_="hits")
+        body = tag("main", tag("h1", "Search: ", name(wanted)), form, tag("p", count, class_="soft"), listed)
+        return html(page("weft: search", top("", "", {"Runs": "/"}), body, forms=True))
 
     async def _numbers(self, request: web.Request) -> web.Response:
         ids = self._ids(request)
         made = await asyncio.to_thread(self.library.contents, ids)
         plots = await asyncio.to_thread(self.library.plots, ids)
-        drawn = [(plot, f"plots/{plot.name}.svg", dict[str, str]()) for plot in plots.values()]
+        names = {plot.name: quote(plot.name, safe="") for plot in plots.values()}
+        drawn = [Drawn(plot, f"plots/{names[plot.name]}.svg", f"plots/dark/{names[plot.name]}.svg") for plot in plots.values()]
         stamp = await asyncio.to_thread(self.library.stamp, ids)
         body = numbers(made, drawn, "dialogues.html", stamp)
         return html(numbers_page(made.title, top(made.title, "Numbers", links(ids)), body, live=True))
@@ -183,8 +180,8 @@ class Viewer:
         plot = plots.get(request.match_info["name"])
         if plot is None:
             raise web.HTTPNotFound
-
-        return web.Response(text=await asyncio.to_thread(svg, plot.chart), content_type="image/svg+xml")
+        dark = "night" in request.match_info
+        return web.Response(text=await asyncio.to_thread(svg, plot.chart, dark=dark), content_type="image/svg+xml")
 
     async def _picture(self, request: web.Request) -> web.Response:
         called = request.match_info["name"]
@@ -193,6 +190,15 @@ class Viewer:
             raise web.HTTPNotFound
         kept = {"Cache-Control": "private, max-age=31536000, immutable"}
         return web.Response(body=data, content_type=TYPES[called.rpartition(".")[2]], headers=kept)
+
+
+def _hit(one: Hit) -> Html:
+    """Where it is, and the words around it."""
+    place = f"/r/{quote(one.run)}/d/{by_name(0, one.sample)}.html#turn-{one.turn + 1}"
+    quoted = [tag("p", tag("bdi", cut.before, tag("mark", cut.hit), cut.after), class_="words small") for cut in one.cuts]
+    more = tag("p", f"and {one.more} more here", class_="soft small") if one.more else None
+    where = tag("span", f" {one.where}, ", name(one.run), class_="soft")
+    return tag("li", tag("a", name(f"{one.sample}, turn {one.turn + 1}"), href=place), where, quoted, more)
 
 
 def told(record: RunRecord, turns: int) -> str:

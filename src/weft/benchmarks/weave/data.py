@@ -103,7 +103,7 @@ class WeaveRecords(Records):
                 continue
             makes = self._makes(name, 2 * number + 1, assistant["content"], len(paths))
             if makes in made:
-                self.fail(name, f"chats[{2 * number + 1}].content", f"Image #{makes} is already made by turn {made[makes]}")
+                self.fail(name, f"chats[{2 * number + 1}].content", f"Image #{makes} is already made by turn {made[makes] + 1}")
             made[makes] = number
             points = tuple(self._key_points(name, 2 * number + 1, assistant, len(paths)))
             image = images[makes - 1]
@@ -160,7 +160,7 @@ class WeaveRecords(Records):
                     self._missing(name, field, f"Image #{number}", len(sample.pictures))
                 maker = sample.maker_of(number)
                 if maker is not None and maker.number >= turn.number:
-                    what = "its own answer" if maker is turn else f"a picture that only turn {maker.number} makes"
+                    what = "its own answer" if maker is turn else f"a picture that only turn {maker.number + 1} makes"
                     self.say("warning", name, field, f"Image #{number} is {what}; it is not shown")
             field = f"chats[{2 * turn.number + 1}].key_point"
             for point in cast(tuple[KeyPoint, ...], turn.gold or ()):
@@ -169,7 +169,7 @@ class WeaveRecords(Records):
                     if maker is None:
                         self.say("warning", name, field, f'"Image #{point.number}" is no output; its dataset picture is used')
                     elif maker.number >= turn.number:
-                        self.fail(name, field, f'"Image #{point.number}" is made by turn {maker.number}, not before this one')
+                        self.fail(name, field, f'"Image #{point.number}" is made by turn {maker.number + 1}, not before this one')
 
     def _missing(self, name: str, field: str, what: str, pictures: int) -> NoReturn:
         self.fail(name, field, f'"{what}" names an image that the record does not have (it has {pictures})')

@@ -137,7 +137,7 @@ class Weave(Benchmark):
             found = answered.sample.pictures[number - 1] if maker is None else answered.picture_of(maker.number)
             if found is None:
                 assert maker is not None
-                what = f'its reference "Image #{number}" is the picture of turn {maker.number}'
+                what = f'its reference "Image #{number}" is the picture of turn {maker.number + 1}'
                 if answered.is_lost(maker.number):
                     return answered.verdict(metric, None, f"{what}, which is missing through no fault of the model")
                 return answered.verdict(metric, 0.0, f"{what}, which the model did not make", by="failure")

@@ -4,13 +4,18 @@
   const HEIGHT = 56;
   const byId = (id) => document.getElementById(id);
   let data = JSON.parse(byId("data").textContent);
-  const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), pane = byId("pane");
+  const box = byId("rows"), spacer = byId("spacer"), count = byId("count"), versus = byId("versus"), pane = byId("pane");
   const controls = {};
   for (const one of document.querySelectorAll("[data-filter]")) controls[one.dataset.filter] = one;
   let kept = [], chosen = -1, chosenKey = null, drawn = new Map();
   const pictures = byId("pictures") ? JSON.parse(byId("pictures").textContent) : {};
 
-  // A sample is {i, k: what its page is called, id, g: {group: value}, r: [run: [turn: {o: outcome, w: want, m: {metric: share or null}}]]}
+  // A sample is {i, k: what its page is called, id, g: {group: value}, s: [run: share], d: [run: difference to the first],
+  // r: [run: [turn: {t: number, o: outcome, s: share, d: difference to the first, m: {metric: share or null}}]]}
+  const figure = (share, sign) => {
+    const text = (data.full * share).toFixed(data.digits), plain = Number(text) === 0 ? text.replace("-", "") : text;
+    return (sign && !plain.startsWith("-") ? "+" : "") + plain;
+  };
   const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null);
   const scores = (turn, metric) => Object.entries(turn.m).filter(([name, value]) => value !== null && (!metric || name === metric)).map(([, value]) => value);
   const turnsOf = (sample, run, pick) => (sample.r[run] || []).filter((turn) => pick.turn === "" || turn.t === Number(pick.turn));
@@ -21,11 +26,24 @@
     return pick.metric ? mean(turns.flatMap((turn) => scores(turn, pick.metric))) : mean(turns.map((turn) => turn.s).filter((value) => value !== null));
   };
 
+  // to the first run, or of the first to the second; over what both have scored
+  const rivalOf = (run) => (data.runs.length < 2 ? null : run === 0 ? 1 : 0);
+  const gapOf = (sample, run, pick) => {
+    const rival = rivalOf(run), late = run || rival;
+    if (rival === null) return null;
+    let gap;
+    if (pick.metric) {
+      const there = new Map(turnsOf(sample, 0, pick).map((turn) => [turn.t, turn.m[pick.metric] ?? null]));
+      gap = mean(turnsOf(sample, late, pick).map((turn) => [turn.m[pick.metric] ?? null, there.get(turn.t) ?? null]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => a - b));
+    } else gap = pick.turn === "" ? sample.d[late] ?? null : mean(turnsOf(sample, late, pick).map((turn) => turn.d).filter((value) => value !== null));
+    return gap === null ? null : run === 0 ? -gap : gap;
+  };
+
   function picked() {
     const pick = { turn: "", metric: "", outcome: "", most: 1, sort: "worst", run: 0, search: "", groups: {} };
     for (const [name, control] of Object.entries(controls)) {
       if (name.startsWith("group:")) { if (control.value) pick.groups[name.slice(6)] = control.value; }
-      else if (name === "most") pick.most = control.value === "" ? 1 : Number(control.value) / 100;
+      else if (name === "most") pick.most = control.value === "" ? 1 : Number(control.value) / data.full;
       else if (name === "run") pick.run = Number(control.value);
       else pick[name] = control.value;
     }
@@ -44,9 +62,8 @@
       if (pick.outcome === "unscored") { if (!turns.some((turn) => Object.entries(turn.m).some(([name, value]) => value === null && (!pick.metric || name === pick.metric)))) continue; }
       else if (pick.outcome && !turns.some((turn) => turn.o === pick.outcome)) continue;
       const score = scoreOf(sample, pick.run, pick);
-      if (pick.most < 1 && (score === null || score > pick.most)) continue;
-      const other = data.runs.length > 1 ? scoreOf(sample, pick.run === 0 ? 1 : 0, pick) : null;
-      kept.push({ sample, score, gap: score === null || other === null ? null : score - other });
+      if (pick.most < 1 && (score === null || score > pick.most + 1e-9)) continue;
+      kept.push({ sample, score, gap: gapOf(sample, pick.run, pick) });
     }
     const last = (value) => (value === null ? Infinity : value);
     if (pick.sort === "worst") kept.sort((a, b) => last(a.score) - last(b.score) || a.sample.i - b.sample.i);
@@ -56,6 +73,9 @@
     drawn.clear();
     spacer.style.height = kept.length * HEIGHT + "px";
     count.textContent = kept.length + " of " + data.samples.length + " dialogues";
+    const rival = rivalOf(pick.run);
+    versus.hidden = rival === null;
+    if (rival !== null) versus.replaceChildren("in brackets: against ", element("bdi", "", data.runs[rival]), ", over what both have scored");
     chosen = kept.findIndex((one) => one.sample.k === chosenKey);
     remember();
     draw();
@@ -78,11 +98,12 @@
     row.setAttribute("role", "option");
     row.setAttribute("aria-selected", at === chosen ? "true" : "false");
     const first = element("span", "first"), second = element("span", "second"), cells = element("span", "cells");
-    first.append(element("span", "id", sample.id), element("span", "score", (score === null ? "unscored" : (100 * score).toFixed(1)) + (gap === null ? "" : " (" + (gap >= 0 ? "+" : "") + (100 * gap).toFixed(1) + ")")));
+    first.append(element("span", "id", sample.id), element("span", "score", score === null ? "unscored" : figure(score)));
+    if (gap !== null) { const against = element("span", "gap", "(" + figure(gap, true) + ")"); against.title = figure(gap, true) + " against " + data.runs[rivalOf(pick.run)]; first.lastChild.append(" ", against); }
     for (const turn of sample.r[pick.run] || []) {
       const value = pick.metric ? mean(scores(turn, pick.metric)) : turn.s;
       const cell = element("span", "cell " + shade(value), turn.o === "answered" ? "" : turn.o[0]);
-      cell.title = "turn " + turn.t + ": " + (value === null ? "unscored" : (100 * value).toFixed(1)) + ", " + turn.o;
+      cell.title = "turn " + turn.t + ": " + (value === null ? "unscored" : figure(value)) + ", " + turn.o;
       cells.append(cell);
     }
     second.append(cells, element("span", "id", Object.values(sample.g).join(" · ")));

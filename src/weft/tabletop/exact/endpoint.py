@@ -72,7 +72,7 @@ class Exact(Local):
             name = own or question.place.sample.partition("~")[0]  # what is said in other words is the same task
             return self._truth[name]["turns"][question.place.turn]
         except (KeyError, IndexError):
-            raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn}", NO) from None
+            raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn + 1}", NO) from None
 
     def _scene(self, image: Image) -> Reading:
         if image.digest not in self._readings:
