@@ -21,7 +21,7 @@ from server import Provider, Seen, data_url, drawn
 from weft.session import completed
 from weft.writing import WriteJob, open_writing
 
-from weft.runs import Run  # isort: skip
+from weft.run import Run  # isort: skip
 
 
 def plan(pictures: int, uses: str) -> str:

@@ -13,7 +13,7 @@ BASE = {"errors", "types", "secrets", "outside"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
-RUNS = ENGINE | {"runs", "naming"}
+RUNS = ENGINE | {"run", "naming"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
@@ -26,16 +26,16 @@ ROOMS: dict[str, set[str]] = {
     "benchmarks": BENCHMARKS,
     "engine": ENGINE,
     "naming": BASE,
-    "runs": BENCHMARKS | {"naming"},
+    "run": BENCHMARKS | {"naming"},
     "session": RUNS,
     "arena": RUNS | {"session"},
-    "report": BENCHMARKS | {"runs", "naming"},
+    "report": BENCHMARKS | {"run", "naming"},
     "writing": RUNS | {"session"},
     "progress": RUNS | {"session"},
     "suite": RUNS | {"session", "report"},
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite"},
-    "view": BENCHMARKS | {"runs", "naming", "report"},
+    "view": BENCHMARKS | {"run", "naming", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
     "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite"},
 }

@@ -23,17 +23,21 @@ __all__ = [
     "evaluate",
     "evaluate_async",
     "judge",
+    "load",
+    "runs",
     "validate",
     "write",
 ]
 
 if TYPE_CHECKING:
-    from weft.api import Run, battle, evaluate, evaluate_async, judge, validate, write
+    from weft.api import Run, battle, evaluate, evaluate_async, judge, load, validate, write
+    from weft.api import all_runs as runs
     from weft.benchmarks.base import Answered, Benchmark, Finished
     from weft.types import Image, Reply, Text, Thought
 
 _HOMES = {
-    **dict.fromkeys(("Run", "battle", "evaluate", "evaluate_async", "judge", "validate", "write"), "weft.api"),
+    **dict.fromkeys(("Run", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"),
+    "runs": "weft.api:all_runs",
     **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
 }
@@ -43,5 +47,6 @@ def __getattr__(name: str) -> Any:
     """Everything is imported on first use, so that `weft --help` stays quick."""
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
+    module, _, called = _HOMES[name].partition(":")
+    globals()[name] = found = getattr(importlib.import_module(module), called or name)
     return found

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from weft import runs
+from weft import run as stored
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
 from weft.engine.call import EndpointDown, Patience
@@ -33,7 +33,7 @@ from weft.report import document, frame, site
 from weft.report.over import over_seeds, pooled, tables_over
 from weft.report.render import render
 from weft.report.select import choices
-from weft.runs import benchmark_of, known, load_run, named, one_run, tables_of
+from weft.run import benchmark_of, known, load_run, named, one_run, tables_of
 from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loop
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -44,7 +44,7 @@ T = TypeVar("T")
 PATIENT = 4  # interrupts until nobody waits any longer for the work to end
 
 
-class Run(runs.Run):
+class Run(stored.Run):
     """A run in the journal, finished or not: `turns`, `verdicts`, `table()`, `tables()`, `frame()`, `summary()`, `report()`. In a notebook
     it shows as its main table."""
 
@@ -58,12 +58,12 @@ class Run(runs.Run):
         return frame.of([self])
 
     def __repr__(self) -> str:
-        gist = runs.gist_of(self)
-        return f"<Run {self.id}: {self.name}, {gist.number}, {runs.told_state(self.record, gist)}>"
+        gist = stored.gist_of(self)
+        return f"<Run {self.id}: {self.name}, {gist.number}, {stored.told_state(self.record, gist)}>"
 
     def _repr_html_(self) -> str:
-        gist = runs.gist_of(self)
-        told = f"{self.id}: {runs.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
+        gist = stored.gist_of(self)
+        told = f"{self.id}: {stored.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
         table = self.table()
         ours = structs.replace(table, rows=table.ours)
         return f"<div>{html.escape(told)}</div>{ours._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
@@ -79,8 +79,8 @@ class Runs(list[Run]):
     def _repr_html_(self) -> str:
         rows: list[str] = []
         for run in self:
-            gist = runs.gist_of(run)
-            cells = (run.id, run.benchmark.name, run.name, gist.number, runs.told_state(run.record, gist))
+            gist = stored.gist_of(run)
+            cells = (run.id, run.benchmark.name, run.name, gist.number, stored.told_state(run.record, gist))
             rows.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
         head = "".join(f"<th>{one}</th>" for one in ("run", "benchmark", "title", "main number", "state"))
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
@@ -174,32 +174,32 @@ def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) 
     return begin if display is not None else on_start
 
 
-def judge(run: "str | runs.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+def judge(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Judge the stored replies of a run again, by another judge, in other words, more often, or (`against`) beside those of a second run.
     No model is asked. Options are the fields of `StoredJob`."""
     return _done(judge_async(run, on_start=on_start, **options))
 
 
-async def judge_async(run: "str | runs.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+async def judge_async(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     unknown = [name for name in options if name not in StoredJob.__struct_fields__]
     if unknown:
         raise UserError(f"judge() knows no {unknown[0]!r}; it knows {', '.join(StoredJob.__struct_fields__)}")
     against = options.pop("against", "")
-    if isinstance(run, runs.Run):
+    if isinstance(run, stored.Run):
         options.setdefault("benchmark", run.benchmark)
-    names = [one.id if isinstance(one, runs.Run) else str(one) for one in (run, against)]
+    names = [one.id if isinstance(one, stored.Run) else str(one) for one in (run, against)]
     job = StoredJob(run=names[0], against=names[1], **options)
     return await completed(Session.open_stored(job), Run, on_start)
 
 
-def battle(some: "Sequence[str | runs.Run]", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+def battle(some: "Sequence[str | stored.Run]", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Let stored runs of one benchmark fight before a judge, or (`single=True`) have their answers scored one by one. No model is asked.
     Options are the fields of `ArenaJob`, and those of the arena itself: both_orders, battles, seed, judge_pictures."""
     own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in ArenaJob.__struct_fields__}}
-    given = [one.benchmark for one in some if isinstance(one, runs.Run)]
+    given = [one.benchmark for one in some if isinstance(one, stored.Run)]
     if given:
         options.setdefault("benchmark", given)
-    names = tuple(one.id if isinstance(one, runs.Run) else str(one) for one in some)
+    names = tuple(one.id if isinstance(one, stored.Run) else str(one) for one in some)
     return _done(completed(open_arena(ArenaJob(runs=names, options=own, **options)), Run, on_start))
 
 
@@ -221,7 +221,7 @@ def write(text: str, *, out: str | Path | Sequence[str | Path] = (), **options: 
     return run
 
 
-def document_of(run: runs.Run, home: Path, asked: str) -> document.Document:
+def document_of(run: stored.Run, home: Path, asked: str) -> document.Document:
     """What was written, with the orders for its pictures as their words, and what was asked for."""
     reply = written(run)
     said = " ".join(asked.split())
@@ -273,7 +273,7 @@ def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **op
     return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
 
 
-def report(some: Sequence[runs.Run], format: str = "md", *, over: str = "", **chosen: Any) -> str:
+def report(some: Sequence[stored.Run], format: str = "md", *, over: str = "", **chosen: Any) -> str:
     """Tables of one or more runs of one benchmark, with what a reader must know. `over="seed"`: runs that differ in their seed
     alone are one row. What is chosen are the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
     wanted = choices(chosen, format)
@@ -281,14 +281,14 @@ def report(some: Sequence[runs.Run], format: str = "md", *, over: str = "", **ch
     return render(tables, [run.summary() for run in some], format, wanted, some[0].benchmark)
 
 
-def _over(some: Sequence[runs.Run], over: str) -> dict[str, list[runs.Run]]:
+def _over(some: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
     if over != "seed":
         raise UserError(f"over={over!r}: runs are taken together over their seed alone: over='seed'")
     named(some)  # of one benchmark, none twice
     return over_seeds(some)
 
 
-def write_report(some: Sequence[runs.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False, over: str = "") -> Path:
+def write_report(some: Sequence[stored.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False, over: str = "") -> Path:
     """The report as HTML: a folder with its pictures, or one file. Gives the page to open. `over="seed"`: tables and plots have one row for
     runs that differ in their seed alone; their dialogues stand side by side."""
     home, by_name = home or usual_home(), named(some)

@@ -39,7 +39,7 @@ from weft.models.config import read_config, usual_home
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
-from weft.runs import Run, keep_gist, load_run, options_of
+from weft.run import Run, keep_gist, load_run, options_of
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

@@ -14,7 +14,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark, is_known, resolve
 from weft.errors import UserError
 from weft.naming import Named, model_of
-from weft.runs import Gist, Listed, listed
+from weft.run import Gist, Listed, listed
 from weft.session import Job
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table

@@ -23,7 +23,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.registry import wired
 from weft.models.thinking import parted
 from weft.outside import read_file
-from weft.runs import Run
+from weft.run import Run
 from weft.session import Session, absolute, check_numbers, closed
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

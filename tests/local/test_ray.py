@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from weft.benchmarks.base import resolve
-from weft.runs import Run
+from weft.run import Run
 from weft.store.journal import Journal
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is an extra (ray)")

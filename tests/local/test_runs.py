@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.runs import Run
+from weft.run import Run
 from weft.session import Job, Session, in_loop
 
 Tiny = Callable[[str], Path]

@@ -20,7 +20,7 @@ from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.infer import Infer
 from weft.models.registry import resolve
-from weft.runs import load_run
+from weft.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.tabletop.make import make

@@ -9,7 +9,7 @@ import pytest
 import weft
 from server import Provider
 from weft.api import report
-from weft.runs import load_run
+from weft.run import load_run
 from weft.store.journal import Journal
 from weft.store.schema import VERSION
 

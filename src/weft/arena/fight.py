@@ -17,7 +17,7 @@ from weft.engine.stage import Means, Stage
 from weft.errors import UserError
 from weft.models import registry
 from weft.models.config import read_config, usual_home
-from weft.runs import load_run
+from weft.run import load_run
 from weft.session import Session, absolute, can_judge, check_numbers, closed
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

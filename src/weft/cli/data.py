@@ -87,7 +87,7 @@ def wordings(
     import json
 
     from weft.errors import UserError
-    from weft.runs import about, load_run
+    from weft.run import about, load_run
     from weft.store.journal import Journal
     from weft.types import Text
 

@@ -8,7 +8,7 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
-from weft.runs import named, tables_of
+from weft.run import named, tables_of
 from weft.session import Job
 from weft.tabletop.make import make
 

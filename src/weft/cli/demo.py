@@ -32,7 +32,7 @@ def demo(
     from weft.cli.work import quietly
     from weft.errors import UserError
     from weft.report import plots
-    from weft.runs import Run
+    from weft.run import Run
     from weft.session import Job
     from weft.tabletop.demos import DEMOS
 

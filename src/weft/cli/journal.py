@@ -74,7 +74,7 @@ def merge(
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
     from weft.cli.terminal import complain
-    from weft.runs import one_run, told_shards
+    from weft.run import one_run, told_shards
     from weft.store.journal import Journal
     from weft.store.merge import merge as merged
 
@@ -107,7 +107,7 @@ def export(
     """
     from weft.errors import UserError
     from weft.report.export import export as exported
-    from weft.runs import load_run
+    from weft.run import load_run
     from weft.store.journal import Journal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

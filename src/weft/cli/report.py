@@ -54,7 +54,7 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render, select
-    from weft.runs import load_run, siblings
+    from weft.run import load_run, siblings
     from weft.store.journal import Journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
@@ -133,7 +133,7 @@ def compare(
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
     from weft.report.scale import figure
-    from weft.runs import load_run, named
+    from weft.run import load_run, named
     from weft.store.journal import Journal
 
     if format not in ("text", "json"):

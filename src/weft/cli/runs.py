@@ -8,7 +8,7 @@ from weft.cli import options as o
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weft.runs import Listed
+    from weft.run import Listed
 
 app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
 SORTS = ("age", "score", "cost", "title", "benchmark")
@@ -44,7 +44,7 @@ def runs(
     import msgspec
 
     from weft.errors import UserError
-    from weft.runs import listed
+    from weft.run import listed
     from weft.store.journal import Journal
 
     if sort not in SORTS or format not in ("text", "json"):
@@ -125,7 +125,7 @@ def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     import time
 
     from weft.outside import told
-    from weft.runs import age
+    from weft.run import age
 
     manifest = one.record.manifest
     judge = f", judged by {one.record.names.get('judge') or manifest['judge']['name']}" if several else ""
@@ -151,7 +151,7 @@ def tag(
       weft report ours-2k --open
     """
     from weft.errors import UserError
-    from weft.runs import known, one_run
+    from weft.run import known, one_run
     from weft.store.journal import Journal
 
     journal = Journal((home or context.obj) / "journal.sqlite")
@@ -184,7 +184,7 @@ def rm(
       weft runs rm ours-2k ours-4k --yes
     """
     from weft.errors import UserError
-    from weft.runs import one_run
+    from weft.run import one_run
     from weft.store.journal import Journal
     from weft.store.locks import alive
 

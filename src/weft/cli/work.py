@@ -24,7 +24,7 @@ from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.runs import Run, gist_of, keep_gist, told_state
+from weft.run import Run, gist_of, keep_gist, told_state
 from weft.session import Interrupted, Job, Session, in_loop
 
 

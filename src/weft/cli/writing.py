@@ -15,7 +15,7 @@ from weft.cli.screen import Screen
 from weft.cli.terminal import complain, say
 from weft.models.compose.weaver import WATCH, Progress
 from weft.report import document
-from weft.runs import Run
+from weft.run import Run
 from weft.session import Interrupted, in_loop
 from weft.store.blobs import Blobs
 from weft.writing import WriteJob, open_writing, ordered, written

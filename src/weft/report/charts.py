@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from weft.naming import title_of
 from weft.report import plots
 from weft.report.scale import figure, points, share
-from weft.runs import Run
+from weft.run import Run
 from weft.stats.intervals import mean
 from weft.types import Verdict
 

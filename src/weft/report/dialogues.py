@@ -16,7 +16,7 @@ from weft.outside import fields
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
 from weft.report.scale import written
-from weft.runs import about, messages
+from weft.run import about, messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.report import parquet
-from weft.runs import Run, about
+from weft.run import Run, about
 from weft.store.blobs import Blobs, write_folder
 from weft.types import Image, Reply, Text, ending_of
 

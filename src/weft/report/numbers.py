@@ -15,7 +15,7 @@ from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.scale import figure
-from weft.runs import Summary, replies_told
+from weft.run import Summary, replies_told
 from weft.types import Cell, Table
 
 FEW = 3  # runs or comparisons that are shown unfolded

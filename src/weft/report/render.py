@@ -13,7 +13,7 @@ from weft.outside import visible
 from weft.report.cells import with_range
 from weft.report.latex import latex
 from weft.report.select import TEXTS, Choices, select
-from weft.runs import Summary
+from weft.run import Summary
 from weft.types import Table
 
 

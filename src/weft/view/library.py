@@ -20,7 +20,7 @@ from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
-from weft.runs import known, load_run, named, tables_of
+from weft.run import known, load_run, named, tables_of
 from weft.store.journal import Journal, RunRecord
 from weft.store.locks import alive
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from weft.runs import Run
+from weft.run import Run
 from weft.stats.intervals import mean
 from weft.store.blobs import Blobs, write_folder
 from weft.tabletop.make.dialogues import TableDialogue
