@@ -206,17 +206,17 @@ def verdict(metric: str, *values: float | None, variant: str = "repeat {}") -> V
 
 def test_how_far_a_judge_agrees_with_itself():
     verdicts = [verdict("x", 0.2, 0.4, 0.6), verdict("x", 0.5, None, 0.7), verdict("x", 0.9), verdict("y", 0.1)]
-    (table,) = repeats_tables({"run": verdicts}, ["x", "y"])
+    (table,) = repeats_tables({"run": verdicts}, ["x", "y"], 100.0, 2)
     assert [row.name for row in table.rows] == ["x"] and table.rows[0].kind == "part" and table.rows_are == "mixed" and table.digits == 2
     cells = {name: (cell.value, cell.scored, cell.due) for name, cell in table.rows[0].cells.items()}
     deviation = 100 * math.sqrt((0.04 + 0.02) / 2)
-    assert cells["mean"] == (pytest.approx(48.0), 2, 2) and cells["deviation"] == (round(deviation, 2), 2, 2)
+    assert cells["mean"] == (pytest.approx(48.0), 2, 2) and cells["deviation"] == (round(deviation, 4), 2, 2)
     assert cells["variation"] == (round(100 * deviation / 48, 2), 2, 2)
     assert cells["items"] == (2.0, 2, 2) and cells["repeats"] == (2.5, 2, 2)
     odd = [verdict("x", 0.1, 0.2, 1.0), verdict("x", 0.3, 0.4), verdict("x", 0.5, 0.55)]
-    told = next(repeats_tables({"run": odd}, ["x"])).rows[0].cells
-    assert (told["mean"].value, told["repeats"].value) == (43.57, 2.33)
-    both = next(repeats_tables({"one": verdicts, "two": verdicts}, ["x"]))
+    told = next(repeats_tables({"run": odd}, ["x"], 100.0, 2)).rows[0].cells
+    assert (told["mean"].value, told["repeats"].value) == (43.5714, 2.33)
+    both = next(repeats_tables({"one": verdicts, "two": verdicts}, ["x"], 100.0, 2))
     assert [row.name for row in both.rows] == ["one: x", "two: x"]
 
 
@@ -228,10 +228,10 @@ def test_orders_and_raters_are_questions_of_their_own():
             for value, variant in zip((0.0, 0.5, 1.0, 1.0), ("AB, repeat 1", "AB, repeat 2", "BA, repeat 1", "BA, repeat 12"), strict=True)
         ),
     )  # fmt: skip
-    (table,) = repeats_tables({"run": [orders]}, ["x"])
+    (table,) = repeats_tables({"run": [orders]}, ["x"], 100.0, 2)
     assert table.rows[0].cells["items"].value == 2.0 and table.rows[0].cells["repeats"].value == 2.0
     assert table.rows[0].cells["deviation"].value == pytest.approx(25.0)
     raters = verdict("x", 0.1, 0.9, variant="rater {}")
-    assert list(repeats_tables({"run": [raters]}, ["x"])) == [], "two raters were each asked once"
-    nothing = next(repeats_tables({"run": [verdict("x", 0.0, 0.0)]}, ["x"]))
+    assert list(repeats_tables({"run": [raters]}, ["x"], 100.0, 2)) == [], "two raters were each asked once"
+    nothing = next(repeats_tables({"run": [verdict("x", 0.0, 0.0)]}, ["x"], 100.0, 2))
     assert nothing.rows[0].cells["variation"].value is None and nothing.rows[0].cells["mean"].value == 0.0

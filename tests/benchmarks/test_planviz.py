@@ -441,5 +441,5 @@ def test_repeated_judging_has_its_coefficient_of_variation(tmp_path: Path, serve
     table = next(table for table in run.tables() if table.title == "Repeated judgements")
     cells = {row.name: row.cells for row in table.rows}
     spread = statistics.stdev([100, 80, 100, 80])
-    assert cells["visual"]["mean"].value == 90.0 and cells["visual"]["variation"].value == pytest.approx(100 * spread / 90, abs=0.01)
+    assert cells["visual"]["mean"].value == 0.9 and cells["visual"]["variation"].value == pytest.approx(100 * spread / 90, abs=0.01)
     assert cells["correctness"]["variation"].value == 0.0 and cells["visual"]["repeats"].value == 4.0

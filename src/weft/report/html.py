@@ -20,7 +20,7 @@ class Html(str):
     __slots__ = ()
 
 
-LONG = 24  # characters of a name that fits on a line
+LONG = 16  # characters of a word that fits on a line anywhere
 JOINTS = re.compile(r"(?<=[/=,:+_])(?=[^\s/=,:+_])")
 VOID = {"meta", "img", "input", "br", "link", "source", "wbr"}
 
@@ -63,9 +63,14 @@ def words(text: str, class_: str = "words") -> Html:
 
 
 def name(text: str) -> Html:
-    """A short text of theirs inside ours. A long one may break at its joints."""
-    pieces = JOINTS.split(text) if len(text) > LONG else [text]
-    return tag("bdi", [[piece, tag("wbr")] for piece in pieces[:-1]], pieces[-1])
+    """A short text of theirs inside ours. A long word of it may break at its joints."""
+    words = re.split(r"(\s+)", text)
+    return tag("bdi", [_jointed(word) if len(word) > LONG else word for word in words])
+
+
+def _jointed(word: str) -> list[str]:
+    first, *rest = JOINTS.split(word)
+    return [first, *(piece for one in rest for piece in (tag("wbr"), one))]
 
 
 @functools.cache

@@ -27,8 +27,8 @@ def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]
             deviation = full * math.sqrt(statistics.fmean(statistics.variance(values) for values in items))
             count = len(items)
             cells = {
-                "mean": Cell(round(mean, digits), count, count),
-                "deviation": Cell(round(deviation, digits), count, count),
+                "mean": Cell(round(mean, digits + 2), count, count),
+                "deviation": Cell(round(deviation, digits + 2), count, count),
                 "variation": Cell(round(100 * deviation / mean, 2), count, count) if mean else Cell(None),
                 "items": Cell(float(count), count, count),
                 "repeats": Cell(round(statistics.fmean(map(len, items)), 2), count, count),
