@@ -33,16 +33,25 @@ def title_of(manifest: Mapping[str, Any], state: str = "finished", names: Mappin
 
 def apart(runs: Sequence[Named]) -> list[str]:
     """A name for each of several runs: its model, and what is not the same in all of them; never the same name twice."""
-    found = [facts(one) for one in runs]
-    keys = list(dict.fromkeys(key for some in found for key in some))
-    differing = [key for key in keys if key != "model" and len({some.get(key) for some in found}) > 1]
-    told = [[some[key] for key in differing if key in some] for some in found]
+    told = _differing(runs)
     made = [_titled(one, some) for one, some in zip(runs, told, strict=True)]
     for name in {name for name in made if made.count(name) > 1}:
         alike = [at for at, other in enumerate(made) if other == name]
         for at, more in zip(alike, _finer([runs[at] for at in alike]), strict=True):
             made[at] = _titled(runs[at], [*told[at], more])
     return [name if made.count(name) == 1 else f"{name} ({made[:at].count(name) + 1})" for at, name in enumerate(made)]
+
+
+def apart_but_for(runs: Sequence[Named], fact: str) -> list[str]:
+    """The same where one fact, such as the strategy, does not count: some may have the same name then."""
+    return [_titled(one, some) for one, some in zip(runs, _differing(runs, fact), strict=True)]
+
+
+def _differing(runs: Sequence[Named], but: str = "") -> list[list[str]]:
+    found = [facts(one) for one in runs]
+    keys = list(dict.fromkeys(key for some in found for key in some))
+    differing = [key for key in keys if key not in ("model", but) and len({some.get(key) for some in found}) > 1]
+    return [[some[key] for key in differing if key in some] for some in found]
 
 
 def shared(runs: Sequence[Named]) -> list[str]:

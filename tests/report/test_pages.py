@@ -15,6 +15,7 @@ from toy import toy_records, write_weave
 from weft import api
 from weft.errors import UserError
 from weft.report import html
+from weft.run import named
 from weft.tabletop.make import make
 
 Serve = Callable[..., Provider]
@@ -98,7 +99,7 @@ def test_two_runs_stand_side_by_side_and_are_compared(chromium: Any, tables: tup
     frame = page.frame_locator("iframe")
     frame.locator(".turn").first.wait_for()
     heads = frame.locator(".turn").first.locator(".column > h3").all_inner_texts()
-    assert heads[:2] == [good.name, bad.name] and "the true reply" in heads
+    assert heads[:2] == list(named([good, bad])) and "the true reply" in heads
     assert watch.wrong == []
 
 

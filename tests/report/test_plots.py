@@ -42,7 +42,9 @@ def test_a_plot_of_eight_runs_has_them_all_in_one_legend_with_their_whole_names(
     for plot in found:
         drawn = plots.svg(plot.chart)
         assert drawn.count("role-legend ") + drawn.count('role-legend"') == 1, plot.name
-        named = [LONG.format(at) for at in range(8)] if plot.name != "against-calls" else ["tabletop/oracle[partial]", "the model alone"]
+        named = (
+            [LONG.format(at) for at in range(8)] if plot.name != "against-calls" else ["tabletop/oracle: best of N =", "the model alone"]
+        )
         symbols = len(re.findall(r'class="mark-symbol role-legend-symbol', drawn))
         assert symbols == (8 if plot.name != "against-calls" else 2), plot.name
         for name in named:

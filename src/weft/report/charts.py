@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.naming import title_of
+from weft.naming import apart_but_for
 from weft.report import plots
 from weft.report.scale import figure, points, share
 from weft.run import Run
@@ -185,23 +185,18 @@ def strategy_label(strategy: str) -> dict[str, str]:
     return {"family": FAMILIES.get(kind, kind), "label": number}
 
 
-def title_without_strategy(run: Run) -> str:
-    return title_of({**run.record.manifest, "strategy": "none"})
-
-
 def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
     if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
         return None
     rows: list[dict[str, Any]] = []
-    models = {title_without_strategy(run) for run in runs.values()}
-    for run in runs.values():
+    alike = apart_but_for([run.called for run in runs.values()], "strategy")
+    for run, alone in zip(runs.values(), alike, strict=True):
         values = _values(run, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
             told = strategy_label(run.record.manifest["strategy"])
-            alone = title_without_strategy(run)
-            family = told["family"] if len(models) == 1 else f"{alone}: {told['family']}"
+            family = told["family"] if len(set(alike)) == 1 else f"{alone}: {told['family']}"
             rows.append({"calls a turn": calls, "family": family, "label": told["label"], **_estimate(values)})
     drawn = list(dict.fromkeys(row["family"] for row in rows))
     title = "Score against calls" + (f" (the first {SERIES} of {len(drawn)} series)" if len(drawn) > SERIES else "")
