@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .PHONY: run test test-local attack check tools bench clean
 
-run: .venv/ready
+run: .venv/plain
 	$(BIN)/weft run
 
 test: check tools .venv/ocr .venv/sdks .venv/smollm
@@ -39,8 +39,13 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/walk.py
 	$(BIN)/python benchmarks/memory.py
 
-.venv/ready: pyproject.toml constraints.txt
+# what a run needs, and no more
+.venv/plain: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	touch $@
+
+.venv/ready: .venv/plain
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

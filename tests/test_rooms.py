@@ -13,7 +13,7 @@ BASE = {"errors", "types", "secrets", "outside"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
-RUNS = ENGINE | {"run", "naming"}
+RUNS = ENGINE | {"run", "naming", "catalogue"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
@@ -27,6 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "engine": ENGINE,
     "naming": BASE,
     "run": BENCHMARKS | {"naming"},
+    "catalogue": BENCHMARKS | {"run", "naming"},
     "session": RUNS,
     "arena": RUNS | {"session"},
     "report": BENCHMARKS | {"run", "naming"},
@@ -35,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "suite": RUNS | {"session", "report"},
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite"},
-    "view": BENCHMARKS | {"run", "naming", "report"},
+    "view": BENCHMARKS | {"run", "naming", "catalogue", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
     "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite"},
 }

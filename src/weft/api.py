@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from weft import catalogue
 from weft import run as stored
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
@@ -58,12 +59,12 @@ class Run(stored.Run):
         return frame.of([self])
 
     def __repr__(self) -> str:
-        gist = stored.gist_of(self)
-        return f"<Run {self.id}: {self.name}, {gist.number}, {stored.told_state(self.record, gist)}>"
+        gist = catalogue.gist_of(self)
+        return f"<Run {self.id}: {self.name}, {gist.number}, {catalogue.told_state(self.record, gist)}>"
 
     def _repr_html_(self) -> str:
-        gist = stored.gist_of(self)
-        told = f"{self.id}: {stored.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
+        gist = catalogue.gist_of(self)
+        told = f"{self.id}: {catalogue.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
         table = self.table()
         ours = structs.replace(table, rows=table.ours)
         return f"<div>{html.escape(told)}</div>{ours._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
@@ -79,8 +80,8 @@ class Runs(list[Run]):
     def _repr_html_(self) -> str:
         rows: list[str] = []
         for run in self:
-            gist = stored.gist_of(run)
-            cells = (run.id, run.benchmark.name, run.name, gist.number, stored.told_state(run.record, gist))
+            gist = catalogue.gist_of(run)
+            cells = (run.id, run.benchmark.name, run.name, gist.number, catalogue.told_state(run.record, gist))
             rows.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
         head = "".join(f"<th>{one}</th>" for one in ("run", "benchmark", "title", "main number", "state"))
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
@@ -240,6 +241,7 @@ def _done(work: Coroutine[Any, Any, T]) -> T:
         return in_loop(work)
     box: list[T | BaseException] = []
     loops: list[asyncio.AbstractEventLoop] = []
+    over = threading.Event()
 
     async def noted() -> T:
         loops.append(asyncio.get_running_loop())
@@ -250,12 +252,13 @@ def _done(work: Coroutine[Any, Any, T]) -> T:
             box.append(in_loop(noted()))
         except BaseException as error:
             box.append(error)
+        finally:
+            over.set()
 
-    thread = threading.Thread(target=in_thread, name="weft", daemon=True)
-    thread.start()
+    threading.Thread(target=in_thread, name="weft", daemon=True).start()
     for _ in range(PATIENT):
         try:
-            thread.join()
+            over.wait()  # and no join: a thread whose join was interrupted counts as ended
             break
         except KeyboardInterrupt:
             for loop in loops:

@@ -130,6 +130,8 @@ def _told_model(model: Mapping[str, Any]) -> dict[str, str]:
         made["temperature"] = f"temperature {temperature:g}"
     if seed_of(model) is not None:
         made["seed"] = f"seed {seed_of(model)}"
+    if model.get("provider") == "python":
+        made |= {f"given {name}": f"{name} {value}" for name, value in fields(model.get("options")).items() if name != "seed"}
     if isinstance(model.get("plan"), str):
         made["plan"] = str(model["plan"])
     return made

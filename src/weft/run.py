@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
-from weft.benchmarks.headline import main_number
-from weft.errors import UserError, WeftError, blamed
+from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
 from weft.naming import Named, apart, shared, title_of, without_seed
@@ -82,131 +81,8 @@ class Run:
         return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
 
 
-class Gist(Struct, frozen=True):
-    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
-    was when this was reckoned."""
-
-    stamp: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    digits: int = 3
-    scored: int = 0
-    due: int = 0
-    turns: int = 0
-    failed: int = 0  # turns without a reply, through no fault of the model
-    cost: float | None = None
-
-    @property
-    def number(self) -> str:
-        if self.value is None:
-            return "-"
-        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
-        return f"{self.value:.{self.digits}f}{between}"
-
-
-def gist_of(run: Run) -> Gist:
-    benchmark = run.benchmark
-    found = main_number(benchmark, run.verdicts, run.groups) if benchmark.of_one and run.verdicts else None
-    value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
-    costs = [total.cost for total in run.totals]
-    return Gist(
-        stamp=_stamp(run.record, (len(run.turns), run.given)),
-        value=value,
-        low=low,
-        high=high,
-        digits=benchmark.digits,
-        scored=sum(verdict.value is not None for verdict in run.verdicts),
-        due=len(run.verdicts),
-        turns=len(run.turns),
-        failed=sum(turn.reply.outcome == "failed" for turn in run.turns),
-        cost=None if None in costs else sum(one for one in costs if one is not None),
-    )
-
-
-def _stamp(record: RunRecord, there: tuple[int, int]) -> str:
-    return f"{record.round}:{there[0]}:{there[1]}"
-
-
-def keep_gist(home: Path, run: Run) -> None:
-    """What a list of runs says of it, where lists find it."""
-    journal = Journal(home / "journal.sqlite")
-    try:
-        journal.note(run.id, gist_of(run))
-    finally:
-        journal.close()
-
-
-class Listed(Struct, frozen=True):
-    """A run in a list."""
-
-    record: RunRecord
-    title: str
-    gist: Gist
-    state: str  # as a person would say it
-    due: int  # turns
-
-    @property
-    def coverage(self) -> str:
-        turns = "" if self.gist.turns == self.due else f"{self.gist.turns}/{self.due} turns"
-        verdicts = "" if self.gist.scored == self.gist.due else f"{self.gist.scored}/{self.gist.due} scored"
-        return ", ".join(one for one in (turns, verdicts) if one) or "all"
-
-    @property
-    def handle(self) -> str:
-        """What it can be called by: its tag, or the last part of its id."""
-        return self.record.names.get("tag") or self.record.id.rpartition("-")[2]
-
-
-def listed(journal: Journal, benchmarks: Any = None) -> list[Listed]:
-    """All runs with their main numbers, the latest last. Those of finished runs are in the journal; others are reckoned."""
-    return [_listed(journal, alive(record, journal.path.parent), benchmarks) for record in known(journal)]
-
-
-def _listed(journal: Journal, record: RunRecord, benchmarks: Any) -> Listed:
-    there = journal.progress(record.id)
-    try:
-        gist = msgspec.convert(record.gist, Gist)
-        if gist.stamp != _stamp(record, there):
-            gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
-    except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
-        gist = Gist(turns=there[0], due=there[1])
-    title, due = title_of(record.manifest, names=_untagged(record.names)), record.manifest["dataset"]["turns"]
-    return Listed(record, title, gist, told_state(record, gist), due)
-
-
-def _untagged(names: Mapping[str, str]) -> dict[str, str]:
+def untagged(names: Mapping[str, str]) -> dict[str, str]:
     return {role: name for role, name in names.items() if role != "tag"}
-
-
-def told_state(record: RunRecord, gist: Gist) -> str:
-    """`finished` is for what has something to show."""
-    if record.state == "part":
-        return told_shards(record) or "part"
-    if record.state != "finished":
-        return record.state
-    if gist.turns and gist.failed == gist.turns:
-        return "all failed"
-    return "nothing scored" if gist.due and not gist.scored else "finished"
-
-
-def told_shards(record: RunRecord) -> str:
-    """`7 of 8 shards (3/8 is missing)`; nothing for a run that is whole, or was never in shards."""
-    many = {int(one.partition("/")[2]) for one in record.shards if one.partition("/")[2].isdecimal()}
-    if record.state != "part" or len(many) != 1:
-        return ""
-    of = many.pop()
-    missing = [f"{one}/{of}" for one in range(1, of + 1) if f"{one}/{of}" not in record.shards]
-    told = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if len(missing) <= 3 else f"{len(missing)} are missing"
-    return f"{of - len(missing)} of {of} shards ({told})"
-
-
-def age(seconds: float) -> str:
-    """`3 h`, in the largest unit that fits."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return "now"
 
 
 def _as_share(verdict: Verdict, full: float) -> Verdict:
@@ -404,7 +280,7 @@ def _lines(summary: Summary) -> list[str]:
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
-        f"model {title_of(manifest, names=_untagged(summary.names))}, judge {manifest['judge']['name']}, "
+        f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest['judge']['name']}, "
         f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
         f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
         f"{summary.scored} of {summary.verdicts} verdicts scored",

@@ -20,6 +20,7 @@ from msgspec import Struct, field, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
+from weft.catalogue import keep_gist
 from weft.engine.call import Halt, Patience
 from weft.engine.doubts import doubts
 from weft.engine.early import Early
@@ -39,7 +40,7 @@ from weft.models.config import read_config, usual_home
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
-from weft.run import Run, keep_gist, load_run, options_of
+from weft.run import Run, load_run, options_of
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, is_known, resolve
+from weft.catalogue import Gist, Listed, listed
 from weft.errors import UserError
 from weft.naming import Named, model_of
-from weft.run import Gist, Listed, listed
 from weft.session import Job
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table

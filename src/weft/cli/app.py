@@ -17,6 +17,7 @@ from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report
 from weft.cli.run import run
 from weft.cli.runs import app as runs_app
+from weft.cli.sample import show
 from weft.cli.score import score
 from weft.cli.serve import serve
 from weft.cli.suite import app as suite_app
@@ -68,6 +69,7 @@ app.command()(serve)
 app.command()(report)
 app.command()(compare)
 app.command()(view)
+app.command()(show)
 app.add_typer(runs_app, name="runs")
 app.add_typer(suite_app, name="suite")
 app.add_typer(arena_app, name="arena")

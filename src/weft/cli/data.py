@@ -115,27 +115,24 @@ def wordings(
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="rover.")],
+    name: Annotated[str, typer.Argument(help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME.")],
     out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,
 ) -> None:
-    """Fetch a benchmark's own dataset from the Hugging Face hub (extra `hub`). What is there already is not fetched again.
+    """Fetch a dataset from the Hugging Face hub (extra `hub`), and unpack its archives. What is there already is not fetched again.
 
     Offline it says what to download, and where to put it.
 
     Examples:
 
+      weft data get weave --out data/weave
+
       weft data get rover --out rover
 
-      weft run rover-ig --data rover --model MODEL --judge JUDGE
+      weft data get OWNER/NAME --out imug && weft data check imug imug
     """
-    from weft.benchmarks.hub import download
-    from weft.benchmarks.rover.files import HUB
-    from weft.errors import UserError
+    from weft.benchmarks.hub import get as fetched
 
-    if name not in ("rover", "rover-ig", "rover-tg"):
-        raise UserError(f"there is no dataset {name!r} to fetch; there is rover")
-    folders = ["ROVER-IG", "ROVER-TG"] if name == "rover" else [name.upper()]
-    say(download(HUB, out or o.Path(name), folders, name))
+    say(fetched(name, out))
 
 
 @app.command()

@@ -73,8 +73,9 @@ def merge(
 
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
+    from weft.catalogue import told_shards
     from weft.cli.terminal import complain
-    from weft.run import one_run, told_shards
+    from weft.run import one_run
     from weft.store.journal import Journal
     from weft.store.merge import merge as merged
 

@@ -123,10 +123,8 @@ def compare(
       weft report weave-tiny-1a2b weave-copy-5e6f --open      # the same dialogues side by side
     """
     import msgspec
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
+    from weft.cli.fitting import lines
     from weft.cli.screen import Screen
     from weft.errors import UserError
     from weft.outside import told
@@ -146,23 +144,24 @@ def compare(
         say(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     console = Screen(soft_wrap=True)
-    table = Table(title=Text(told(f"A: {names[0]}   B: {names[1]}")), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for column in ("", "A", "B", "A - B", "95%", "p", "p (Holm)", "pairs"):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=bool(column), min_width=0 if column else 12)
-    for row in found.rows:
-        d = row.difference
-        cells = [
+    for mark, name in zip("AB", names, strict=True):
+        console.print(f"{mark}: {name}")
+    rows = [
+        (
+            told(row.what),
             figure(row.first, found.digits),
             figure(row.second, found.digits),
-            figure(d.value, found.digits, sign=True),
-            between(d.low, d.high, found.digits),
-            chance(d.p),
-            chance(row.corrected),
-            str(d.pairs),
-        ]
-        table.add_row(Text(told(row.what)), *cells, style="bold" if row.corrected < 0.05 else None)
-    console.print(table)
-    console.print(f"of {found.full:g}; bold where p (Holm) is under 0.05")
+            figure(row.difference.value, found.digits, sign=True),
+            between(row.difference.low, row.difference.high, found.digits),
+            chance(row.difference.p),
+            chance(row.corrected) + ("*" if row.corrected < 0.05 else " "),
+            str(row.difference.pairs),
+        )
+        for row in found.rows
+    ]
+    for text in lines(("", "A", "B", "A - B", "95%", "p", "p (Holm) ", "pairs"), rows, console.width, name=0, numbers=True):
+        console.print(text)
+    console.print(f"of {found.full:g}; * where p (Holm) is under 0.05")
     for note in found.notes:
         console.print(f"note: {note}")
     if found.unpaired:

@@ -8,10 +8,9 @@ from weft.cli import options as o
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weft.run import Listed
+    from weft.catalogue import Listed
 
 app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
-SORTS = ("age", "score", "cost", "title", "benchmark")
 
 
 @app.callback(invoke_without_command=True)
@@ -20,7 +19,7 @@ def runs(
     benchmark: Annotated[str | None, typer.Option(help="Only runs of this benchmark.")] = None,
     model: Annotated[str | None, typer.Option(help="Only runs whose model has this in its name.")] = None,
     find: Annotated[str | None, typer.Option(help="Only runs with these words in title, tag, judge or id.")] = None,
-    sort: Annotated[str, typer.Option(help=f"{', '.join(SORTS)}; the last is the latest, the best, the dearest.")] = "age",
+    sort: Annotated[str, typer.Option(help="age, score, cost, title or benchmark; the last is the latest, the best, the dearest.")] = "age",
     format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -43,14 +42,14 @@ def runs(
         return
     import msgspec
 
+    from weft.catalogue import chosen, listed
     from weft.errors import UserError
-    from weft.run import listed
     from weft.store.journal import Journal
 
-    if sort not in SORTS or format not in ("text", "json"):
-        raise UserError(f"--sort may be {', '.join(SORTS)}; --format text or json")
-    found = [one for one in listed(Journal(home / "journal.sqlite", readonly=True)) if _kept(one, benchmark, model, find)]
-    found.sort(key=lambda one: _order(one, sort))
+    if format not in ("text", "json"):
+        raise UserError(f"unknown format {format!r}; there are text, json")
+    every = listed(Journal(home / "journal.sqlite", readonly=True))
+    found = chosen(every, benchmark=benchmark or "", model=model or "", find=find or "", sort=sort)
     if format == "json":
         say(msgspec.json.format(msgspec.json.encode([_plain(one) for one in found]), indent=2).decode())
         return
@@ -58,26 +57,6 @@ def runs(
         say("no run is left by what was asked for")
         return
     _table(found)
-
-
-def _kept(one: "Listed", benchmark: str | None, model: str | None, find: str | None) -> bool:
-    manifest = one.record.manifest
-    named = [one.record.names.get("model", ""), str(manifest["model"]["name"])]
-    texts = [*named, one.title, one.record.id, one.record.names.get("tag", ""), str(manifest["judge"]["name"])]
-    return (
-        (benchmark is None or manifest["benchmark"]["name"] == benchmark)
-        and (model is None or any(model.lower() in text.lower() for text in named))
-        and (find is None or all(any(word in text.lower() for text in texts) for word in find.lower().split()))
-    )
-
-
-def _order(one: "Listed", sort: str) -> Any:
-    benchmark = one.record.manifest["benchmark"]["name"]
-    if sort == "score":
-        return (benchmark, -1.0 if one.gist.value is None else one.gist.value)
-    if sort == "cost":
-        return -1.0 if one.gist.cost is None else one.gist.cost
-    return {"title": one.title.lower(), "benchmark": benchmark}.get(sort, 0)
 
 
 def _plain(one: "Listed") -> dict[str, Any]:
@@ -97,26 +76,18 @@ def _plain(one: "Listed") -> dict[str, Any]:
 
 
 COLUMNS = ("run", "benchmark", "title", "main number", "scored", "cost", "state", "age")
-WIDE = 30  # columns of a screen that a title wants beside the others
 
 
 def _table(found: "list[Listed]") -> None:
     """A line for each run; two where the screen is too narrow for one."""
+    from weft.cli.fitting import lines
     from weft.cli.screen import Screen
 
     console = Screen(soft_wrap=True)
     judges = {str(one.record.manifest["judge"]["name"]) for one in found}
     rows = [_row(one, several=len(judges) > 1) for one in found]
-    widths = [max(len(row[at]) for row in (COLUMNS, *rows)) for at in range(len(COLUMNS))]
-    room = console.width - sum(width + 2 for at, width in enumerate(widths) if at != 2)
-    if room >= min(WIDE, widths[2]):
-        for row in (COLUMNS, *rows):
-            console.print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    else:
-        for row in rows:
-            console.print(f"{row[0].ljust(widths[0])}  {row[1]}  {row[2]}")
-            rest = "  ".join(cell.ljust(width) for cell, width in zip(row[3:], widths[3:], strict=True))
-            console.print(f"{' ' * widths[0]}  {rest.rstrip()}")
+    for text in lines(COLUMNS, rows, console.width, name=2):
+        console.print(text)
     if len(judges) == 1:
         console.print(f"all judged by {next(iter(judges))}")
 
@@ -124,8 +95,8 @@ def _table(found: "list[Listed]") -> None:
 def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     import time
 
+    from weft.catalogue import age
     from weft.outside import told
-    from weft.run import age
 
     manifest = one.record.manifest
     judge = f", judged by {one.record.names.get('judge') or manifest['judge']['name']}" if several else ""

@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from weft import benchmarks
+from weft.catalogue import gist_of, keep_gist, told_state
 from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.screen import Screen
@@ -24,7 +25,7 @@ from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.run import Run, gist_of, keep_gist, told_state
+from weft.run import Run
 from weft.session import Interrupted, Job, Session, in_loop
 
 
@@ -239,6 +240,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print(f"left to do: {turns - summary.turns} of {turns} turns, {left.verdicts} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
+    if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):
+        console.print(f"what went wrong, with tracebacks of your own code: weft show {run.id}{own}{_home(left.home)}")
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 
 

@@ -42,7 +42,7 @@ class RunRecord(Struct, frozen=True):
     data: str = ""  # where its dataset was
     version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
-    gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.run.Gist`)
+    gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.catalogue.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
 
 

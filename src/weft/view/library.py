@@ -14,15 +14,15 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from weft.catalogue import Gist, Listed, chosen, listed
 from weft.report import site
 from weft.report.charts import Plot, plots_of
 from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
-from weft.run import known, load_run, named, tables_of
-from weft.store.journal import Journal, RunRecord
-from weft.store.locks import alive
+from weft.run import load_run, named, tables_of
+from weft.store.journal import Journal
 
 KEPT = 4  # combinations of runs whose contents stay in memory
 FOUND = 200
@@ -57,12 +57,15 @@ class Library:
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[str, ...], tuple[str, site.Contents]] = OrderedDict()
         self._plots: dict[tuple[tuple[str, ...], str], dict[str, Plot]] = {}
+        self._gists: dict[str, Gist] = {}
 
-    def runs(self) -> list[tuple[RunRecord, int]]:
-        """Every run with the turns it has by now, the latest first."""
+    def runs(self, **wanted: str) -> list[Listed]:
+        """Those that are wanted (`weft.catalogue.chosen`), the latest, the best or the dearest first. What was reckoned of a run that goes
+        on is not reckoned again before it has got further."""
         with self._lock:
-            records = [alive(record, self._journal.path.parent) for record in reversed(known(self._journal))]
-            return [(record, self._journal.progress(record.id)[0]) for record in records]
+            found = listed(self._journal, self._benchmarks or None, self._gists)
+            self._gists = {one.record.id: one.gist for one in found}
+            return chosen(found, **wanted)[::-1]
 
     def stamp(self, ids: tuple[str, ...]) -> str:
         """Changes as the runs go on."""

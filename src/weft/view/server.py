@@ -4,7 +4,6 @@ this server, so that no page elsewhere can have a browser ask for it; nothing bu
 import asyncio
 import hmac
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,14 @@ import msgspec
 from aiohttp import web
 
 from weft.errors import WeftError
-from weft.naming import title_of
 from weft.report.dialogues import dialogue_page
 from weft.report.html import Html, name, page, tag
 from weft.report.listing import by_name, list_page
-from weft.report.numbers import Drawn, numbers_page, told_live, top
+from weft.report.numbers import Drawn, numbers_page, top
 from weft.report.plots import svg
 from weft.report.site import numbers
-from weft.store.journal import RunRecord
 from weft.view.library import FOUND, Hit, Library
+from weft.view.runs import runs_page, wanted_of
 
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -97,36 +95,13 @@ class Viewer:
         return tuple(one for one in request.match_info["ids"].split("+") if one)
 
     async def _runs(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self.library.runs)
-        rows = [
-            tag(
-                "tr",
-                tag("td", tag("label", tag("input", type="checkbox", name="run", value=record.id), " "),
-                    tag("a", name(record.id), href=f"/r/{quote(record.id)}/")),
-                tag("td", name(title_of(record.manifest))),
-                tag("td", name(str(record.manifest["judge"]["name"]))),
-                tag("td", time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))),
-                tag("td", told(record, turns), data_progress=True),
-                tag("td", record.state, data_state=True),
-                id=f"run-{record.id}",
-            )
-            for record, turns in found
-        ]  # fmt: skip
-        head = tag("tr", [tag("th", text) for text in ("run", "model", "judge", "started (UTC)", "turns", "state")])
-        listed = tag("div", tag("table", tag("thead", head), tag("tbody", rows), class_="texts", data_runs=True), class_="scroll")
-        find = tag("label", "search all dialogues ", tag("input", type="search", name="q"))
-        body = tag(
-            "main",
-            tag("h1", "Runs"),
-            told_live(),
-            tag("form", find, action="/search", method="get", class_="find"),
-            tag("form", listed, tag("p", tag("button", "Open those chosen together")), action="/open", method="get"),
-        )
-        return html(page("weft: runs", top("", "Runs", {"Runs": "/"}), body, script="live.js", forms=True))
+        wanted = wanted_of(request.query)
+        return html(runs_page(await asyncio.to_thread(lambda: self.library.runs(**wanted)), wanted))
 
     async def _progress(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self.library.runs)
-        return json([{"id": record.id, "state": record.state, "progress": told(record, turns)} for record, turns in found])
+        wanted = wanted_of(request.query)
+        found = await asyncio.to_thread(lambda: self.library.runs(**wanted))
+        return json([{"id": one.record.id, "state": one.state, "progress": one.coverage} for one in found])
 
     async def _open(self, request: web.Request) -> web.Response:
         chosen = [quote(one) for one in request.query.getall("run", [])]
@@ -199,10 +174,6 @@ def _hit(one: Hit) -> Html:
     more = tag("p", f"and {one.more} more here", class_="soft small") if one.more else None
     where = tag("span", f" {one.where}, ", name(one.run), class_="soft")
     return tag("li", tag("a", name(f"{one.sample}, turn {one.turn + 1}"), href=place), where, quoted, more)
-
-
-def told(record: RunRecord, turns: int) -> str:
-    return f"{turns} of {record.manifest['dataset']['turns']}"
 
 
 def links(ids: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@
   const look = async () => {
     const rows = document.querySelector("[data-runs]");
     if (rows) {
-      for (const run of await (await fetch("runs.json")).json()) {
+      for (const run of await (await fetch("runs.json" + location.search)).json()) {
         const row = document.getElementById("run-" + run.id);
         if (!row) { location.reload(); return; }
         row.querySelector("[data-progress]").textContent = run.progress;
