@@ -22,6 +22,12 @@ os.environ["WEFT_PROBE"] = "0"  # calls are counted in most tests; those about t
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
 
 
+@pytest.fixture(autouse=True)
+def patience_with_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges that talk nonsense are what many tests are about; that such a one is left after a while is another's."""
+    monkeypatch.setattr("weft.judges.vlm.MOST_USELESS", 1_000_000)
+
+
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
     return write_weave(tmp_path / "toy", toy_records())

@@ -182,7 +182,9 @@ class Session:
                 closing.enter_context(only_one(home, f"{empty.run_id()}-{hashlib.sha256(place[1].encode()).hexdigest()[:8]}"))
                 for caller in stage.callers.values():
                     caller.early()
-                begun = Early(empty, Live(empty, model, blobs, stage.callers), stage.callers["judge"], blobs, stage.width, stage.jpegs)
+                begun = Early(
+                    empty, Live(empty, model, blobs, stage.callers), stage.callers["judge"], blobs, stage.width, stage.jpegs, stage.halt
+                )
                 closing.push_async_callback(begun.close)
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=_shard(job, dataset))

@@ -79,7 +79,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
     for options in ([], ["--model-opt", "error=0.4"]):
         done = weft("run", "imug", "--data", "chats", "--model", "tabletop/oracle", "--judge", "tabletop/exact", *options)
         assert done.returncode == 0, done.stderr
-    good, bad = (line.split()[0] for line in weft("runs").stdout.splitlines())
+    good, bad = (one["id"] for one in json.loads(weft("runs", "--format", "json").stdout))
     page = weft("report", good, bad)
     assert page.returncode == 0 and (tmp_path / page.stdout.strip()).is_file() and good in page.stdout
     assert (tmp_path / weft("report", bad, "--single-file").stdout.strip()).suffix == ".html"

@@ -41,7 +41,7 @@ def test_a_page_and_markdown_without_network(tmp_path: Path):
     assert [number for _, number in files] == ["1", "2", "3"] and all((tmp_path / name).is_file() for name, _ in files)
     assert (tmp_path / "table.html").stat().st_mode & 0o777 == 0o644
     listed = weft(tmp_path, "runs").stdout
-    assert listed.startswith("write-weaver-") and weft(tmp_path, "report", "last").returncode == 0
+    assert "write  weaver:planner=" in listed and weft(tmp_path, "report", "last").returncode == 0
 
 
 def test_the_page_in_a_browser(tmp_path: Path):

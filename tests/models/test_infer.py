@@ -18,8 +18,8 @@ from server import data_url, drawn
 from weft.engine.call import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
-from weft.models.infer import Infer
 from weft.models.registry import resolve
+from weft.models.spread import Spread
 from weft.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -125,7 +125,7 @@ def test_several_servers_take_turns(blobs: Blobs):
         async with served(lambda b: seen.append("a") or {"response": {"text": "x"}}) as a:
             async with served(lambda b: seen.append("b") or {"response": {"text": "x"}}) as b:
                 endpoint = resolve(f"infer/{a},{b}", blobs)
-                assert isinstance(endpoint, Infer)
+                assert isinstance(endpoint, Spread) and endpoint.identity["urls"] == [a, b]
                 for n in range(4):
                     await endpoint.send((Message("user", (Text(str(n)),)),), Want("text"))
                 await endpoint.close()

@@ -39,12 +39,26 @@ class Unjudging:
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
+class Passing(Halt):
+    """What ends this ends another too, unless it is only time."""
+
+    def __init__(self, other: Halt) -> None:
+        super().__init__()
+        self._other = other
+
+    def stop(self, reason: WeftError) -> None:
+        super().stop(reason)
+        if not isinstance(reason, Halted):
+            self._other.stop(reason)
+
+
 class Early:
     """`plan` has no samples yet; `judge` reads replies, and its answers come from the caller that the run will use."""
 
-    def __init__(self, plan: Plan, source: Source, judge: Caller, blobs: Blobs, width: int, jpegs: Jpegs) -> None:
+    def __init__(self, plan: Plan, source: Source, judge: Caller, blobs: Blobs, width: int, jpegs: Jpegs, whole: Halt) -> None:
+        """`whole` ends the run as well: what makes asking pointless now makes it pointless then."""
         nobody: Any = Nobody()
-        self._plan, self._halt, self._loop = plan, Halt(), asyncio.get_running_loop()
+        self._plan, self._halt, self._loop = plan, Passing(whole), asyncio.get_running_loop()
         judging = Judging(plan, "", VlmJudge(Unjudging(judge), blobs, plan.benchmark, jpegs), blobs, nobody, self._halt)
         self._generator = Generator(plan, "", source, judging, nobody, self._halt, width)
         self._read: asyncio.Queue[Sample | None] = asyncio.Queue()

@@ -64,6 +64,7 @@ class VlmJudge:
         """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
         keys: tuple[str, ...] = ()
         messages, problem, place = question.messages, "", question.place
+        useless = False
         released: Mapping[str, Any] = {}  # what the paper's scripts make of the first reply that they can read
         variant = ", ".join(word for word in (question.variant, repeat) if word)
         for _ in range(2):
@@ -78,6 +79,7 @@ class VlmJudge:
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
                 if not isinstance(error, Unusable) and self._raised is not None:
                     self._raised(place, error)
+                useless = isinstance(error, Unusable)
                 problem = str(error) if isinstance(error, Unusable) else str(blamed("it could not be read", error))
                 messages = (*messages, *_objection(reply, problem, question))
                 problem = f"{UNUSABLE}{problem}"
@@ -89,11 +91,10 @@ class VlmJudge:
                 for detail in (_with_released(one.detail if one.value is not None else OPEN, one.metric, released),)
             ]
         self._model.void(keys, problem)
-        self._useless += problem.startswith(UNUSABLE)
-        if self._useless >= MOST_USELESS:
-            raise JudgeUseless(
-                f"{self._model.name} answered {self._useless} questions in a row with what cannot be used; the last: {problem}"
-            )
+        self._useless += useless and problem.startswith(UNUSABLE)
+        if useless and self._useless >= MOST_USELESS:
+            told = f"answered {self._useless} questions in a row with what cannot be used"
+            raise JudgeUseless(f"the judge {self._model.name} {told}; the last: {problem.removeprefix(UNUSABLE)}")
         return [
             Verdict(place.sample, place.turn, one, None, problem, "judge", keys, _with_released(question.detail, one, released), variant)
             for one in question.metrics

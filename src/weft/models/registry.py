@@ -300,6 +300,8 @@ def _made(
     if "name" in mine and "version" not in mine:
         raise UserError(f"{spec.text}: a name is for keeping answers, together with a version: --model-opt version=...")
     several = spec.url.split(",") if not (known_of(make) or About()).several else [spec.url]
+    if len(several) > 1 and not all(url.strip() for url in several):
+        raise UserError(f"{spec.text}: there is no address behind a comma; write NAME@http://HOST:PORT/v1,http://HOST:PORT/v1")
     found: list[Endpoint] = []
     for url in several:
         at = replace(spec, url=url.strip(), written=spec.written if len(several) == 1 else f"{spec.provider}/{spec.model}@{url.strip()}")

@@ -1,0 +1,65 @@
+"""What runs are called."""
+
+from typing import Any
+
+from weft.naming import Named, apart, shared, title_of, without_seed
+
+
+def manifest(name: str = "m", model: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": name, "provider": "local", "model": name, **(model or {})}
+    usual: dict[str, Any] = {
+        "benchmark": {"name": "b", "version": "1"},
+        "dataset": {"name": "d", "digest": "0" * 64, "samples": 1, "turns": 1},
+        "model": made,
+        "judge": {"name": "j"},
+        "rubric": {"source": "weft", "digest": "1" * 64},
+        "told": ["partial"],
+        "strategy": "none",
+        "judge_repeats": 1,
+        "limit": None,
+        "where": {},
+    }
+    return {**usual, **more}
+
+
+def test_a_title_is_the_model_and_what_was_chosen_for_it():
+    chosen = {"version": "step-2", "parameters": {"temperature": 0.5, "seed": 3}}
+    one = manifest(
+        "bagel", chosen, strategy="best-of:3", where={"domain": "edit"}, limit=5, sample={"count": 9, "seed": 1}, judge_repeats=2
+    )
+    assert title_of(one) == (
+        "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random, seed 1, 2 judgements each]"
+    )
+    assert title_of(one, names={"model": "ours"}).startswith("ours [") and title_of(one, names={"tag": "t"}) == "t"
+    assert (
+        title_of(manifest(), "stopped") == "m [partial, unfinished]" and title_of(manifest(), "stopped", {"tag": "t"}) == "t [unfinished]"
+    )
+
+
+def test_of_several_runs_only_what_tells_them_apart_is_said():
+    runs = [Named(manifest("m", {"seed": seed, "temperature": 1.0})) for seed in (0, 1)]
+    assert apart(runs) == ["m [seed 0]", "m [seed 1]"] and shared(runs) == ["partial", "temperature 1", "judged by j"]
+    judges = [Named(manifest(judge={"name": name})) for name in ("a", "b")]
+    assert apart(judges) == ["m [judged by a]", "m [judged by b]"]
+    assert apart([Named(manifest("x")), Named(manifest("y"))]) == ["x", "y"]
+    assert apart([Named(manifest(), {"model": "ours"}), Named(manifest("y"))]) == ["ours", "y"]
+
+
+def test_what_nothing_in_words_tells_apart_is_told_by_what_differs_and_never_by_a_bare_digest():
+    places = [Named(manifest("m", {"url": f"http://127.0.0.1:800{at}/v1"})) for at in (0, 1)]
+    assert apart(places) == ["m [url http://127.0.0.1:8000/v1]", "m [url http://127.0.0.1:8001/v1]"]
+    sources = [Named(manifest("m", {"version": f"source:{mark * 16}"})) for mark in "ab"]
+    assert apart(sources) == ["m [source aaaaaaaa]", "m [source bbbbbbbb]"]
+    data = [Named(manifest(dataset={"name": "d", "digest": mark * 64, "samples": 1, "turns": 1})) for mark in "ab"]
+    assert apart(data) == ["m [data aaaaaaaa]", "m [data bbbbbbbb]"]
+    assert apart([Named(manifest(), {"tag": "same"}), Named(manifest("n"), {"tag": "same"})]) != ["same", "same"]
+    assert len(set(apart([Named(manifest())] * 3))) == 3
+
+
+def test_what_is_the_same_but_for_the_seed_is_found_wherever_the_seed_stands():
+    parts = {"parts": {"painter": {"name": "p", "seed": 1}}}
+    places: list[dict[str, Any]] = [{"seed": 1}, {"parameters": {"seed": 1, "steps": 4}}, {"options": {"seed": 1}}, parts]
+    for changed in places:
+        other = without_seed(manifest("m", changed))
+        assert "seed" not in str(other["model"]) and other["strategy"] == "none"
+    assert without_seed(manifest("m", {"parameters": {"seed": 1, "steps": 4}}))["model"]["parameters"] == {"steps": 4}
