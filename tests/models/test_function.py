@@ -150,3 +150,59 @@ def test_mistakes_in_naming_a_model_are_one_clear_line(blobs: Blobs, tmp_path: P
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(UserError, match=why):
         resolve(text.replace("{dir}", str(tmp_path)), blobs)
+
+
+def seeded(messages: Any, want: str, seed: int = 0, strength: float = 0.5, *, fast: bool = False) -> Any:
+    return (
+        Pil.new("RGB", (16, 16), (seed % 256, int(100 * strength), 200 if fast else 0)) if want == "image" else f"{seed} {strength} {fast}"
+    )
+
+
+seeded.version = "1"  # type: ignore[attr-defined]
+
+
+class Made:
+    name, version = "made", "1"
+
+    def __init__(self, size: int = 16) -> None:
+        self.size = size
+
+    def __call__(self, messages: Any, want: str, seed: int = 0) -> Any:
+        return Pil.new("RGB", (self.size, self.size), (seed, 0, 0)) if want == "image" else str(seed)
+
+
+def test_options_and_a_seed_go_by_name_and_are_what_answers_are_kept_under(toy: Path, tmp_path: Path):
+    made = run(toy, tmp_path, seeded, model_options={"seed": "7", "strength": "0.25", "fast": "true"})
+    texts = {turn.reply.text for turn in made.turns if turn.want == "text"}
+    assert texts == {"7 0.25 True"} and "seed 7" in made.name and "strength 0.25" in made.name
+    other = run(toy, tmp_path, seeded, model_options={"seed": 8})
+    assert {turn.reply.text for turn in other.turns if turn.want == "text"} == {"8 0.5 False"} and other.id != made.id
+    sized = run(toy, tmp_path, Made, model_options={"size": "32", "seed": 3})
+    assert {turn.reply.picture.width for turn in sized.turns if turn.reply.picture} == {32}
+    for wrong, said in (({"nothing": 1}, "its own parameters are seed, strength, fast"), ({"strength": "much"}, "give a number")):
+        with pytest.raises(UserError, match=said):
+            run(toy, tmp_path, seeded, model_options=wrong)
+
+
+def test_candidates_of_a_seeded_function_differ(toy: Path, tmp_path: Path):
+    made = run(toy, tmp_path, seeded, model_options={"seed": 1}, strategy="best-of:3")
+    assert not made.summary().alike, "each candidate has a seed of its own"
+
+
+def test_a_frame_of_pandas_or_of_polars_has_plain_columns(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import importlib.util
+
+    made = run(toy, tmp_path, painter)
+    find = importlib.util.find_spec
+    kinds: list[str] = []
+    for hidden in ((), ("pandas",), ("pandas", "polars")):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, *more, hidden=hidden: None if name in hidden else find(name, *more))
+        if len(hidden) == 2:
+            with pytest.raises(UserError, match="pip install pandas"):
+                made.frame()
+            continue
+        frame = made.frame()
+        kinds.append(type(frame).__module__.partition(".")[0])
+        assert {"run", "sample", "turn", "metric", "value", "points", "reason", "group_domain"} <= set(frame.columns)
+        assert len(frame) == len(made.verdicts)
+    assert kinds == ["pandas", "polars"]

@@ -334,7 +334,7 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
 def _own_options(thing: Any, options: Mapping[str, Any], called: str) -> tuple[dict[str, Any], dict[str, Any], int | None]:
     """What a user gave that is not weft's own: for the making of a class, for each call, and the seed. Raises UserError for what nobody
     takes. A value is read as what the parameter is: by its annotation, or by its default."""
-    making, calling = _parameters(thing.__init__) if inspect.isclass(thing) else {}, _parameters(_call_of(thing))
+    making, calling = _parameters(thing.__init__, ("self", "blobs")) if inspect.isclass(thing) else {}, _parameters(_call_of(thing))
     batches = callable(getattr(thing, "batch", None))
     made, kept, seed = dict[str, Any](), dict[str, Any](), None
     for name, value in options.items():
@@ -356,14 +356,14 @@ def _call_of(thing: Any) -> Any:
     return next((vars(base)["__call__"] for base in thing.__mro__ if "__call__" in vars(base)), None) if inspect.isclass(thing) else thing
 
 
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+def _parameters(function: Any, without: tuple[str, ...] = GIVEN) -> dict[str, inspect.Parameter]:
     """What a user may choose of a function's parameters."""
     try:
         known = inspect.signature(function, eval_str=False).parameters
     except (TypeError, ValueError):
         return {}
     given = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: one for name, one in known.items() if one.kind in given and name not in GIVEN}
+    return {name: one for name, one in known.items() if one.kind in given and name not in without}
 
 
 def _as(parameter: inspect.Parameter, value: Any, called: str) -> Any:

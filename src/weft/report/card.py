@@ -30,4 +30,5 @@ def _main_table(section: str, runs: Mapping[str, Mapping[str, str]], journal: Jo
     found = [load_run(journal, one, benchmarks) for one in ids]
     again = tag("p", tag("code", f"weft report {' '.join(ids)} --open"), class_="small soft")
     table = next(tables_of(named(found)), None)
-    return join(table_of(table) if table is not None else tag("p", "no table yet", class_="soft"), again)
+    title = tag("p", name(table.title), class_="soft") if table is not None else None
+    return join(title, table_of(table) if table is not None else tag("p", "no table yet", class_="soft"), again)

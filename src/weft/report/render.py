@@ -35,7 +35,8 @@ def render(
 
 
 def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    out: list[str] = ["# " + (", ".join(summary.run for summary in runs) or "Published results"), ""]
+    ours = any(table.ours for table in tables)
+    out: list[str] = ["# " + (", ".join(summary.run for summary in runs) or ("weft" if ours else "Published results")), ""]
     for summary in runs:
         out += [f"- {_md(line)}" for line in summary.lines] + [""]
     for table in tables:
