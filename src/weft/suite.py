@@ -97,7 +97,7 @@ class Card(Struct, frozen=True):
 def card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> Card:
     """Of the latest run for each model and section. Raises UserError where there is none."""
     latest: dict[str, dict[str, Listed]] = {}
-    for one in listed(journal, benchmarks):
+    for one in sorted(listed(journal, benchmarks), key=lambda one: one.record.started):
         section = one.record.names.get("suite", "")
         if section:
             latest.setdefault(model_of(Named(one.record.manifest, one.record.names)), {})[section] = one

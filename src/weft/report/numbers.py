@@ -54,9 +54,10 @@ def numbers_body(
     warnings: Sequence[str],
     links: Mapping[str, str],
     stamp: str | None = None,
+    common: str = "",
 ) -> Html:
     """What is on the page, for one of its own or inside another. `links` lead from a row's name to its dialogues. What is served has a
-    `stamp`, and tells when there are newer numbers."""
+    `stamp`, and tells when there are newer numbers. `common` is what all runs share, which their names do not say."""
     sections = [
         *(Section(f"table-{at}", table.title, table_of(table, links)) for at, table in enumerate(_whole(tables), start=1)),
         *_compared(comparisons),
@@ -70,6 +71,7 @@ def numbers_body(
     cards = [_card(label, summary, folded=len(summaries) > FEW) for label, summary in summaries.items()]
     inside = join(
         tag("h1", name(title)),
+        tag("p", "all runs: ", name(common), class_="soft") if common else None,
         join(*told_live(stamp)) if stamp is not None else None,
         [tag("p", name(line), class_="warning") for line in warnings],
         tag("details", tag("summary", "On this page"), contents, class_="toc folded"),
@@ -193,7 +195,8 @@ def _parts(tables: Sequence[Table], links: Mapping[str, str]) -> Section:
 def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
     spread = None
     if cell is not None and cell.low is not None and cell.high is not None:
-        spread = tag("span", f"{cell.low:.{digits}f} to {cell.high:.{digits}f}", class_="range")
+        fine = digits if cell.digits is None else cell.digits
+        spread = tag("span", f"{cell.low:.{fine}f} to {cell.high:.{fine}f}", class_="range")
     return tag("td", tag("span", shown(cell, digits), class_=mark), spread)
 
 

@@ -25,7 +25,7 @@ from weft.report.gallery import SIDE, Inline, Named, Shown
 from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
 from weft.report.numbers import FEW, Drawn, numbers_body, numbers_page, top, warnings_of
-from weft.run import Run, Summary
+from weft.run import Run, Summary, in_common
 from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
 from weft.types import Table
@@ -138,7 +138,8 @@ def numbers(made: Contents, drawn: Sequence[Drawn], place: str, stamp: str | Non
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
     links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in made.benchmark.axes}
     warnings = warnings_of(made.summaries, made.tables, made.benchmark.published_judge)
-    return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp)
+    common = in_common(made.runs.values())
+    return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp, common)
 
 
 def _saved(drawn: Sequence[Plot], folder: Path) -> list[Drawn]:

@@ -62,7 +62,7 @@ def _row(one: Listed) -> Html:
             tag("a", name(one.handle), href=f"/r/{quote(record.id)}/", title=record.id)),
         tag("td", name(str(record.manifest["benchmark"]["name"]))),
         tag("td", name(one.title)),
-        tag("td", gist.number),
+        tag("td", gist.number, class_="number"),
         tag("td", one.coverage, data_progress=True),
         tag("td", cost),
         tag("td", one.state, data_state=True),
