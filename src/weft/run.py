@@ -282,7 +282,7 @@ def _lines(summary: Summary) -> list[str]:
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
         f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest['judge']['name']}, "
         f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
-        f"{summary.samples} samples, {summary.turns} turns: {outcomes}",
+        f"{summary.samples} samples, {summary.turns} turns" + (f": {outcomes}" if outcomes else ""),
         f"{summary.scored} of {summary.verdicts} verdicts scored",
     ]
     if manifest.get("presets"):

@@ -109,6 +109,7 @@ class Left(msgspec.Struct, frozen=True):
     verdicts: int = 0  # that were due when it ended, and are not there
     standing: str = ""  # of what was handed in and is not back
     notes: tuple[str, ...] = ()  # where other endpoints stood
+    did: str = ""  # what this command itself asked for
 
     @classmethod
     def by(cls, session: Session) -> "Left":
@@ -124,7 +125,10 @@ class Left(msgspec.Struct, frozen=True):
                     one.standing if isinstance(one, TaskEndpoint) else f"{one.name}: {one.standing}"
                 )
         told = (", ".join(standing[True]), tuple(standing[False]))
-        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, *told)
+        tallies = {role: caller.tally for role, caller in session.callers.items() if caller.tally.calls or caller.tally.remembered}
+        each = [f"{role} {tally.calls} asked, {tally.remembered} from the journal" for role, tally in tallies.items()]
+        did = f"this command: {'; '.join(each)}; ${sum(tally.cost for tally in tallies.values()):.4f}" if each else ""
+        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, *told, did)
 
     def stored(self) -> Run:
         return Run.stored(self.place, self.run, self.benchmark)
@@ -228,6 +232,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
             console.print(line)
     if left.out:
         console.print(f"{left.out} of {left.records} records were left out")
+    if left.did:
+        console.print(left.did)
     for line in left.notes:
         console.print(line)
     if left.standing:

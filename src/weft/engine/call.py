@@ -161,6 +161,10 @@ class Caller:
         finally:
             del self._flying[key]
 
+    def down(self, why: str) -> EndpointDown:
+        """It is the user's move."""
+        return EndpointDown(f"{self.role} {self.name}: {why}", user=True)
+
     async def try_out(self, judge: bool) -> None:
         """Ask one small question. Raises EndpointDown where a run would be pointless."""
         reply = await self._tried_out(judge)

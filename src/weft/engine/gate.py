@@ -15,6 +15,7 @@ import msgspec
 
 from weft.judges.parse import Unusable, read_reply
 from weft.models.endpoint import Endpoint, TaskEndpoint
+from weft.models.reach import reached
 from weft.types import Message, Reply, Text, Want
 
 if TYPE_CHECKING:
@@ -48,16 +49,31 @@ class Gate:
         await asyncio.shield(self._asking)
 
     async def _ask_all(self) -> None:
+        for caller in self._callers.values():
+            if caller.endpoint.keyless:
+                raise caller.down(f"{caller.endpoint.keyless} ({NO_PROBE})")
+        silent = {
+            role: one.endpoint.address for role, one in self._callers.items() if _is_server(one.endpoint) and not is_asked(one.endpoint)
+        }
+        if silent:
+            found = await asyncio.to_thread(reached, silent.values())
+            for role, url in silent.items():
+                if found[url]:
+                    raise self._callers[role].down(f"nobody answers at {url}: {found[url]} ({NO_PROBE})")
         asked = [caller.try_out(role == "judge") for role, caller in self._callers.items() if is_asked(caller.endpoint)]
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        raised = next((one for one in found if isinstance(one, BaseException)), None)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        raised = next((one for one in answers if isinstance(one, BaseException)), None)
         if raised is not None:
             raise raised
 
 
+def _is_server(endpoint: Endpoint) -> bool:
+    return endpoint.address.startswith("http") and endpoint.memo
+
+
 def is_asked(endpoint: Endpoint) -> bool:
-    """Servers are, as far as they answer at once and in words."""
-    return endpoint.address.startswith("http") and endpoint.memo and not isinstance(endpoint, TaskEndpoint) and endpoint.gives.text
+    """Servers are, as far as they answer at once and in words; of others only the address is tried."""
+    return _is_server(endpoint) and not isinstance(endpoint, TaskEndpoint) and endpoint.gives.text
 
 
 def small_question(judge: bool) -> tuple[tuple[Message, ...], Want]:

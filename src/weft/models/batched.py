@@ -151,6 +151,10 @@ class Batched(TaskEndpoint):
         return self._inner.missing
 
     @property
+    def keyless(self) -> str:
+        return self._inner.keyless
+
+    @property
     def standing(self) -> str:
         return ", ".join(f"batch {one.state} {one.done}/{one.due}" for one in self._batches.values() if not one.over)
 

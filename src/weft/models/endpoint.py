@@ -101,6 +101,11 @@ class Endpoint:
     @property
     def missing(self) -> str:
         """What it would need, and does not have, in a few words."""
+        return self.keyless
+
+    @property
+    def keyless(self) -> str:
+        """Which key it has not, where it answers nobody without one."""
         return ""
 
     @property

@@ -127,7 +127,9 @@ class Spec(Struct, frozen=True):
             try:
                 taken[name] = known[name](value)
             except (TypeError, ValueError, OverflowError) as error:
-                raise UserError(f"{self.text}: option {name}={value!r}: {error}") from None
+                why = "give a whole number" if known[name] is int else str(error)
+                why = "give a number" if "could not convert" in why else why
+                raise UserError(f"{self.text}: option {name}={value!r}: {why}") from None
         return taken
 
 
@@ -268,6 +270,8 @@ def resolve(
             return _made(thing, Spec(model, f"{file}.py:{name}", named, url, given, data), given, blobs, usual, preset, called)
         settings = settings_of(preset).settings if preset else {}
         return endpoint_from_object(thing, blobs, {**settings, **given}, source=model)
+    if model.endswith(".py") and Path(model).is_file():
+        load_object(f"{model}:")  # which says what there is in it
     spec = parse(model, given, data)
     known = providers()
     if spec.provider not in known:
@@ -358,8 +362,10 @@ def load_object(text: str) -> Any:
         raise UserError(f"{text}: importing {file} raised {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    if not hasattr(module, name):
+    if not name or not hasattr(module, name):
         own = [n for n, one in vars(module).items() if not n.startswith("_") and getattr(one, "__module__", "") == module.__name__]
         names = ", ".join(own) or "nothing of its own"
-        raise UserError(f"{text}: {file} has no {name!r} (it has {names})")
+        raise UserError(
+            f"{text}: {file} has no {name!r} (it has {names})" if name else f"{file}: say which, as in {file}:NAME; it has {names}"
+        )
     return getattr(module, name)

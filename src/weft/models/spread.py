@@ -34,6 +34,10 @@ class Spread(Endpoint):
         return "; ".join([*told, *dict.fromkeys(one.missing for one in self._endpoints if one.missing)])
 
     @property
+    def keyless(self) -> str:
+        return next((one.keyless for one in self._endpoints if one.keyless), "")
+
+    @property
     def standing(self) -> str:
         dead = sum(until > time.monotonic() for until in self._rests)
         return f"{len(self._endpoints) - dead} of {len(self._endpoints)} addresses answer" if dead else ""

@@ -74,7 +74,7 @@ class Wire(Endpoint):
         self.identity = {"provider": self.provider, "model": model, "url": self.address, "parameters": self._parameters, **told}
 
     @property
-    def missing(self) -> str:
+    def keyless(self) -> str:
         host = urlsplit(self._url).hostname or ""
         return f"{KEY_BY_HOST[host]} is not set" if host in KEY_BY_HOST and not self._key else ""
 
