@@ -27,7 +27,8 @@ def test_links_lead_to_files_that_are_there(page: Path):
 
 def test_every_page_is_in_the_index_once():
     listed = [target for target in links(ROOT / "docs" / "README.md") if "/" not in target]
-    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
+    pages = [page for kind in ("*.md", "*.ipynb") for page in (ROOT / "docs").glob(kind)]
+    assert sorted(listed) == sorted(page.name for page in pages if page.name != "README.md")
 
 
 def test_who_cites_weft_is_told_the_version_and_the_license_that_it_has():

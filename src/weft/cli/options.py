@@ -45,7 +45,7 @@ JudgeBatch = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N samples.")]
 Sampled = Annotated[int | None, typer.Option("--sample", min=1, help="Only N samples drawn at random: the same ones on every machine.")]
-Seed = Annotated[int, typer.Option(help="Which samples --sample draws. (A model's seed is --model-opt seed=N.)")]
+Seed = Annotated[int | None, typer.Option(help="Which samples --sample draws. (A model's seed is --model-opt seed=N.)")]
 Shard = Annotated[
     str,
     typer.Option(help="K/N: only the K-th of N parts of the run; all are one run, here or once their journals are merged.", metavar="K/N"),
@@ -82,6 +82,15 @@ def sure(yes: bool, what: str) -> None:
         raise UserError(f"nobody can be asked here whether to {what}: give --yes")
     if input(f"{what}? [y/N] ").strip().lower() not in ("y", "yes"):
         raise typer.Exit(1)
+
+
+def drawn(sample: int | None, seed: int | None) -> dict[str, Any]:
+    """A seed of its own says nothing, and is meant for the model by whoever writes it."""
+    from weft.errors import UserError
+
+    if seed is not None and sample is None:
+        raise UserError(f"--seed {seed} is of --sample, which samples to draw; a model's seed is --model-opt seed={seed}")
+    return {"sample": sample, "seed": seed or 0}
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def run(
     only: Annotated[list[str] | None, typer.Option(help="Only this section of the suite. Repeatable.")] = None,
     limit: o.Limit = None,
     sample: o.Sampled = None,
-    seed: o.Seed = 0,
+    seed: o.Seed = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
     budget: Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")] = None,
@@ -53,7 +53,7 @@ def run(
     from weft.suite import entries, jobs, models_of
 
     some = entries(read_config(), only or ())
-    common: dict[str, Any] = {"limit": limit, "sample": sample, "seed": seed, "home": home, "probe": not no_probe and usually_probed()}
+    common: dict[str, Any] = {"limit": limit, **o.drawn(sample, seed), "home": home, "probe": not no_probe and usually_probed()}
     common |= {"concurrency": concurrency, "judge_concurrency": judge_concurrency}
     due = list(jobs(some, models_of(models), judge, **common))
     whole = _all(due, budget, dry_run)
