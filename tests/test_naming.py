@@ -28,7 +28,7 @@ def test_a_title_is_the_model_and_what_was_chosen_for_it():
         "bagel", chosen, strategy="best-of:3", where={"domain": "edit"}, limit=5, sample={"count": 9, "seed": 1}, judge_repeats=2
     )
     assert title_of(one) == (
-        "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random, seed 1, 2 judgements each]"
+        "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random (seed 1), 2 judgements each]"
     )
     assert title_of(one, names={"model": "ours"}).startswith("ours [") and title_of(one, names={"tag": "t"}) == "t"
     assert (

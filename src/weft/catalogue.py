@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.benchmarks.headline import main_number
 from weft.errors import UserError, WeftError
-from weft.naming import title_of
-from weft.run import Run, benchmark_of, known, untagged
+from weft.naming import finer, title_of, with_fact
+from weft.run import Run, benchmark_of, called, known, untagged
 from weft.store.journal import Journal
 from weft.store.locks import alive
 from weft.store.records import RunRecord
@@ -90,14 +91,31 @@ class Listed(Struct, frozen=True):
 
     @property
     def handle(self) -> str:
-        """What it can be called by: its tag, or the last part of its id."""
-        return self.record.names.get("tag") or self.record.id.rpartition("-")[2]
+        """What it can be called by besides its tag: the last part of its id."""
+        return self.record.id.rpartition("-")[2]
+
+    @property
+    def called(self) -> str:
+        """Its title, behind its tag if it has one."""
+        tag = self.record.names.get("tag")
+        return f"{tag}: {self.title}" if tag else self.title
+
+    @property
+    def judge(self) -> str:
+        return self.record.names.get("judge") or str(self.record.manifest["judge"]["name"])
 
 
 def listed(journal: Journal, benchmarks: Any = None, reckoned: Mapping[str, Gist] | None = None) -> list[Listed]:
     """All runs with their main numbers, the latest last. Those of finished runs are in the journal, others may have been `reckoned`
     already."""
-    return [_listed(journal, alive(record, journal.path.parent), benchmarks, reckoned or {}) for record in known(journal)]
+    found = [_listed(journal, alive(record, journal.path.parent), benchmarks, reckoned or {}) for record in known(journal)]
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for at, one in enumerate(found):
+        alike.setdefault((str(one.record.manifest["benchmark"]["name"]), one.title, one.judge), []).append(at)
+    for same in (same for same in alike.values() if len(same) > 1):
+        for at, more in zip(same, finer([called(found[at].record) for at in same]), strict=True):
+            found[at] = replace(found[at], title=with_fact(found[at].title, more))
+    return found
 
 
 def _listed(journal: Journal, record: RunRecord, benchmarks: Any, reckoned: Mapping[str, Gist]) -> Listed:
@@ -122,7 +140,9 @@ def told_state(record: RunRecord, gist: Gist) -> str:
         return record.state
     if gist.turns and gist.failed == gist.turns:
         return "all failed"
-    return "nothing scored" if gist.due and not gist.scored else "finished"
+    if gist.due and not gist.scored:
+        return "nothing scored"
+    return f"finished, {gist.failed} failed" if gist.failed else "finished"
 
 
 def told_shards(record: RunRecord) -> str:
@@ -156,12 +176,16 @@ def chosen(found: Sequence[Listed], *, benchmark: str = "", model: str = "", fin
 def _fits(one: Listed, benchmark: str, model: str, find: str) -> bool:
     manifest = one.record.manifest
     named = [one.record.names.get("model", ""), str(manifest["model"]["name"])]
-    texts = [*named, one.title, one.record.id, one.record.names.get("tag", ""), str(manifest["judge"]["name"])]
+    texts = [*named, one.called, one.judge]
     return (
         (not benchmark or manifest["benchmark"]["name"] == benchmark)
         and any(model.lower() in text.lower() for text in named)
-        and all(any(word in text.lower() for text in texts) for word in find.lower().split())
+        and all(any(word in text.lower() for text in texts) or _begins(one, word) for word in find.lower().split())
     )
+
+
+def _begins(one: Listed, word: str) -> bool:
+    return len(word) >= 3 and (one.record.id.startswith(word) or one.handle.startswith(word))
 
 
 def _order(one: Listed, sort: str) -> Any:

@@ -26,9 +26,10 @@ class Named(Struct, frozen=True):
 
 def title_of(manifest: Mapping[str, Any], state: str = "finished", names: Mapping[str, str] | None = None) -> str:
     """A run in a few words: its model, and what was chosen for it."""
-    one = Named(manifest, names or {}, state == "finished")
+    one = Named(manifest, names or {}, state in ("finished", "part"))
     found = facts(one)
-    return _titled(one, [text for key, text in found.items() if key not in ("model", "judge", "prompts")])
+    told = [text for key, text in found.items() if key not in ("model", "judge", "prompts")]
+    return _titled(one, [*told, *(["in part"] if state == "part" else [])])
 
 
 def apart(runs: Sequence[Named]) -> list[str]:
@@ -37,7 +38,7 @@ def apart(runs: Sequence[Named]) -> list[str]:
     made = [_titled(one, some) for one, some in zip(runs, told, strict=True)]
     for name in {name for name in made if made.count(name) > 1}:
         alike = [at for at, other in enumerate(made) if other == name]
-        for at, more in zip(alike, _finer([runs[at] for at in alike]), strict=True):
+        for at, more in zip(alike, finer([runs[at] for at in alike]), strict=True):
             made[at] = _titled(runs[at], [*told[at], more])
     return [name if made.count(name) == 1 else f"{name} ({made[:at].count(name) + 1})" for at, name in enumerate(made)]
 
@@ -75,7 +76,7 @@ def facts(run: Named) -> dict[str, str]:
     made |= {f"where {axis}": f"{axis} {name}" for axis, name in fields(manifest.get("where")).items()}
     made["limit"] = f"first {manifest['limit']}" if manifest.get("limit") is not None else ""
     sample = fields(manifest.get("sample"))
-    made["sample"] = f"{sample.get('count')} at random, seed {sample.get('seed')}" if sample else ""
+    made["sample"] = f"{sample.get('count')} at random (seed {sample.get('seed')})" if sample else ""
     made["repeats"] = f"{manifest['judge_repeats']} judgements each" if manifest.get("judge_repeats", 1) > 1 else ""
     made["against"] = f"against {manifest['against']}" if manifest.get("against") else ""
     made["judge"] = f"judged by {run.names.get('judge') or fields(manifest.get('judge')).get('name')}"
@@ -137,6 +138,11 @@ def _told_model(model: Mapping[str, Any]) -> dict[str, str]:
     return made
 
 
+def with_fact(title: str, fact: str) -> str:
+    """A title that says one thing more."""
+    return f"{title[:-1]}, {fact}]" if title.endswith("]") else f"{title} [{fact}]"
+
+
 def _titled(run: Named, told: Sequence[str]) -> str:
     if run.names.get("tag"):
         return run.names["tag"] + ("" if run.done else " [unfinished]")
@@ -144,7 +150,7 @@ def _titled(run: Named, told: Sequence[str]) -> str:
     return f"{model_of(run)} [{', '.join(how)}]" if how else model_of(run)
 
 
-def _finer(runs: Sequence[Named]) -> list[str]:
+def finer(runs: Sequence[Named]) -> list[str]:
     """What tells runs apart that have the same words: the first thing in which their manifests differ, else when they began."""
     leaves = [dict(_leaves(one.manifest)) for one in runs]
     for key in dict.fromkeys(key for some in leaves for key in some):

@@ -23,6 +23,7 @@ from weft.store.manifest import Manifest
 from weft.types import Message, Part, Table, Verdict
 
 LATER = re.compile(AGAIN.format(count=r"\d+"))
+SHORTEST = 3  # characters of a run's id that may stand for it
 ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
 POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
 
@@ -160,7 +161,8 @@ def one_run(journal: Journal, name: str) -> RunRecord:
     if not records:
         raise UserError(f"there is no run in {journal.path} yet")
     found = records[-1:] if name == "last" else [record for record in records if name in (record.id, record.names.get("tag"))]
-    found = found or [record for record in records if record.id.startswith(name) or record.id.rpartition("-")[2].startswith(name)]
+    begins = [record for record in records if record.id.startswith(name) or record.id.rpartition("-")[2].startswith(name)]
+    found = found or (begins if len(name) >= SHORTEST else [])
     if len(found) != 1:
         there = ", ".join(record.id for record in (found or records)[-8:])
         more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
@@ -277,12 +279,13 @@ def _lines(summary: Summary) -> list[str]:
     outcomes, tagged = replies_told(summary), summary.names.get("tag")
     chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
+    of = f" of {manifest['dataset']['turns']}" if summary.turns != manifest["dataset"]["turns"] else ""
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
         f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest['judge']['name']}, "
         f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
-        f"{summary.samples} samples, {summary.turns} turns" + (f": {outcomes}" if outcomes else ""),
+        f"{summary.samples} samples, {summary.turns}{of} turns" + (f": {outcomes}" if outcomes else ""),
         f"{summary.scored} of {summary.verdicts} verdicts scored",
     ]
     if manifest.get("presets"):

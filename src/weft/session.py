@@ -29,7 +29,7 @@ from weft.engine.generate import Generator as Generating
 from weft.engine.generate import Live, Stored, dialogues_of
 from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.engine.judging import Judging
-from weft.engine.plan import Plan, loaded, sharded, told_endpoint, told_model
+from weft.engine.plan import Plan, loaded, shard_in, shard_of, told_endpoint, told_model
 from weft.engine.stage import Means, Stage, Tell
 from weft.errors import UserError, WeftError, trace_of
 from weft.judges.vlm import VlmJudge
@@ -45,7 +45,6 @@ from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import only_one
-from weft.store.records import Shard
 from weft.types import Dataset, Kind, Place
 
 COME_BACK = 20.0  # and after trouble of ours
@@ -129,6 +128,7 @@ class Session:
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
         self.over = threading.Event()  # that it is, however it ended
+        self.nothing = False  # whether it ended before anyone was reached, and left nothing
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
         source, soon = source_of(self.callers), self.callers["judge"].soon
@@ -175,6 +175,9 @@ class Session:
             if model is None:
                 model = Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
                 stage.join(model.endpoints)
+            if job.sample is not None and dataset is not None and len(dataset.samples) < job.sample:  # it is all there is
+                recorded = {key: value for key, value in recorded.items() if key != "sample"}
+                chance = (job.strategy, job.judge_repeats, recorded)
             told = (told_model(model), told_endpoint(judge))
             begun: Early | None = None
             if dataset is None:
@@ -187,11 +190,12 @@ class Session:
                 )
                 closing.push_async_callback(begun.close)
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
-            plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=_shard(job, dataset))
+            plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=shard_in(job.shard, dataset.samples))
             session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
             source = next((one.source for one in model.endpoints.values() if one.source), "")
             session.names = {**names_of(settings, model=job.model, judge=job.judge), **({"source": source} if source else {})}
-            session.doubts = doubts(journal.runs(), session.run_id, plan.manifest(), source)
+            has = functools.partial(_has_answers, journal)
+            session.doubts = doubts(journal.runs(), session.run_id, plan.manifest(), source, has)
             session.lacking = _lacking(plan, model)
             session.foreseen += [model.composition.foreseen] if model.composition is not None and model.composition.foreseen else []
             yield session
@@ -244,6 +248,7 @@ class Session:
         left_out = [str(problem) for problem in self.plan.dataset.problems if problem.severity == "error"]
         shard = self.plan.shard
         with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id, str(shard or "")):
+            new = not any(record.id == self.run_id for record in self.journal.runs())
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place, self.names, shard)
             for caller in self.callers.values():
                 caller.belongs_to(self.run_id, begun)
@@ -259,6 +264,10 @@ class Session:
                 self.journal.end(self.run_id, "stopped")
                 raise first_of(group) from group
             state = "stopped" if self.halt.reason else "finished"
+            self.nothing = bool(self.halt.reason) and new and not self.journal.has_any(self.run_id)
+            if self.nothing:  # nobody was ever reached: that is a mistake to tell, and no run
+                self.journal.remove(self.run_id)
+                return
             self.journal.end(self.run_id, state, due=(self.plan.my_turns(), self.progress.verdicts_due), shard=shard)
 
     def _raised(self, place: Place, error: Exception) -> None:
@@ -440,6 +449,8 @@ def checked(job: Job) -> Job:
     check_numbers(job)
     if job.shard:
         shard_of(job.shard)
+    if not Path(job.data).exists() and str(job.data).count("/") != 1:  # OWNER/NAME may be on the hub
+        raise UserError(f"{job.data}: there is no such folder or file (--data)")
     if job.sample is not None and job.sample < 1:
         raise UserError(f"sample must be at least 1, not {job.sample}")
     if job.limit is not None and job.limit < 0:
@@ -450,6 +461,10 @@ def checked(job: Job) -> Job:
     return structs.replace(job, where=tuple(where.items()))
 
 
+def _has_answers(journal: Journal, run: str) -> bool:
+    return journal.progress(run)[0] > 0
+
+
 def names_of(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
     """What weft.toml calls those who play, by role."""
     known: Mapping[str, Any] = settings.get("models", {})
@@ -458,23 +473,6 @@ def names_of(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
 
 def _sampled(job: Job) -> dict[str, Any]:
     return {} if job.sample is None else {"sample": {"count": job.sample, "seed": job.seed}}
-
-
-def shard_of(text: str) -> Shard:
-    """`2/8`."""
-    number, _, of = text.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 10_000):
-        raise UserError(f"shard {text!r}: write which of how many, from 1 up, such as 2/8")
-    return Shard(int(number), int(of))
-
-
-def _shard(job: Job, dataset: Dataset) -> Shard | None:
-    if not job.shard:
-        return None
-    made = sharded(dataset.samples, shard_of(job.shard))
-    if not made.samples:
-        raise UserError(f"shard {job.shard}: the run has {len(dataset.samples)} samples, and none is left for it")
-    return made
 
 
 async def closed(endpoint: Endpoint) -> None:

@@ -7,6 +7,7 @@ The card has each benchmark's main number on its own paper's scale. There is no 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -14,8 +15,12 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark, is_known, resolve
 from weft.catalogue import Gist, Listed, listed
 from weft.errors import UserError
+from weft.models import registry
+from weft.models.config import read_config
+from weft.models.registry import wired
 from weft.naming import Named, model_of
 from weft.session import Job
+from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table
 
@@ -67,6 +72,14 @@ def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **comm
             raise UserError(f"[suite.{entry.section}] has no judge: give --judge, or judge = ... in its section")
         for model in models:
             yield entry, model, Job(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job})
+
+
+def check_names(job: Job) -> None:
+    """Raises UserError for a model or a judge that there is not."""
+    blobs, settings = Blobs(Path(job.home) / "blobs"), read_config()
+    if job.model != "truth":
+        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).outputs)
+    registry.resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
 
 
 def _parted(entry: Entry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -379,6 +379,16 @@ class Table(Struct, frozen=True):
         """The cells of a row by its label."""
         return next(row.cells for row in self.rows if row.label == label)
 
+    def __str__(self) -> str:
+        """As text: values with their intervals."""
+        rows = [["", *self.columns]]
+        for row in self.rows:
+            cells = [row.cells.get(column, Cell(None)) for column in self.columns]
+            rows.append([row.label, *(f"{one.told(self.digits)} {one.between(self.digits)}".strip() for one in cells)])
+        widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self.title, *lines])
+
     def _repr_html_(self) -> str:
         """For a notebook: values with their intervals, names as nothing but text."""
         head = "".join(f"<th>{html.escape(column)}</th>" for column in ("", *self.columns))

@@ -99,7 +99,7 @@ def test_runs_are_listed_filtered_sorted_named_and_removed(weft: Weft):
         weft("run", "weave", "--model", model)
     assert weft("run", "weave", "--model", "mine.py:model", "--model-opt", "mood=bad").returncode == 1
     text = weft("runs").stdout
-    assert "main number" in text and "all failed" in text and text.count("finished") == 3 and "judged by tabletop/exact" in text
+    assert "main number" in text and "all failed" in text and text.count("finished ") == 3 and "judged by tabletop/exact" in text
     assert [one["model"] for one in listed(weft, "--sort", "score")][-1] == "tabletop/oracle"
     assert (
         len(listed(weft, "--model", "mine")) == 2
@@ -156,7 +156,7 @@ def test_a_run_is_sampled_and_sharded_from_the_command_line_and_merged(weft: Wef
     assert "1 of 2 shards (2/2 is missing)" in one.stdout, one.stdout
     assert "finished" in weft("journal", "merge", "h2").stdout and listed(weft)[0]["state"] == "finished"
     assert weft("run", "weave", "--model", "hot", "--sample", "2", "--seed", "5").returncode == 0
-    assert listed(weft)[-1]["turns_due"] < listed(weft)[0]["turns_due"] and "2 at random, seed 5" in listed(weft)[-1]["title"]
+    assert listed(weft)[-1]["turns_due"] < listed(weft)[0]["turns_due"] and "2 at random (seed 5)" in listed(weft)[-1]["title"]
     assert "nothing is wrong" in weft("journal", "check").stdout
     assert weft("journal", "export", "last", "--out", "out").returncode == 0
     assert weft("journal", "shrink").returncode == 0

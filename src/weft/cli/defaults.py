@@ -15,7 +15,11 @@ FLAG = "--config"
 
 
 class App(TyperGroup):
-    """All commands. `--config FILE` may stand anywhere among their words."""
+    """All commands. `--config FILE` may stand anywhere among their words. Examples in a help are never broken: they are to be copied."""
+
+    def __init__(self, **told: Any) -> None:
+        super().__init__(**told)
+        _keep_examples(self)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args, named = _without_config(args)
@@ -51,6 +55,14 @@ class App(TyperGroup):
                 at = at.setdefault(word, {})
             at |= {name: value for name, value in chosen.items() if name in params}
         return made
+
+
+def _keep_examples(group: Any) -> None:
+    for command in group.commands.values():
+        parts = (command.help or "").split("\n\n")
+        command.help = "\n\n".join(f"\b\n{part}" if part.lstrip().startswith(("weft ", "rsync ")) else part for part in parts)
+        if hasattr(command, "commands"):
+            _keep_examples(command)
 
 
 def _without_config(args: list[str]) -> tuple[list[str], str | None]:

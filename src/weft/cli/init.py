@@ -65,4 +65,4 @@ def init(
         raise UserError(f"{out} is there already; name another file")
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(TEMPLATE, encoding="utf-8")
-    say(f"{out}: everything in it is a comment; take away the # of what you need")
+    say(f"{out}: take away the # of what you need")

@@ -1,11 +1,16 @@
 """weft journal"""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli import options as o
 from weft.cli.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weft.types import Reply
 
 app = typer.Typer(no_args_is_help=True, help="Look after the journal.", rich_markup_mode=None)
 
@@ -33,7 +38,7 @@ def check(
       weft journal check --home received/.weft --dry-run
     """
     from weft.errors import UserError
-    from weft.store.blobs import damaged_pictures
+    from weft.store.blobs import damaged_pictures, missing_pictures
     from weft.store.locks import anyone
     from weft.store.salvage import check as checked
 
@@ -45,9 +50,12 @@ def check(
     bad = damaged_pictures(home, put_aside=not dry_run) if pictures else []
     for name in bad[:10]:
         say(f"wrong: picture {name[:12]} is damaged" + ("" if dry_run else ": it was put aside"))
+    gone = missing_pictures(home, _replies(home)) if pictures and (dry_run is False or not health.problems) else []
+    if gone:
+        say(f"wrong: {len(gone)} pictures of replies are not in the store; the commands that made them make them again")
     if not health.problems:
-        say(f"nothing is wrong{' with the journal itself' if bad else ''}: {rows}")
-        if bad:
+        say(f"nothing is wrong{' with the journal itself' if bad or gone else ''}: {rows}")
+        if bad or gone:
             raise typer.Exit(1)
         return
     for problem in health.problems[:10]:
@@ -58,6 +66,15 @@ def check(
         say(f"the damaged journal is kept as {health.kept}")
     say("run the same commands again: answers that were saved are not asked for again, and what is missing is")
     raise typer.Exit(1)
+
+
+def _replies(home: o.Path) -> "Iterator[Reply]":
+    from weft.store.journal import Journal
+
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    for record in journal.runs():
+        yield from (turn.reply for turn in journal.turns(record.id))
+    journal.close()
 
 
 @app.command()

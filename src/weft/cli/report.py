@@ -107,6 +107,7 @@ def compare(
     first: Annotated[str, typer.Argument(help="A run: its id, the beginning of it, or 'last'.")],
     second: Annotated[str, typer.Argument(help="Another run of the same benchmark.")],
     most: Annotated[int, typer.Option(min=0, help="How many of the dialogues that differ most to list.")] = 10,
+    over: Annotated[str, typer.Option(help="seed: each with all runs that differ from it in their seed alone.")] = "",
     format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
@@ -130,22 +131,33 @@ def compare(
     from weft.outside import told
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
+    from weft.report.over import Pooled, over_seeds
     from weft.report.scale import figure
-    from weft.run import load_run, named
+    from weft.run import in_common, load_run, named, siblings
     from weft.store.journal import Journal
 
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
     journal = Journal(home / "journal.sqlite", readonly=True)
     runs = [load_run(journal, name, benchmark) for name in (first, second)]
-    found = compared(runs[0], runs[1], most)
-    names = list(named(runs)) if first != second else list(found.names)
+    names = list(named(runs)) if runs[0].id != runs[1].id else [run.name for run in runs]
+    if over not in ("", "seed"):
+        raise UserError(f"--over {over}: runs are taken together over their seed alone: --over seed")
+    if over:
+        groups = [[load_run(journal, one, benchmark) for one in siblings(journal, run.id)] for run in runs]
+        if groups[0][0].id == groups[1][0].id:
+            raise UserError(f"{first} and {second} differ in their seed alone: there is nothing to compare over it")
+        runs = [Pooled(some) if len(some) > 1 else some[0] for some in groups]
+        names = list(over_seeds([run for some in groups for run in some]))
+    found = compared(runs[0], runs[1], most, (names[0], names[1]))
     if format == "json":
         say(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     console = Screen(soft_wrap=True)
     for mark, name in zip("AB", names, strict=True):
         console.print(f"{mark}: {name}")
+    if common := in_common(runs):
+        console.print(f"both: {common}")
     rows = [
         (
             told(row.what),
@@ -167,8 +179,9 @@ def compare(
     if found.unpaired:
         console.print(f"{found.unpaired} verdicts have no partner and are left out")
     if found.gaps:
-        console.print("where they differ most:")
+        console.print("where they differ most, by the main number:")
     for gap in found.gaps:
         console.print(f"  {gap.sample}: {figure(gap.first, found.digits)} and {figure(gap.second, found.digits)}")
     where = "" if str(home) == ".weft" else f" --home {home}"
-    console.print(f"side by side: weft report {runs[0].id} {runs[1].id} --open{where}")
+    ids = " ".join(run.id.replace("+", " ") for run in runs)
+    console.print(f"side by side: weft report {ids}{' --over seed' if over else ''} --open{where}")

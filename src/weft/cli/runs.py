@@ -25,7 +25,7 @@ def runs(
 ) -> None:
     """All runs in the journal: benchmark, title, main number with its 95% interval, how much is scored, cost, state, age.
 
-    The first column is what a run can be called by in any command: its tag, or the end of its id.
+    The first column is what a run can be called by in any command; so can its tag, which stands before its title.
 
     Examples:
 
@@ -84,7 +84,7 @@ def _table(found: "list[Listed]") -> None:
     from weft.cli.screen import Screen
 
     console = Screen(soft_wrap=True)
-    judges = {str(one.record.manifest["judge"]["name"]) for one in found}
+    judges = {one.judge for one in found}
     rows = [_row(one, several=len(judges) > 1) for one in found]
     for text in lines(COLUMNS, rows, console.width, name=2):
         console.print(text)
@@ -99,10 +99,10 @@ def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     from weft.outside import told
 
     manifest = one.record.manifest
-    judge = f", judged by {one.record.names.get('judge') or manifest['judge']['name']}" if several else ""
+    judge = f", judged by {one.judge}" if several else ""
     cost = "?" if one.gist.cost is None else f"${one.gist.cost:.2f}"
     since = age(time.time() - one.record.started)
-    words = (one.handle, manifest["benchmark"]["name"], one.title + judge, one.gist.number, one.coverage, cost, one.state, since)
+    words = (one.handle, manifest["benchmark"]["name"], one.called + judge, one.gist.number, one.coverage, cost, one.state, since)
     return tuple(told(word) for word in words)
 
 
@@ -135,7 +135,9 @@ def tag(
         raise UserError(f"{name} is {other.id} already")
     journal.name(found.id, tag=name)
     journal.close()
-    say(f"{found.id} is now called {name}" if name else f"{found.id} has no other name any more")
+    before = found.names.get("tag")
+    was = f" (it was {before})" if before and before != name else ""
+    say(f"{found.id} is now called {name}{was}" if name else f"{found.id} has no other name any more{was}")
 
 
 @app.command()

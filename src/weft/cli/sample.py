@@ -39,7 +39,7 @@ def show(
     names = list(dict.fromkeys(one.sample for one in found.turns))
     fits = [name for name in names if name == sample] or [name for name in names if name.startswith(sample)]
     if len(fits) != 1:
-        there = ", ".join((fits or names)[:8])
+        there = ", ".join((fits or names)[:8]) + (f" and {len(fits or names) - 8} more" if len(fits or names) > 8 else "")
         raise UserError(f"{'no' if not fits else 'more than one'} sample of {found.id} is called {sample!r}; there is {there}")
     turns = [one for one in found.turns if one.sample == fits[0] and turn in (None, one.turn + 1)]
     if not turns:
@@ -57,9 +57,14 @@ def _trouble(run: Any) -> None:
 
     failed = [one for one in run.turns if one.reply.outcome == "failed"]
     unscored = [one for one in run.verdicts if one.value is None]
+    due = run.record.manifest["dataset"]["turns"]
+    if len(run.turns) < due:
+        say(f"{run.id} is {run.record.state}: {len(run.turns)} of {due} turns are there; the same command does the rest")
+    if not run.turns:
+        return
     if not failed and not unscored:
-        first = run.turns[0].sample if run.turns else "SAMPLE"
-        return say(f"{run.id}: nothing failed, and everything is scored; weft show {run.id} {first} shows a dialogue")
+        told = "nothing failed, and everything is scored" if len(run.turns) == due else "nothing of that failed, and all of it is scored"
+        return say(f"{run.id}: {told}; weft show {run.id} {run.turns[0].sample} shows a dialogue")
     for reason, count in Counter(one.reply.reason for one in failed).most_common(8):
         where = next(one for one in failed if one.reply.reason == reason)
         say(f"{count} failed: {reason}")

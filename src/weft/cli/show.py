@@ -10,6 +10,7 @@ from weft.outside import told
 from weft.report.cells import shown, with_range
 from weft.types import Cell, Table
 
+FEW = 3  # rows that may become columns
 NAME = 28  # columns of the screen that a row's name and the frame want
 
 
@@ -17,6 +18,8 @@ def show_table(console: Console, table: Table, *, ranges: bool = False) -> None:
     """All columns, below each other where the screen is too narrow for all of them side by side. `ranges`: with their intervals."""
     told_cell = with_range if ranges else shown
     title = told(table.title)
+    if len(table.rows) <= FEW and len(_fitting(table, console.width - NAME, told_cell)) > 1:
+        return _turned(console, table, told_cell)
     for columns in _fitting(table, console.width - NAME, told_cell):
         made = RichTable(title=Text(title), title_justify="left")
         longest = max((len(row.label) for row in table.rows), default=1)
@@ -29,6 +32,17 @@ def show_table(console: Console, table: Table, *, ranges: bool = False) -> None:
         title = told(f"{table.title}, continued")
     if any(row.way == "official" and cell.value is None and cell.due for row in table.rows for cell in row.cells.values()):
         console.print(Text(told(table.note)))  # why there is no number
+
+
+def _turned(console: Console, table: Table, told_cell: "Told") -> None:
+    """Columns as rows, where there are few rows and no room for the columns."""
+    made = RichTable(title=Text(told(table.title)), title_justify="left")
+    made.add_column("")
+    for row in table.rows:
+        made.add_column(Text(told(row.label)), justify="right", overflow="fold")
+    for column in table.columns:
+        made.add_row(Text(told(column)), *(told_cell(row.cells.get(column), table.digits) for row in table.rows))
+    console.print(made)
 
 
 Told = Callable[[Cell | None, int], str]

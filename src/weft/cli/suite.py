@@ -26,7 +26,7 @@ def run(
     only: Annotated[list[str] | None, typer.Option(help="Only this section of the suite. Repeatable.")] = None,
     limit: o.Limit = None,
     sample: o.Sampled = None,
-    seed: o.Seed = None,
+    seed: Annotated[int | None, typer.Option(help="Which samples --sample draws. (A model's seed stands in weft.toml.)")] = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
     budget: Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")] = None,
@@ -50,12 +50,14 @@ def run(
 
     from weft.models.config import read_config
     from weft.session import usually_probed
-    from weft.suite import entries, jobs, models_of
+    from weft.suite import check_names, entries, jobs, models_of
 
     some = entries(read_config(), only or ())
     common: dict[str, Any] = {"limit": limit, **o.drawn(sample, seed), "home": home, "probe": not no_probe and usually_probed()}
     common |= {"concurrency": concurrency, "judge_concurrency": judge_concurrency}
     due = list(jobs(some, models_of(models), judge, **common))
+    for _, _, job in due:
+        check_names(job)  # before the first of them is paid for
     whole = _all(due, budget, dry_run)
     if not dry_run:
         _show(home)
@@ -96,6 +98,9 @@ def report(
     out: Annotated[
         o.Path | None, typer.Option("--out", "-o", help="Where to write. Default: reports/suite for html, else the terminal.")
     ] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
+    label: Annotated[str, typer.Option(help="latex: what labels begin with.")] = "",
+    tables: Annotated[list[str] | None, typer.Option(help="1: the scores, 2: the costs. Default: both.")] = None,
     average: Annotated[bool, typer.Option("--average", help="A mean over benchmarks too, which measure different things.")] = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     benchmark: o.OwnBenchmark = None,
@@ -114,6 +119,7 @@ def report(
     from weft.errors import UserError
     from weft.report import card as cards
     from weft.report.render import render
+    from weft.report.select import choices
     from weft.store.journal import Journal
     from weft.suite import card
 
@@ -124,7 +130,8 @@ def report(
     journal = Journal(home / "journal.sqlite", readonly=True)
     made = card(journal, benchmark, average=average)
     if format != "html":
-        text = render([made.scores, made.costs], [], format)
+        chosen = choices({"tables": tables, "intervals": intervals, "label": label}, format)
+        text = render([made.scores, made.costs], [], format, chosen)
         if out is None:
             return say(text.rstrip("\n"))
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 
 from weft import benchmarks
-from weft.catalogue import gist_of, keep_gist, told_state
+from weft.catalogue import gist_of, keep_gist, told_shards, told_state
 from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.screen import Screen
@@ -89,6 +89,9 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
         complain(str(error))
         return 130
     left = Left.by(session)
+    if session.nothing and left.reason is not None:
+        complain(str(left.reason))
+        return 130 if isinstance(left.reason, Interrupted) else 2 if isinstance(left.reason, EndpointDown) and left.reason.user else 1
     del session  # with its dataset: what is read now may be as large
     run = left.stored()
     keep_gist(left.place, run)
@@ -110,6 +113,7 @@ class Left(msgspec.Struct, frozen=True):
     standing: str = ""  # of what was handed in and is not back
     notes: tuple[str, ...] = ()  # where other endpoints stood
     did: str = ""  # what this command itself asked for
+    shard: str = ""
 
     @classmethod
     def by(cls, session: Session) -> "Left":
@@ -128,7 +132,19 @@ class Left(msgspec.Struct, frozen=True):
         tallies = {role: caller.tally for role, caller in session.callers.items() if caller.tally.calls or caller.tally.remembered}
         each = [f"{role} {tally.calls} asked, {tally.remembered} from the journal" for role, tally in tallies.items()]
         did = f"this command: {'; '.join(each)}; ${sum(tally.cost for tally in tallies.values()):.4f}" if each else ""
-        return cls(session.job.home, where, run, session.plan.benchmark, reason, out, dataset.records, missing, *told, did)
+        return cls(
+            session.job.home,
+            where,
+            run,
+            session.plan.benchmark,
+            reason,
+            out,
+            dataset.records,
+            missing,
+            *told,
+            did,
+            str(session.plan.shard or ""),
+        )
 
     def stored(self) -> Run:
         return Run.stored(self.place, self.run, self.benchmark)
@@ -159,15 +175,19 @@ def one_of_several(job: Job, console: Console, mark: Callable[[Session], None]) 
     """A run among others: whether all of it is done and scored, and what it cost. Ctrl-C ends the program; an endpoint that is gone does
     not."""
 
-    async def go() -> tuple[Left, float]:
+    async def go() -> tuple[Left, float, bool]:
         async with Session.open(job, tell=complain) as session:
             mark(session)
             _introduce(console, session)
             with follow(session, console):
                 await session.go()
-        return Left.by(session), session.budget.spent
+        return Left.by(session), session.budget.spent, session.nothing
 
-    left, spent = in_loop(go())
+    left, spent, nothing = in_loop(go())
+    if nothing and left.reason is not None:
+        if isinstance(left.reason, Interrupted):
+            sys.exit(130)
+        raise left.reason
     run = left.stored()
     keep_gist(left.place, run)
     if isinstance(left.reason, Interrupted):
@@ -230,6 +250,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
     for line in summary.lines[3 + bool(summary.unfinished) :]:
         if not line.startswith("left out of the dataset: "):
             console.print(line)
+    if told := told_shards(run.record):
+        console.print(f"shard {left.shard} is done: {told}; `weft journal merge` puts them together" if left.shard else told)
     if left.out:
         console.print(f"{left.out} of {left.records} records were left out")
     if left.did:
@@ -243,11 +265,12 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
         turns = summary.manifest["dataset"]["turns"]
-        console.print(f"left to do: {turns - summary.turns} of {turns} turns, {left.verdicts} verdicts about those that are done.")
+        owed = left.verdicts + summary.verdicts - summary.scored
+        console.print(f"left to do: {turns - summary.turns} of {turns} turns, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
     if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):
-        console.print(f"what went wrong, with tracebacks of your own code: weft show {run.id}{own}{_home(left.home)}")
+        console.print(f"what went wrong, turn by turn: weft show {run.id}{own}{_home(left.home)}")
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 
 
@@ -265,6 +288,9 @@ def _foreseen(session: Session, shares: Mapping[str, Share]) -> list[str]:
     """What calls would cost, by role and together."""
     made: list[str] = []
     for role, share in shares.items():
+        if not session.endpoints[role].memo:
+            made.append(f"{role}: {session.endpoints[role].name} answers here, {share.calls} times, at no cost")
+            continue
         cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
         rate = session.endpoints[role].usual_rate
         cost += f" in batches (${share.cost / rate:.2f} live)" if rate != 1.0 and share.cost is not None else ""

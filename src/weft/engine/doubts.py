@@ -1,36 +1,41 @@
 """Why a run asks for what seems to be answered already, and why it does not where that may surprise: said before it begins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.outside import fields
 from weft.store.records import RunRecord
 
-PLACES = {"url": "address", "urls": "addresses", "where": "file"}
-KEEPS = "give the model a version (version = ... in weft.toml, or --model-opt version=...), and it keeps its answers wherever it is served"
+PLACES = {"url": "address", "urls": "addresses", "where": "file", "called": "name in weft.toml", "version": "version"}
+KEEPS = "with a name and a version of its own ([models.NAME] with version in weft.toml) a model keeps its answers wherever it is served"
 
 
-def doubts(records: Sequence[RunRecord], run: str, manifest: Mapping[str, Any], source: str = "") -> list[str]:
-    """`records` are the runs so far, the latest last; `source` the digest of a model's code, where it is the user's own."""
+def doubts(
+    records: Sequence[RunRecord], run: str, manifest: Mapping[str, Any], source: str = "", has: Callable[[str], bool] | None = None
+) -> list[str]:
+    """`records` are the runs so far, the latest last; `source` the digest of a model's code, where it is the user's own; `has` tells
+    whether a run has any answers."""
+    model = fields(manifest["model"])
     if any(record.id == run for record in records):
         return _edited(records, manifest, source)
-    model = fields(manifest["model"])
     for record in reversed(records):
         other = fields(record.manifest.get("model"))
         if other.get("name") != model.get("name") or record.manifest.get("dataset") != manifest.get("dataset"):
             continue
-        differing = {key for key in {**model, **other} if model.get(key) != other.get(key)}
-        moved = [key for key in PLACES if key in differing]
-        if moved and differing <= {*PLACES, "version", "called"} and "version" not in differing:
-            was = f"its {PLACES[moved[0]]} was {_told(other.get(moved[0]))}, and is {_told(model.get(moved[0]))}"
-            return [f"answers of {record.id} are not taken for this model's: {was}; {KEEPS}"]
-        version = str(model.get("version", ""))
-        if differing == {"version"} and version.startswith("source:") and str(other.get("version", "")).startswith("source:"):
-            return [
-                f"answers of {record.id} are not taken: the model's source has changed since; set `version` on it, and only that counts"
-            ]
-        return []
+        differing = [key for key in dict.fromkeys((*PLACES, *model, *other)) if model.get(key) != other.get(key)]
+        if not differing:
+            return _edited(records, manifest, source)  # its answers are taken
+        if set(differing) <= set(PLACES) and (has is None or has(record.id)):
+            return [f"answers of {record.id} are not taken for this model's: {_why(differing, other, model)}"]
     return _edited(records, manifest, source)
+
+
+def _why(differing: Sequence[str], other: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    sources = [str(one.get("version", "")).startswith("source:") for one in (other, model)]
+    if list(differing) == ["version"] and all(sources):
+        return "its source has changed since; set `version` on it, and only that counts"
+    told = [f"its {PLACES[key]} was {_told(other.get(key))}, and is {_told(model.get(key))}" for key in differing]
+    return f"{'; '.join(told)}; {KEEPS}"
 
 
 def _edited(records: Sequence[RunRecord], manifest: Mapping[str, Any], source: str) -> list[str]:

@@ -121,6 +121,24 @@ def sharded(samples: Sequence[Sample], shard: Shard) -> Shard:
     return Shard(shard.number, shard.of, tuple(sample.id for sample in ordered[shard.number - 1 :: shard.of]))
 
 
+def shard_of(text: str) -> Shard:
+    """`2/8`."""
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 10_000):
+        raise UserError(f"shard {text!r}: write which of how many, from 1 up, such as 2/8")
+    return Shard(int(number), int(of))
+
+
+def shard_in(text: str, samples: Sequence[Sample]) -> Shard | None:
+    """The part that a text names, with its samples; None where it names none."""
+    if not text:
+        return None
+    made = sharded(samples, shard_of(text))
+    if not made.samples:
+        raise UserError(f"shard {text}: the run has {len(samples)} samples, and none is left for it")
+    return made
+
+
 def drawn(samples: Sequence[Sample], sample: Mapping[str, int]) -> list[Sample]:
     """So many at random, in their order: the same on every machine, whatever else is in the dataset's files."""
     ordered = sorted(samples, key=lambda one: _place(f"sample {sample['seed']}", one))
@@ -166,7 +184,9 @@ def loaded(
     for name, value in where.items():
         there = sorted({sample.groups[name] for sample in dataset.samples if name in sample.groups})
         if value not in there:
-            raise UserError(f"{data}: no sample is left: none has {name} {value!r}; there is {', '.join(there) or 'no such group'}")
+            groups = ", ".join(dict.fromkeys(group for sample in dataset.samples for group in sample.groups))
+            has = f"there is {', '.join(there)}" if there else f"there is no such group; there is {groups or 'none'}"
+            raise UserError(f"{data}: no sample is left: none has {name} {value!r}; {has}")
     if where or limit == 0:
         raise UserError(f"{data}: no sample is left by what was asked for ({dataset.records} records)")
     errors = [problem for problem in dataset.problems if problem.severity == "error"]

@@ -5,6 +5,7 @@ of the user's, a name from `weft.toml`, `NAME:role=MODEL,role=MODEL` for a compo
 options (`options`); an unknown one is an error. `weft.models.config` reads weft.toml.
 """
 
+import difflib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -279,7 +280,9 @@ def resolve(
             if (Path(model) / file).is_file():
                 raise UserError(f"{spec.text} is a folder of weights: write {kind}/{spec.text}")
         names = ", ".join(sorted([*known, *defined, "truth"]))
-        raise UserError(f"unknown model {spec.text!r}; known: {names}; or file.py:NAME for your own")
+        near = difflib.get_close_matches(model, [*defined, *known], 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise UserError(f"unknown model {spec.text!r}; {meant}known: {names}; or file.py:NAME for your own")
     return _made(provider(spec.provider), spec, given, blobs, usual, preset, called)
 
 

@@ -55,12 +55,12 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         raise UserError(
             f"{first.id} and {second.id} are of battles, which do not compare so; `weft arena agree {first.id} {second.id}` does"
         )
-    ours, theirs = ({_item(v): v for v in run.verdicts if v.value is not None} for run in (first, second))
+    ours, theirs = (_scored(run) for run in (first, second))
     common = [item for item in ours if item in theirs]
     if not common:
         raise UserError(f"{first.id} and {second.id} have no scored turn in common")
-    values = {item: (100 * (ours[item].value or 0.0), 100 * (theirs[item].value or 0.0)) for item in common}
-    verdicts = [ours[item] for item in common]
+    values = {item: (100 * _value(ours[item]), 100 * _value(theirs[item])) for item in common}
+    verdicts = [ours[item][0] for item in common]
     groups = first.groups
     axis = first.benchmark.axes[0] if first.benchmark.axes else ""
     wanted: list[tuple[str, Terms]] = [("main number", terms_of(first.benchmark, verdicts, groups))]
@@ -78,9 +78,22 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         Row(what, full / 100 * _mean(terms, values, 0), full / 100 * _mean(terms, values, 1), _scaled(one, full / 100), p)
         for (what, terms, one), p in zip(kept, corrected, strict=True)
     ]
-    gaps = [Gap(gap.sample, full / 100 * gap.first, full / 100 * gap.second) for gap in _gaps(values)[:most]]
+    gaps = [Gap(gap.sample, full / 100 * gap.first, full / 100 * gap.second) for gap in _gaps(first, verdicts, values)[:most]]
     unpaired = len({_item(v) for run in (first, second) for v in run.verdicts}) - len(common)
     return Comparison(names or (first.name, second.name), rows, gaps, unpaired, _notes(first, second), full, digits)
+
+
+def _scored(run: Run) -> dict[Item, list[Verdict]]:
+    """What is scored; of runs that are taken together over their seeds, several verdicts of one item."""
+    made: dict[Item, list[Verdict]] = {}
+    for verdict in run.verdicts:
+        if verdict.value is not None:
+            made.setdefault(_item(verdict), []).append(verdict)
+    return made
+
+
+def _value(verdicts: Sequence[Verdict]) -> float:
+    return sum(verdict.value or 0.0 for verdict in verdicts) / len(verdicts)
 
 
 def _item(verdict: Verdict) -> Item:
@@ -108,12 +121,16 @@ def _mean(terms: Terms, values: Mapping[Item, tuple[float, float]], side: int) -
     return sum(weight * sum(values[_item(v)][side] for v in verdicts) / len(verdicts) for weight, verdicts in terms)
 
 
-def _gaps(values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
-    """Dialogues, the widest gap first."""
-    by_sample: dict[str, list[tuple[float, float]]] = {}
-    for (sample, _, _), pair in values.items():
-        by_sample.setdefault(sample, []).append(pair)
-    gaps = [Gap(name, *(sum(side) / len(pairs) for side in zip(*pairs, strict=True))) for name, pairs in by_sample.items()]
+def _gaps(run: Run, verdicts: Sequence[Verdict], values: Mapping[Item, tuple[float, float]]) -> list[Gap]:
+    """Dialogues by their main number, the widest gap first."""
+    by_sample: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_sample.setdefault(verdict.sample, []).append(verdict)
+    gaps: list[Gap] = []
+    for sample, some in by_sample.items():
+        terms = terms_of(run.benchmark, some, run.groups)
+        if terms:
+            gaps.append(Gap(sample, _mean(terms, values, 0), _mean(terms, values, 1)))
     return sorted((gap for gap in gaps if gap.first != gap.second), key=lambda gap: -abs(gap.first - gap.second))
 
 

@@ -74,8 +74,14 @@ def _floats(table: Table, number: int, label: str, intervals: bool, published_ju
     return made
 
 
+def _for_readers(note: str, intervals: bool) -> str:
+    """A note without what is said to who runs weft, and without what is said of intervals that are not shown."""
+    parts = re.split(r"(?<=\.) (?=[A-Z±`])", note)
+    return " ".join(part for part in parts if "--" not in part and (intervals or not part.startswith("Intervals ")))
+
+
 def _below(table: Table, intervals: bool, published_judge: str) -> str:
-    told = [table.note, *caveats(table, published_judge)]
+    told = [_for_readers(table.note, intervals), *caveats(table, published_judge)]
     told += [OFFICIAL] if any(row.way == "official" for row in table.rows) else []
     ranged = intervals and any(interval(cell) for row in table.rows for cell in row.cells.values())
     return " ".join(text for text in (*told, "In brackets: 95% intervals." if ranged else "") if text)

@@ -5,7 +5,8 @@ from weft.types import Table
 
 
 def marks(table: Table) -> dict[tuple[str, str], str]:
-    """(row, column) -> `best` or `second`, at the digits that are shown. A column with one number has no best."""
+    """(row, column) -> `best` or `second`, at the digits that are shown. A column with one number has no best; nothing is marked that is
+    zero, or of which a part is unscored."""
     made: dict[tuple[str, str], str] = {}
     if table.rows_are != "rivals":
         return made
@@ -14,7 +15,7 @@ def marks(table: Table) -> dict[tuple[str, str], str]:
             row.label: round(cell.value, table.digits)
             for row in table.rows
             if row.way != "official"
-            if (cell := row.cells.get(column)) is not None and cell.value is not None and not cell.count
+            if (cell := row.cells.get(column)) is not None and cell.value and not cell.count and cell.scored == cell.due
         }
         ranked = sorted(set(values.values()), reverse=True)
         if len(values) < 2:

@@ -138,7 +138,7 @@ def _card(label: str, summary: Summary, *, folded: bool) -> Html:
     if summary.manifest.get("strategy", "none") != "none":
         facts.append(("strategy", f"{summary.manifest['strategy']}: {summary.calls} model calls behind {summary.turns} replies"))
     if summary.seconds is not None:
-        facts.append(("time", duration(summary.seconds)))
+        facts.append(("first start to last end", duration(summary.seconds)))
     for total in summary.totals:
         cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
         said = f"{total.calls} ({total.retries} retries), {total.tokens_in:,} + {total.tokens_out:,} tokens, {cost}"
@@ -197,7 +197,10 @@ def _cell(cell: Cell | None, digits: int, mark: str | None) -> Html:
     if cell is not None and cell.low is not None and cell.high is not None:
         fine = digits if cell.digits is None else cell.digits
         spread = tag("span", f"{cell.low:.{fine}f} to {cell.high:.{fine}f}", class_="range")
-    return tag("td", tag("span", shown(cell, digits), class_=mark), spread)
+    if cell is not None and cell.deviation is not None:
+        spread = join(tag("span", f"± {cell.deviation:.{digits}f}", class_="range"), spread)
+    plain = cell if cell is None else replace(cell, deviation=None)
+    return tag("td", tag("span", shown(plain, digits), class_=mark), spread)
 
 
 def _compared(comparisons: Sequence[Comparison]) -> list[Section]:

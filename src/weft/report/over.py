@@ -5,7 +5,9 @@ all seeds in them (the cluster bootstrap of every other interval, on the pooled 
 Student's t. Two seeds say little, and the interval says so.
 """
 
+import itertools
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +21,7 @@ from weft.run import Run
 from weft.types import Cell, Row, Table
 
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)  # by degrees of freedom
-NOTE = "± is the standard deviation over seeds; intervals are over seeds and dialogues."
+NOTE = "± is the standard deviation over seeds. Intervals are over seeds and dialogues."
 Groups = Mapping[str, Sequence[Run]]  # under the name that their row has
 Place = tuple[str, str, str]
 Cells = Mapping[str, Cell]
@@ -60,7 +62,12 @@ def _names(run: Run) -> dict[str, str]:
 
 
 def _named(some: Sequence[Run]) -> Named:
-    return Named(without_seed(some[0].record.manifest), _names(some[0]), all(run.record.state == "finished" for run in some))
+    """Tags that begin alike (ours-s0, ours-s1) are a name for all of them."""
+    tags = [run.record.names.get("tag", "") for run in some]
+    alike = "".join(letters[0] for letters in itertools.takewhile(lambda some: len(set(some)) == 1, zip(*tags, strict=False)))
+    tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*$", "", alike) if len(tags) > 1 else tags[0]
+    names = {**_names(some[0]), **({"tag": tag} if tag else {})}
+    return Named(without_seed(some[0].record.manifest), names, all(run.record.state == "finished" for run in some))
 
 
 def _seeds(run: Run) -> str:

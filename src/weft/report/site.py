@@ -54,9 +54,9 @@ class Contents(Struct, frozen=True):
 
 def contents(runs: Mapping[str, Run], tables: Sequence[Table], drawn: Mapping[str, Run] | None = None) -> Contents:
     """`drawn`: runs that are one row and one line, under its name."""
-    named = list(runs.items())
+    named, rivals = list(runs.items()), list((drawn or runs).items())
     benchmark = named[0][1].benchmark
-    pairs = itertools.combinations(named, 2) if len(named) <= 3 else ((named[0], other) for other in named[1:])
+    pairs = itertools.combinations(rivals, 2) if len(rivals) <= 3 else ((rivals[0], other) for other in rivals[1:])
     comparisons = [compare(a, b, names=(first, second)) for (first, a), (second, b) in pairs if _comparable(a, b)]
     title = f"{benchmark.name}: {', '.join(runs) if len(runs) <= FEW else f'{len(runs)} runs'}"
     return Contents(

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from weft.errors import PictureError, StoreError
 from weft.outside import open_file
 from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
-from weft.types import Image
+from weft.types import Image, Reply
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -97,6 +97,12 @@ class Blobs:
         """The decoded picture for a moment, once there is room for it."""
         with ROOM.taken(image.width * image.height):
             yield decode(self.read(image))
+
+
+def missing_pictures(home: Path, replies: Iterable[Reply]) -> list[str]:
+    """Pictures that replies have, and the store has not."""
+    blobs = Blobs(home / "blobs")
+    return list(dict.fromkeys(image.digest for reply in replies for image in reply.images if not blobs.has(image)))
 
 
 def damaged_pictures(home: Path, *, put_aside: bool) -> list[str]:

@@ -292,6 +292,12 @@ class Journal:
                 return "finished" if self.progress(run) == (turns, verdicts) else "part"
         return "part"
 
+    def has_any(self, run: str) -> bool:
+        """Whether there is anything of a run: a turn, a verdict, a call, whatever became of it."""
+        self.flush()
+        tables = ("replies", "verdicts", "calls")
+        return any(self._rows(f"SELECT 1 FROM {table} WHERE run = ? LIMIT 1", (run,)) for table in tables)
+
     def settle(self, run: str, state: str) -> None:
         """It has come to be so, without anyone at work on it."""
         self._put("UPDATE runs SET state = ? WHERE id = ?", (state, run)).result()
