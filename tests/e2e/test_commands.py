@@ -129,7 +129,7 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         (["run", "nosuch", *RUN[2:]], "unknown benchmark 'nosuch'"),
         ([*RUN[:2], *RUN[4:]], "give --data"),
         (RUN[:6], "give --judge"),
-        ([*RUN, "--data", "nowhere"], "there is no test.json in nowhere"),
+        ([*RUN, "--data", "nowhere"], "nowhere: there is no such folder or file"),
         ([*RUN, "--model", "who/knows"], "unknown model 'who/knows'"),
         ([*RUN, "--model", "openai-chat/m@http://127.0.0.1:9/v1"], "cannot reach http://127.0.0.1:9/v1"),
         ([*RUN, "--official", "--past", "truth"], "official inputs have no true past"),

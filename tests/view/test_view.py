@@ -121,7 +121,7 @@ def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):
     from weft.view.library import Library
 
     library = Library(home)
-    ids = (library.runs()[0][0].id,)
+    ids = (library.runs()[0].record.id,)
     for sample in library.listing(ids)["samples"]:
         found = library.dialogue(ids, sample["k"])
         assert found is not None and found[0] == sample["id"] and sample["k"] == by_name(99, sample["id"])
