@@ -15,6 +15,7 @@ import weft
 from browser import browser
 from server import Provider, Seen, model_answer
 from weft import api
+from weft.catalogue import gist_of
 from weft.report.charts import plots_of
 from weft.report.compare import compare
 from weft.report.listing import listing, sides
@@ -121,3 +122,10 @@ def test_a_judges_own_scale_is_named(toy: Path, tmp_path: Path, serve: Serve):
     pages = api.write_report([run], tmp_path / "report", home=home).parent / "d"
     text = "".join(file.read_text() for file in pages.glob("*.html"))
     assert '<span class="chip s5">0.500</span>' in text and "(the judge said 5 of 10)" in text and "scored 5" not in text
+
+
+def test_the_main_number_of_a_list_is_the_one_of_the_main_table(pairs: dict[str, tuple[weft.Run, weft.Run, Path]]):
+    for name, (_, bad, _) in pairs.items():
+        gist, cell = gist_of(bad), bad.table().ours[0].cells["Avg"]
+        for ours, theirs in ((gist.value, cell.value), (gist.low, cell.low), (gist.high, cell.high)):
+            assert ours == pytest.approx(theirs, abs=0.06 if name == "imug" else 0.0006), name

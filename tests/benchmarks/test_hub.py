@@ -1,0 +1,49 @@
+"""Archives of datasets: what does not belong into a folder stays out of it."""
+
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from weft.benchmarks.hub import get, unpack
+from weft.errors import UserError
+
+
+def test_an_archive_is_unpacked_beside_itself_and_twice_is_once(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "test.zip", "w") as made:
+        made.writestr("test.json", "[]")
+        made.writestr("imgs/a.png", b"x" * 1000)
+    unpack(tmp_path / "test.zip")
+    (tmp_path / "test.json").write_text("xx")  # of the same size: it is there
+    unpack(tmp_path / "test.zip")
+    assert (tmp_path / "test.json").read_text() == "xx" and (tmp_path / "imgs" / "a.png").stat().st_size == 1000
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "a\\..\\out.txt"])
+def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    with zipfile.ZipFile(inner / "t.zip", "w") as made:
+        made.writestr(name, "x")
+    with pytest.raises(UserError, match="plain file inside"):
+        unpack(inner / "t.zip")
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_links_and_bombs_are_refused(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "link.zip", "w") as made:
+        link = zipfile.ZipInfo("link")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        made.writestr(link, "/etc/passwd")
+    with pytest.raises(UserError, match="plain file inside"):
+        unpack(tmp_path / "link.zip")
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("zeros", b"\0" * 250_000_000)
+    with pytest.raises(UserError, match="more than it can be trusted"):
+        unpack(tmp_path / "bomb.zip")
+
+
+def test_a_dataset_that_weft_does_not_know_is_asked_for_by_its_name_there(tmp_path: Path):
+    with pytest.raises(UserError, match="OWNER/NAME --out imug"):
+        get("imug", tmp_path)
