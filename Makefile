@@ -3,6 +3,7 @@
 # make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))  # one more than cores: tests wait, too
 
 .PHONY: run test test-local attack check tools bench clean
 
@@ -10,7 +11,7 @@ run: .venv/plain
 	$(BIN)/weft run
 
 test: check tools .venv/ocr .venv/sdks .venv/smollm
-	$(BIN)/pytest --ignore=tests/local
+	$(BIN)/pytest -n $(WORKERS) --ignore=tests/local
 	@$(MAKE) --no-print-directory test-local
 
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build

@@ -148,4 +148,4 @@ def test_a_dry_run_counts_the_judge_though_the_data_has_no_true_pictures(tmp_pat
     words = ["run", "imug", "--data", str(dialogue(tmp_path / "data")), "--model", "copy", "--judge", "constant/max", "--dry-run"]
     done = subprocess.run([sys.executable, "-m", "weft", *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "model: 3 calls" in done.stdout and "judge: 3 calls" in done.stdout
+    assert "copy answers here, 3 times" in done.stdout and "constant/max answers here, 3 times" in done.stdout

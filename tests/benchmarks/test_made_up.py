@@ -115,9 +115,10 @@ def test_a_dry_run_counts_a_call_once_however_many_verdicts_it_gives(data: Path,
     words = [sys.executable, "-m", "weft", "run", GARDEN, "--data", str(data), "--model", "copy", "--judge", "constant/3", "--dry-run"]
     once = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert once.returncode == 0, once.stderr
-    assert "judge: 24 calls" in once.stdout and "model: 18 calls" in once.stdout, "four for each sample: nobody knows yet who copies"
+    assert "constant/3 answers here, 24 times" in once.stdout, "four for each sample: nobody knows yet who copies"
+    assert "copy answers here, 18 times" in once.stdout
     thrice = subprocess.run([*words, "--judge-repeats", "3"], cwd=tmp_path, capture_output=True, text=True)
-    assert "judge: 72 calls" in thrice.stdout
+    assert "answers here, 72 times" in thrice.stdout
 
 
 def test_options_of_its_own_are_in_the_help_the_manifest_and_the_title_and_others_are_refused(data: Path, tmp_path: Path):

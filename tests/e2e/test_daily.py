@@ -47,8 +47,8 @@ def deeper(limit):
 
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
-    make("tabletop-weave", tmp_path / "tables", samples=4, seed=0)
-    make("tabletop-imug", tmp_path / "chats", samples=4, seed=0)
+    make("tabletop-weave", tmp_path / "tables", samples=3, seed=0)
+    make("tabletop-imug", tmp_path / "chats", samples=2, seed=0)
     (tmp_path / "weft.toml").write_text(CONFIG)
     (tmp_path / "mine.py").write_text(MINE)
 

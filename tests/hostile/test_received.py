@@ -54,9 +54,9 @@ def test_the_viewer_does_not_run_it_either(received: Path, tmp_path: Path):
     runs = library.runs()
     assert len(runs) == 2
     with pytest.raises(UserError, match="not run unasked"):
-        library.contents((runs[0][0].id,))
+        library.contents((runs[0].record.id,))
     assert not (tmp_path / "ran").exists()
-    assert Library(received, [f"{tmp_path / 'evil.py'}:Evil"]).contents((runs[0][0].id,)).benchmark.name == "weave"
+    assert Library(received, [f"{tmp_path / 'evil.py'}:Evil"]).contents((runs[0].record.id,)).benchmark.name == "weave"
 
 
 def test_a_benchmark_that_is_not_the_runs_own_is_refused(received: Path, tmp_path: Path):
