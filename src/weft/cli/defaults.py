@@ -31,12 +31,13 @@ class App(TyperGroup):
 
     def defaults(self, ctx: Any) -> dict[str, Any]:
         """What weft.toml says, as the commands want it: by command and option."""
-        from weft.benchmarks.base import names
         from weft.models.config import config_file, read_config
 
         section: dict[str, Any] = read_config().get("defaults", {})
         if not section:
             return {}
+        from weft.benchmarks.base import names
+
         commands = dict(_commands(self))
         tables: dict[str, dict[str, Any]] = {name: some for name, some in section.items() if isinstance(some, dict)}
         by_benchmark = {name: some for name, some in tables.items() if name in names()}

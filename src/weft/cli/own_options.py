@@ -11,7 +11,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from weft.benchmarks.base import RESERVED
 from weft.cli.defaults import of_benchmark
 from weft.errors import UserError
 
@@ -83,6 +82,8 @@ class Taken:
 
     def usual(self, section: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
         """What weft.toml says for the benchmark: its own options and groups are taken, the command's are given back."""
+        from weft.benchmarks.base import RESERVED
+
         kept: dict[str, Any] = {}
         for name, value in section.items():
             if name in self._known:
