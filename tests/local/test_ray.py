@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from weft.benchmarks.base import resolve
+from weft.errors import UserError
 from weft.run import Run
 from weft.store.journal import Journal
 
@@ -171,9 +172,10 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
 
 
 def _answers(home: Path) -> int:
-    if not (home / "journal.sqlite").exists():
+    try:
+        journal = Journal(home / "journal.sqlite", readonly=True)
+    except UserError:  # not there yet, or just being made
         return 0
-    journal = Journal(home / "journal.sqlite", readonly=True)
     try:
         (row,) = journal._rows("SELECT count(*) FROM calls WHERE outcome = 'answered' AND role = 'model'")
         return int(row[0])

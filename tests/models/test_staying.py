@@ -117,9 +117,9 @@ def test_several_addresses_share_the_work_and_a_dead_one_is_left_out(toy: Path, 
         free.bind(("127.0.0.1", 0))
         dead = free.getsockname()[1]
     name = f"openai-chat/model@{one.url},http://127.0.0.1:{dead}/v1,{two.url}"
-    made = run(toy, tmp_path / "home", name, concurrency=2)
+    made = run(toy, tmp_path / "home", name, concurrency=1)  # one at a time, so that none is slower than another
     assert all(turn.reply.outcome == "answered" for turn in made.turns)
-    assert one.count + two.count == calls(made) and abs(one.count - two.count) <= 2, "evenly"
+    assert one.count + two.count == calls(made) and abs(one.count - two.count) <= 1, "evenly"
     again = run(toy, tmp_path / "home", f"openai-chat/model@{one.url}")
     assert calls(again) == 0 or again.id == made.id, "under the first address its answers are kept"
 

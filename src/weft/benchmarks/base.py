@@ -14,7 +14,6 @@ A benchmark makes no network call and opens no file outside its `load`; everythi
 docs/own-benchmark.md has a whole one on a page. It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name.
 """
 
-import importlib.metadata
 import inspect
 import re
 import statistics
@@ -32,6 +31,7 @@ from weft.benchmarks.prompts import Rubrics, read_rubrics
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.models.registry import load_object, load_target
+from weft.plugins import points
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
@@ -429,7 +429,7 @@ WRITTEN = ("name", "version", "metrics", "load", "see", "questions", "tables")
 
 def names() -> dict[str, str]:
     found = dict(BUILT_IN)
-    found.update({point.name: point.value for point in importlib.metadata.entry_points(group="weft.benchmarks")})
+    found.update({point.name: point.value for point in points("weft.benchmarks")})
     return found
 
 

@@ -7,7 +7,6 @@ options (`options`); an unknown one is an error. `weft.models.config` reads weft
 
 import difflib
 import importlib
-import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -22,6 +21,7 @@ from msgspec.structs import replace
 from weft.errors import UserError, WeftError, blamed
 from weft.models.converters import finite, seconds
 from weft.models.endpoint import Endpoint, TaskEndpoint
+from weft.plugins import points
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
@@ -209,7 +209,7 @@ def parse(text: str, given: Mapping[str, Any] | None = None, data: str = "") -> 
 def providers() -> dict[str, tuple[str, str]]:
     """Every provider that can be named: name -> (target, what it is)."""
     found = dict(BUILT_IN)
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in points(GROUP):
         if point.name not in BUILT_IN:  # nobody takes over a name of ours unseen
             found[point.name] = (point.value, f"from {point.dist.name}" if point.dist else "installed")
     return found

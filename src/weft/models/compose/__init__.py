@@ -7,7 +7,6 @@ cascade:reasoner=MODEL,painter=MODEL
 weaver:planner=MODEL,visualizer=MODEL
 """
 
-import importlib.metadata
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from weft.models.compose.self_verify import SelfVerify
 from weft.models.compose.words import English, Words
 from weft.models.endpoint import Endpoint
 from weft.models.registry import Wired, load_object, load_target, resolve
+from weft.plugins import points
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Model
@@ -50,7 +50,7 @@ def composed(match: re.Match[str], blobs: Blobs, given: Mapping[str, Any], confi
 
 def compositions() -> dict[str, str]:
     """Every composition that can be named: name -> target."""
-    return {**COMPOSITIONS, **{point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}}
+    return {**COMPOSITIONS, **{point.name: point.value for point in points(GROUP)}}
 
 
 def composition(name: str) -> type[Composition]:
