@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
-    return tuple(_all(tuple((place, _changed(place)) for place in sys.path)).select(group=group))
+    return _read(group, tuple((place, _changed(place)) for place in sys.path))
 
 
-@functools.lru_cache(maxsize=2)
-def _all(places: tuple[tuple[str, int], ...]) -> importlib.metadata.EntryPoints:
+@functools.lru_cache(maxsize=8)
+def _read(group: str, places: tuple[tuple[str, int], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
     """Every package's metadata is read for it, which takes longer than a small run; `places` is when each folder last changed."""
-    return importlib.metadata.entry_points()
+    return tuple(importlib.metadata.entry_points(group=group))
 
 
 def _changed(place: str) -> int:
