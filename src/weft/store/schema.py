@@ -26,6 +26,10 @@ CREATE TABLE IF NOT EXISTS verdicts (
   verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
 CREATE TABLE IF NOT EXISTS traces (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, trace TEXT NOT NULL, PRIMARY KEY (run, sample, turn, trace));
+CREATE TABLE IF NOT EXISTS studies (id TEXT PRIMARY KEY, run TEXT NOT NULL, made REAL NOT NULL, settings TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ratings (
+  run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL, answer TEXT NOT NULL,
+  at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
