@@ -17,6 +17,8 @@ from msgspec import Struct
 from weft.store.schema import prepare
 from weft.types import Verdict
 
+Said = tuple[Verdict, ...]
+
 
 class Rating(Struct, frozen=True):
     """One question as one person answered it: a verdict for each of its metrics (`by` a person), and what was filled in."""
@@ -69,8 +71,8 @@ class Ratings:
             (run, study, study, rater, rater),
         ).fetchall()
         return [
-            Rating(*row[:4], msgspec.json.decode(row[4], type=tuple[Verdict, ...]), msgspec.json.decode(row[5]), *row[6:8], bool(row[8]))
-            for row in rows
+            Rating(run, study, item, rater, msgspec.json.decode(said, type=Said), msgspec.json.decode(answer), at, seconds, bool(known))
+            for run, study, item, rater, said, answer, at, seconds, known in rows
         ]
 
     def begin(self, study: Study) -> None:
@@ -79,7 +81,7 @@ class Ratings:
 
     def studies(self, run: str) -> list[Study]:
         rows = self._db.execute("SELECT id, run, made, settings FROM studies WHERE run = ? ORDER BY made", (run,)).fetchall()
-        return [Study(*row[:3], msgspec.json.decode(row[3])) for row in rows]
+        return [Study(study, run, made, msgspec.json.decode(settings)) for study, run, made, settings in rows]
 
     def _write(self, sql: str, values: Sequence[Any]) -> None:
         self._db.execute(sql, values)
