@@ -1,5 +1,6 @@
 """What stands behind `tabletop/NAME` on the command line."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from weft.types import Gives, Takes
 KNOWN = {
     "exact": (),
     "oracle": ("error", "seed", "plan"),
+    "faulty": ("seed", "side", "stamp", "says"),
+    "erring": ("sigma", "lenient", "first", "blind", "obeys", "seed"),
     "tiny": ("temperature", "seed", "weights"),
     "tiny-single": ("temperature", "seed", "weights"),
 }
@@ -24,26 +27,57 @@ def _rate(value: Any) -> float:
     return rate
 
 
-def _plan(value: Any) -> str:
-    if value not in ("dense", "steps"):
-        raise ValueError("give dense or steps")
-    return str(value)
+def _side(value: Any) -> int:
+    from weft.tabletop.make.enlarged import check_side
+
+    return check_side(int(value))
+
+
+def _one_of(*known: str) -> Callable[[Any], str]:
+    def chosen(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"give {', '.join(known)}")
+        return str(value)
+
+    return chosen
 
 
 @about(Takes(), Gives(both=False, order=False, seed=True))
-@options(error=_rate, seed=int, temperature=finite, weights=Path, plan=_plan)
+@options(
+    error=_rate,
+    seed=int,
+    temperature=finite,
+    weights=Path,
+    plan=_one_of("dense", "steps"),
+    side=_side,
+    stamp=_one_of("obey", "neutral"),
+    says=_one_of("obey", "neutral", "long", "markdown"),
+    sigma=_rate,
+    lenient=finite,
+    first=_rate,
+    blind=_rate,
+    obeys=_rate,
+)
 def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     if spec.model not in KNOWN:
-        raise UserError(f"{spec.text}: there is tabletop/exact (a judge), tabletop/oracle, tabletop/tiny and tabletop/tiny-single")
+        raise UserError(f"{spec.text}: there is tabletop/{', tabletop/'.join(KNOWN)} (exact and erring are judges)")
     strange = [name for name in chosen if name not in KNOWN[spec.model]]
     if strange:
         raise UserError(f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}")
-    if spec.model == "exact":
+    if spec.model in ("exact", "erring"):
+        if not spec.data:
+            raise UserError(f"tabletop/{spec.model} is a judge: it needs the dataset it is to judge")
         from weft.tabletop.exact.endpoint import Exact
 
-        if not spec.data:
-            raise UserError("tabletop/exact is a judge: it needs the dataset it is to judge")
-        return Exact(Path(spec.data), blobs)
+        if spec.model == "exact":
+            return Exact(Path(spec.data), blobs)
+        from weft.tabletop.erring import Erring
+
+        return Erring(Path(spec.data), blobs, **chosen)
+    if spec.model == "faulty":
+        from weft.tabletop.faulty import Faulty
+
+        return Faulty(blobs, **chosen)
     if spec.model == "oracle":
         from weft.tabletop.oracle import Oracle
 

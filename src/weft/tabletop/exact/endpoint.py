@@ -28,7 +28,7 @@ Found = dict[str, Any]
 class Exact(Local):
     partial = True
 
-    def __init__(self, data: Path, blobs: Blobs) -> None:
+    def __init__(self, data: Path, blobs: Blobs, name: str = "tabletop/exact", **identity: Any) -> None:
         path = sidecar_of(data)
         if not path.is_file():
             raise UserError(f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data")
@@ -36,7 +36,7 @@ class Exact(Local):
         if not isinstance(found, dict):
             raise UserError(f"{path} cannot be read: it has no samples")
         self._truth: dict[str, Any] = fields(found)
-        super().__init__("tabletop/exact", version=1)
+        super().__init__(name, version=1, **identity)
         self._blobs = blobs
         self._readings: dict[str, Reading] = {}
         self._answers: dict[tuple[str, str], Callable[[Truth, Question], Found]] = {
@@ -55,6 +55,11 @@ class Exact(Local):
         question = want.question
         if question is None:
             raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO)
+        said = msgspec.json.encode(self.found(question)).decode()
+        return Sent((Text(said),), "answered", raw=said, served=self.name)
+
+    def found(self, question: Question) -> Found:
+        """The answer to a question, in its schema."""
         found: Found = {}
         if question.place.benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
             found = self._document(self._turn(question), question)
@@ -63,8 +68,7 @@ class Exact(Local):
             if answer is None:
                 raise CallError(f"tabletop/exact does not know {metric} of {question.place.benchmark or 'this benchmark'}", NO)
             found = {**found, **answer(self._turn(question), question)}
-        said = msgspec.json.encode(found).decode()
-        return Sent((Text(said),), "answered", raw=said, served=self.name)
+        return found
 
     def _turn(self, question: Question) -> Truth:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.store.pictures import encode_png
-from weft.tabletop.make.dialogues import TableDialogue, TableTurn, make_dialogue
+from weft.tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
 from weft.tabletop.make.domains import MEMORY, WEAVE, Mix
 from weft.tabletop.make.sidecar import write_sidecar
 from weft.tabletop.world.language import described, say
@@ -44,6 +44,25 @@ def memory_dialogues(samples: int, seed: int) -> list[TableDialogue]:
         dialogue = make_dialogue("recall", MEMORY.kinds, (), 4, chance)
         if dialogue.turns and any(turn.kind == "put back" for turn in dialogue.turns):
             made.append(dialogue)
+    return made
+
+
+def single_dialogues(samples: int, seed: int) -> list[TableDialogue]:
+    """One turn each, three of four a picture and the fourth a question: every answer is judged by itself."""
+    made: list[TableDialogue] = []
+    domains = [name for name, mix in WEAVE.items() if mix.inputs]
+    for number in range(samples):
+        mix, chance = WEAVE[domains[number % len(domains)]], random.Random(f"single {seed} {number}")
+        if number % 4 < 3 or not mix.questions:
+            made.append(make_dialogue(domains[number % len(domains)], mix.kinds, (), 1, chance, inputs=mix.inputs))
+            continue
+        maker = Maker(domains[number % len(domains)], [start_scene(mix.kinds, chance) for _ in range(mix.inputs)], chance)
+        for kind in chance.sample(mix.questions, len(mix.questions)) * 3:  # not each can be asked of one picture
+            if maker.turns or maker.try_turn(kind):
+                break
+        else:
+            maker.try_turn("count")
+        made.append(maker.dialogue())
     return made
 
 

@@ -39,6 +39,7 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
     "sky": (178, 218, 252),
 }
 SIDE, CELL = 64, 16
+FINE = 8  # outlines are drawn so much larger, then made small
 LOOKS = (0.0, 0.7, 1.1, 1.6, -1.2)  # how pictures come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
 FAR = 45.0  # the most a cell may differ from its best template, on average over its pixels
 SURE = 0.08  # the least confidence at which a cell counts as read
@@ -169,19 +170,18 @@ def tile_pixels(background: str, thing: Thing | None) -> "NDArray[np.uint8]":
     import numpy as np
     from PIL import Image as Pil
 
-    scale = 8
     ground = BACKGROUNDS[background]
     edge = tuple(value * 9 // 10 for value in ground)
     tile = Pil.new("RGB", (CELL, CELL), edge)
     tile.paste(ground, (0, 0, CELL - 1, CELL - 1))
     if thing is not None:
-        mask = Pil.new("L", (CELL * scale, CELL * scale), 0)
-        _outline(mask, thing.shape, scale)
+        mask = Pil.new("L", (CELL * FINE, CELL * FINE), 0)
+        outline(mask, thing.shape, FINE)
         tile.paste(COLOURS[thing.colour], (0, 0), mask.resize((CELL, CELL), Pil.Resampling.BOX))
     return np.asarray(tile)
 
 
-def _outline(mask: "Pil.Image", shape: str, scale: int) -> None:
+def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
     import math
 
     from PIL import ImageDraw
