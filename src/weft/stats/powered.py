@@ -190,5 +190,5 @@ def quantile_of_t(freedom: float, share: float = 0.95) -> float:
     at = np.linspace(0.0, end, 40_001)
     inside: Any = np.clip(np.cos(at), 0.0, 1.0) ** (freedom - 1)
     sums: Any = np.concatenate([[0.0], np.cumsum((inside[1:] + inside[:-1]) / 2)])
-    found: Any = np.interp(share * sums[-1], sums, at)
-    return math.sqrt(freedom) * math.tan(float(found))
+    interp: Any = np.interp
+    return math.sqrt(freedom) * math.tan(float(interp(share * sums[-1], sums, at)))
