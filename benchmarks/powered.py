@@ -2,11 +2,13 @@
 
     python benchmarks/powered.py [--studies 1000] [--dialogues 100]
 
-A study: so many dialogues of one to eight questions. Dialogues are easy or hard, a judge is too kind on average, noisy, and wrong in the
-same way about a whole dialogue; people rate some questions, or all of some dialogues, drawn at random. In the last two rows the number is
-half the mean of one kind of question and half that of another, which stand in the same dialogues, and some questions are decided by rule.
-Printed, for the judge's plain mean, for people alone, and corrected (prediction-powered): how often the interval has the true mean in it,
-how wide it is on average, and the mean of lambda.
+A study: so many dialogues of one to eight questions. Dialogues are easy or hard; a judge is too kind on average, and more so in long
+dialogues, noisy, and wrong in the same way about a whole dialogue. People rate some questions, or all of some dialogues, or one question of
+each of some dialogues, drawn at random; what is rated of dialogues of one size stands for all of that size (`evened`), but for one row that
+shows why. In the last two rows the number is half the mean of one kind of question and half that of another, which stand in the same
+dialogues, and some questions are decided by rule. Printed, for the judge's plain mean, for people alone, and corrected
+(prediction-powered): how often the interval has the true mean in it, how wide it is on average; the mean of lambda, and how far the
+corrected number is off on average.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.stats.powered import Part, Powered, powered_sum
+from weft.stats.powered import Part, Powered, evened, powered_sum
 
 KINDS: dict[str, dict[str, Any]] = {
     "100 questions": {"questions": 100},
@@ -24,6 +26,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "30 questions": {"questions": 30},
     "20 dialogues": {"rated": 20},
     "8 dialogues": {"rated": 8},
+    "one each of 60 dialogues": {"spread": 60},
+    "one each of 60, not evened": {"spread": 60, "even": False},
     "100 questions, two means": {"questions": 100, "kinds": 2},
     "20 dialogues, two means": {"rated": 20, "kinds": 2},
 }
@@ -51,20 +55,36 @@ def expected(kinds: int) -> float:
 
 
 def study(
-    chance: np.random.Generator, *, dialogues: int = 100, questions: int = 0, rated: int = 0, noise: float = 0.12, kinds: int = 1
+    chance: np.random.Generator,
+    *,
+    dialogues: int = 100,
+    questions: int = 0,
+    rated: int = 0,
+    spread: int = 0,
+    noise: float = 0.12,
+    kinds: int = 1,
+    even: bool = True,
 ) -> Powered | None:
     sizes, right, kind = truth_of(kinds, chance, dialogues)
     of = np.repeat(np.arange(dialogues), sizes)
     drift = 0.08 * chance.normal(size=dialogues)[of]
+    drift = drift + 0.03 * (np.array(sizes)[of] - 4.5)
     said = np.round(np.clip(0.15 + 0.85 * right + drift + noise * chance.normal(size=len(of)), 0, 1) * 10) / 10
     sure = (chance.random(len(of)) < 0.1) if kinds > 1 else np.zeros(len(of), bool)
     open_ = np.flatnonzero(~sure)
     if questions:
         chosen = chance.choice(open_, min(questions, len(open_)), replace=False)
+    elif spread:
+        mixed = chance.permutation(open_)
+        chosen = mixed[np.unique(of[mixed], return_index=True)[1]]
+        chosen = chance.choice(chosen, min(spread, len(chosen)), replace=False)
     else:
         chosen = open_[np.isin(of[open_], chance.choice(dialogues, rated, replace=False))]
     is_rated = np.zeros(len(of), bool)
     is_rated[chosen] = True
+    names = [str(one) for one in range(dialogues)]
+    judged_in, rated_in = (dict(zip(names, np.bincount(of[some], minlength=dialogues).tolist(), strict=True)) for some in (open_, chosen))
+    counts = evened(judged_in, rated_in) if even else {}
     parts: list[Part] = []
     for one in range(kinds):
         judged: dict[str, list[float]] = {}
@@ -78,7 +98,7 @@ def study(
             judged.setdefault(name, []).append(float(said[at]))
             if is_rated[at]:
                 pairs.setdefault(name, []).append((float(said[at]), float(right[at])))
-        parts.append(Part(1 / kinds, judged, pairs, known))
+        parts.append(Part(1 / kinds, judged, pairs, known, counts))
     return powered_sum(parts)
 
 

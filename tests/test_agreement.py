@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.stats import agreement as found
-from weft.stats.powered import Part, corrected_by_card, powered, powered_sum, quantile_of_t
+from weft.stats.powered import Part, corrected_by_card, evened, powered, powered_sum, quantile_of_t
 
 scipy: Any = pytest.importorskip("scipy.stats", reason="SciPy is what these are held to: pip install -e .[dev]")
 
@@ -168,6 +168,20 @@ def test_one_rated_dialogue_has_no_interval():
     assert one is not None and one.value == pytest.approx(0.3) and one.low is None and one.high is None
 
 
+def test_what_was_drawn_from_dialogues_of_one_size_stands_for_all_of_that_size():
+    """One question of each dialogue: those of long dialogues stand for more."""
+    sizes = {str(at): 2 if at < 20 else 6 for at in range(40)}
+    found_counts = evened(sizes, dict.fromkeys(sizes, 1))
+    assert found_counts == {name: float(size) for name, size in sizes.items()}
+    assert set(evened(sizes, {"0": 2, "39": 6}).values()) == {20.0}, "too few to tell sizes apart"
+    judged = {name: [0.5] * size for name, size in sizes.items()}
+    pairs = {name: [(0.5, 0.2 if size == 2 else 0.6)] for name, size in sizes.items()}
+    one = powered(judged, pairs)
+    assert one is not None and one.value == pytest.approx(0.4)
+    even = powered_sum([Part(1.0, judged, pairs, counts=found_counts)])
+    assert even is not None and even.value == pytest.approx((40 * 0.2 + 120 * 0.6) / 160)
+
+
 def test_a_card_takes_its_bias_off_and_widens_the_interval():
     value, low, high = corrected_by_card(0.7, 0.66, 0.75, 0.1, 0.07, 0.14)
     assert (
@@ -178,7 +192,7 @@ def test_a_card_takes_its_bias_off_and_widens_the_interval():
     assert corrected_by_card(0.7, None, None, 0.1, 0.07, 0.14)[1:] == (None, None)
 
 
-@pytest.mark.parametrize("kind", ["30 questions", "20 dialogues", "20 dialogues, two means"])
+@pytest.mark.parametrize("kind", ["30 questions", "20 dialogues", "one each of 60 dialogues", "20 dialogues, two means"])
 def test_corrected_intervals_hold_what_they_promise_where_the_plain_ones_do_not(kind: str):
     """300 studies: 95% coverage is between 90.5% and 98.5% but in one of a thousand such tests."""
     path = Path(__file__).parents[1] / "benchmarks" / "powered.py"
@@ -186,7 +200,7 @@ def test_corrected_intervals_hold_what_they_promise_where_the_plain_ones_do_not(
     assert spec is not None and spec.loader is not None
     simulated: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(simulated)
-    told = simulated.coverage(300, seed=1, dialogues=60, **simulated.KINDS[kind])
+    told = simulated.coverage(300, seed=1, dialogues=80, **simulated.KINDS[kind])
     assert 0.905 <= told["corrected"][0] <= 0.985 and 0.905 <= told["people"][0] <= 0.985
     assert told["plain"][0] < 0.8 and told["corrected"][1] < told["people"][1]
     assert abs(told["error"][0]) < 0.01

@@ -6,8 +6,8 @@ Angelopoulos, Duchi and Zrnic 2023):
     value = mean over people's (truth - lambda judge) + lambda mean over all of judge
 
 With lambda 0 it is people alone; with 1 the judge's mean less its bias. Where the rated items are a simple random sample, of items or of
-dialogues, it is unbiased whatever the judge does; a good judge makes the interval narrower than that of people alone. lambda is between 0
-and 1, and is the one that makes the estimated variance smallest.
+dialogues, it is unbiased whatever the judge does; `evened` is for samples of one item from as many dialogues as can be. A good judge makes
+the interval narrower than that of people alone. lambda is between 0 and 1, and is the one that makes the estimated variance smallest.
 
 Items that nobody needs to judge (`sure`: a rule's, a model's failure) stand for themselves. A main number is a weighted sum of means, whose
 items may be of the same dialogues: what leaving a whole dialogue out would move (the jackknife) is squared and added up, so that whatever
@@ -26,16 +26,19 @@ from msgspec import Struct
 from weft.stats.agreement import Measured, Pairs
 
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
+FEWEST = 5  # dialogues with ratings that say how many of their size were drawn
 NOTHING = 1e-12  # a share of variance that is rounding
 
 
 class Part(Struct, frozen=True):
-    """One mean of a weighted sum. `judged`: the judge's values, those that people rated as well included; `pairs`: (judge, truth)."""
+    """One mean of a weighted sum. `judged`: the judge's values, those that people rated as well included; `pairs`: (judge, truth);
+    `counts`: for how many a rated item of a dialogue stands, where that is not the same for all."""
 
     weight: float
     judged: Clusters
     pairs: Pairs
     sure: Clusters = {}
+    counts: Mapping[str, float] = {}
 
 
 class Powered(Struct, frozen=True):
@@ -87,11 +90,29 @@ def powered_sum(parts: Sequence[Part], *, weight: float | None = None) -> Powere
         best.high,
         plain,
         at(0.0),
-        int(sum(part.rated for part in some)),
+        int(sum(part.items_rated.sum() for part in some)),
         int(sum(part.judged for part in some)),
         int((rated > 0).sum()),
         weight,
     )
+
+
+def evened(sizes: Mapping[str, int], rated: Mapping[str, int], fewest: int = FEWEST) -> dict[str, float]:
+    """For how many items each rated one stands, by dialogue, where items of short dialogues were more likely to be drawn than those of
+    long ones, or the other way round: dialogues of about the same size, so many of them rated that it can be told, are taken together, and
+    what is rated of them stands for all of them. Where items were drawn alike, it changes little."""
+    ordered = sorted((size, name) for name, size in sizes.items() if size)
+    groups: list[list[str]] = [[]]
+    for at, (size, name) in enumerate(ordered):
+        full = sum(rated.get(one, 0) > 0 for one in groups[-1]) >= fewest
+        if full and size != ordered[at - 1][0] and sum(rated.get(one, 0) > 0 for _, one in ordered[at:]) >= fewest:
+            groups.append([])
+        groups[-1].append(name)
+    made: dict[str, float] = {}
+    for some in groups:
+        known = sum(rated.get(name, 0) for name in some)
+        made |= dict.fromkeys(some, sum(sizes[name] for name in some) / known if known else 1.0)
+    return made
 
 
 def corrected_by_card(
@@ -125,8 +146,10 @@ class _Sums:
         self.weight = part.weight
         self.sums, self.counts = column(part.judged), column(part.judged, True)
         self.sure_sums, self.sure_counts = column(part.sure), column(part.sure, True)
-        self.judge_rated, self.truth_rated, self.counts_rated = column(judge), column(truth), column(truth, True)
-        self.judged, self.rated = int(self.counts.sum()), int(self.counts_rated.sum())
+        times = np.array([part.counts.get(name, 1.0) for name in names])
+        self.items_rated = column(truth, True)
+        self.judge_rated, self.truth_rated, self.counts_rated = times * column(judge), times * column(truth), times * self.items_rated
+        self.judged, self.rated = int(self.counts.sum()), float(self.counts_rated.sum())
         self.all = self.judged + float(self.sure_counts.sum())
 
     @property
