@@ -1,0 +1,345 @@
+"""How far two agree who judged the same: a judge and the truth, a judge and people, people among themselves.
+
+Pairs are (judge, truth), by dialogue. Correlations, the mean absolute error and the bias (judge minus truth) have 95% intervals for which
+whole dialogues are drawn again with replacement. What is undefined is None, never a number: a correlation of fewer than two points, or of
+values that are all the same. Kendall's tau compares every two items, so that of very many different pairs its interval has fewer draws
+(`WORK` bounds them; 100 at the least); all else has as many as are asked for.
+
+Krippendorff's alpha is for any number of raters of whom each rated what they rated: 1 - observed / expected disagreement (Krippendorff,
+Computing Krippendorff's Alpha-Reliability, 2011). A unit that has one rating alone says nothing, and is left out.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from weft.stats.intervals import weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Pairs = Mapping[str, Sequence[tuple[float, float]]]  # (judge, truth), by dialogue
+Unit = Mapping[str, float]  # what was rated, by rater
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+DRAWS = 1000
+ROOM = 4_000_000  # numbers at a time
+WORK = 2_000_000_000  # multiplications for the interval of Kendall's tau, about; a second or two
+FEWEST = 100  # draws
+FLAT = 1e-12  # a share of variance that is rounding
+
+
+class Measured(Struct, frozen=True):
+    """A value with its 95% interval; None is undefined, and there is no interval of fewer than two dialogues."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        told = "-" if self.value is None else f"{self.value:.3f}"
+        return told if self.low is None or self.high is None else f"{told} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Agreement(Struct, frozen=True):
+    n: int  # pairs
+    clusters: int  # dialogues
+    judge: Measured  # the mean of each
+    truth: Measured
+    pearson: Measured
+    spearman: Measured
+    kendall: Measured
+    mae: Measured
+    bias: Measured
+
+
+class Bin(NamedTuple):
+    """What a judge says, on average, of items whose truth lies in one bin."""
+
+    truth: float
+    judge: float
+    n: int
+    low: float | None
+    high: float | None
+
+
+def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+    return _one(_pearson, x, y)
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Pearson's correlation of ranks; equal values share the mean of their ranks."""
+    return _one(_spearman, x, y)
+
+
+def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Tau-b, which allows for ties."""
+    return _one(_kendall, x, y)
+
+
+def mae(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """The mean absolute difference, item by item."""
+    return statistics.fmean(abs(a - b) for a, b in zip(x, y, strict=True)) if x else None
+
+
+def bias(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """How much higher the first is, on average."""
+    return statistics.fmean(a - b for a, b in zip(x, y, strict=True)) if x else None
+
+
+def variation(values: Sequence[float]) -> float | None:
+    """The coefficient of variation: standard deviation over mean."""
+    mean = statistics.fmean(values) if len(values) > 1 else 0.0
+    return statistics.stdev(values) / mean if mean else None
+
+
+def agreement(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
+    """All of it, of (judge, truth) by dialogue."""
+    import numpy as np
+
+    some = [values for values in pairs.values() if values]
+    flat = np.array([pair for values in some for pair in values], dtype=np.float64).reshape(-1, 2)
+    of = np.repeat(np.arange(len(some)), [len(values) for values in some])
+    cells, counts = _Cells(flat), len(some)
+    fewer = max(FEWEST, min(draws, WORK // max(1, len(cells.x) ** 2)))
+
+    def measured(what: Any) -> Measured:
+        if not len(flat):
+            return Measured(None)
+        value = _number(what(cells.x, cells.y, cells.times(np.ones((1, len(flat)))))[0])
+        if counts < 2 or value is None:
+            return Measured(value)
+        many = fewer if what is _kendall else draws
+        drawn = [what(cells.x, cells.y, cells.times(times)) for times in _drawn(of, counts, many, seed, len(flat))]
+        return Measured(value, *_middle(np.concatenate(drawn)))
+
+    wanted = (_mean_first, _mean_second, _pearson, _spearman, _kendall, _mae, _bias)
+    return Agreement(len(flat), counts, *(measured(what) for what in wanted))
+
+
+def reliability(pairs: Pairs, bins: int | Sequence[float] = 5, *, draws: int = DRAWS, seed: int = 0) -> list[Bin]:
+    """A reliability curve: the judge's mean over bins of the truth, with intervals by dialogue. `bins` are edges, or how many of equal
+    width there are from 0 to 1. A bin without items is left out."""
+    edges = [at / bins for at in range(bins + 1)] if isinstance(bins, int) else list(bins)
+    made: list[Bin] = []
+    for at, (low, high) in enumerate(pairwise(edges)):
+        last = at == len(edges) - 2
+        inside = {name: [pair for pair in some if low <= pair[1] < high or (last and pair[1] == high)] for name, some in pairs.items()}
+        found = agreement_of_means({name: some for name, some in inside.items() if some}, draws=draws, seed=seed)
+        if found is not None:
+            made.append(found)
+    return made
+
+
+def agreement_of_means(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Bin | None:
+    """The two means, with the interval of the judge's; None where there is nothing."""
+    from weft.stats.intervals import mean
+
+    if not any(pairs.values()):
+        return None
+    judged = mean({name: [judge for judge, _ in some] for name, some in pairs.items()}, draws=draws, seed=seed)
+    truth = statistics.fmean(right for some in pairs.values() for _, right in some)
+    several = sum(bool(some) for some in pairs.values()) > 1
+    return Bin(truth, judged.value, judged.n, judged.low if several else None, judged.high if several else None)
+
+
+def alpha(units: Sequence[Unit], level: Level) -> float | None:
+    """Krippendorff's alpha; None where nothing was rated twice, or all ratings are the same."""
+    return alpha_between({str(at): [unit] for at, unit in enumerate(units)}, level, draws=0).value
+
+
+def alpha_between(units: Mapping[str, Sequence[Unit]], level: Level, *, draws: int = DRAWS, seed: int = 0) -> Measured:
+    """The same with its interval, of units by dialogue."""
+    import numpy as np
+
+    kept = [[list(unit.values()) for unit in some if len(unit) > 1] for some in units.values()]
+    kept = [some for some in kept if some]
+    if not kept:
+        return Measured(None)
+    levels, places = np.unique([value for some in kept for unit in some for value in unit], return_inverse=True)
+    first: list[int] = []
+    second: list[int] = []
+    heavy: list[float] = []
+    of: list[int] = []
+    start = 0
+    for cluster, some in enumerate(kept):
+        for unit in some:
+            mine = range(start, start + len(unit))
+            start += len(unit)
+            both = [(a, b) for a in mine for b in mine if a != b]
+            first += [int(places[a]) for a, _ in both]
+            second += [int(places[b]) for _, b in both]
+            heavy += [1 / (len(unit) - 1)] * len(both)
+            of += [cluster] * len(both)
+    found = _Coincidences(levels, np.array(first), np.array(second), level)
+    weight, owner = np.array(heavy), np.array(of)
+    value = _number(found.alphas(weight[None, :])[0])
+    if value is None or len(kept) < 2 or not draws:
+        return Measured(value)
+    drawn = [found.alphas(times * weight) for times in _drawn(owner, len(kept), draws, seed, len(weight))]
+    return Measured(value, *_middle(np.concatenate(drawn)))
+
+
+class _Coincidences:
+    """Ordered pairs of ratings of one unit, by the places of their values among `levels`."""
+
+    def __init__(self, levels: Any, first: Any, second: Any, level: Level) -> None:
+        import numpy as np
+
+        self.levels, self.first, self.second, self.level = levels, first, second, level
+        self.order = np.argsort(first, kind="stable")
+        self.starts = np.searchsorted(first[self.order], np.arange(len(levels)))
+
+    def alphas(self, times: Any) -> Any:
+        """One for each row of weights of the pairs; not a number where all ratings are the same."""
+        import numpy as np
+
+        counts = np.add.reduceat(times[:, self.order], self.starts, axis=1)  # of each value among pairable ones
+        total = counts.sum(axis=1)
+        if self.level in ("ordinal", "interval"):
+            at = counts.cumsum(axis=1) - counts / 2 if self.level == "ordinal" else np.broadcast_to(self.levels, counts.shape)
+            at = at - ((counts * at).sum(axis=1) / total)[:, None]
+            observed = (times * (at[:, self.first] - at[:, self.second]) ** 2).sum(axis=1)
+            expected = 2 * total * (counts * at**2).sum(axis=1)
+        else:
+            apart = self._apart()
+            observed = times @ apart[self.first, self.second]
+            expected = ((counts @ apart) * counts).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(expected > 0, 1 - (total - 1) * observed / expected, np.nan)
+
+    def _apart(self) -> Any:
+        import numpy as np
+
+        a, b = self.levels[:, None], self.levels[None, :]
+        if self.level == "nominal":
+            return (a != b).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(a == b, 0.0, ((a - b) / (a + b)) ** 2)
+
+
+# Statistics of different pairs of values (x, y), each there so many times: (draws, pairs) -> (draws,).
+
+_Statistic = Callable[[Any, Any, Any], Any]
+
+
+class _Cells:
+    """The different pairs among all: scores are few, so that they are far fewer than items."""
+
+    def __init__(self, flat: Any) -> None:
+        import numpy as np
+
+        cells, place = np.unique(flat, axis=0, return_inverse=True)
+        self.x, self.y = cells[:, 0], cells[:, 1]
+        self.order = np.argsort(place.reshape(-1), kind="stable")
+        self.starts = np.searchsorted(place.reshape(-1)[self.order], np.arange(len(cells)))
+
+    def times(self, items: Any) -> Any:
+        """How often each is there, from how often each item is."""
+        import numpy as np
+
+        return np.add.reduceat(items[:, self.order], self.starts, axis=1)
+
+
+def _drawn(of: Any, clusters: int, draws: int, seed: int, wide: int) -> "Iterator[NDArray[np.float64]]":
+    """How often each item is there, some draws at a time."""
+    import numpy as np
+
+    every, step = weights(clusters, draws, seed), max(1, ROOM // max(1, wide))
+    for start in range(0, draws, step):
+        yield every[start : start + step][:, of].astype(np.float64)
+
+
+def _one(what: _Statistic, x: Sequence[float], y: Sequence[float]) -> float | None:
+    import numpy as np
+
+    flat = np.array(list(zip(x, y, strict=True)), dtype=np.float64).reshape(-1, 2)
+    if len(flat) < 2:
+        return None
+    cells = _Cells(flat)
+    return _number(what(cells.x, cells.y, cells.times(np.ones((1, len(flat)))))[0])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value == value else None
+
+
+def _middle(drawn: Any) -> tuple[float | None, float | None]:
+    """The middle 95%; draws in which it is undefined are left out."""
+    import numpy as np
+
+    kept = drawn[np.isfinite(drawn)]
+    if not len(kept):
+        return None, None
+    low, high = np.quantile(kept, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _mean_first(x: Any, y: Any, times: Any) -> Any:
+    return times @ x / times.sum(axis=1)
+
+
+def _mean_second(x: Any, y: Any, times: Any) -> Any:
+    return times @ y / times.sum(axis=1)
+
+
+def _mae(x: Any, y: Any, times: Any) -> Any:
+    return times @ abs(x - y) / times.sum(axis=1)
+
+
+def _bias(x: Any, y: Any, times: Any) -> Any:
+    return times @ (x - y) / times.sum(axis=1)
+
+
+def _pearson(x: Any, y: Any, times: Any) -> Any:
+    import numpy as np
+
+    return _correlation(np.broadcast_to(x, times.shape), np.broadcast_to(y, times.shape), times)
+
+
+def _spearman(x: Any, y: Any, times: Any) -> Any:
+    return _correlation(_ranks(x, times), _ranks(y, times), times)
+
+
+def _ranks(values: Any, times: Any) -> Any:
+    """Mean ranks of each value, as often as it is there."""
+    import numpy as np
+
+    levels, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    counts = np.add.reduceat(times[:, order], np.searchsorted(place[order], np.arange(len(levels))), axis=1)
+    return (counts.cumsum(axis=1) - (counts - 1) / 2)[:, place]
+
+
+def _correlation(x: Any, y: Any, times: Any) -> Any:
+    import numpy as np
+
+    total = times.sum(axis=1)[:, None]
+    dx = x - (times * x).sum(axis=1)[:, None] / total
+    dy = y - (times * y).sum(axis=1)[:, None] / total
+    xx, yy = (times * dx * dx).sum(axis=1), (times * dy * dy).sum(axis=1)
+    flat = (xx <= FLAT * (times * x * x).sum(axis=1)) | (yy <= FLAT * (times * y * y).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (times * dx * dy).sum(axis=1) / np.sqrt(xx) / np.sqrt(yy)
+    return np.where(flat, np.nan, np.clip(found, -1, 1))
+
+
+def _kendall(x: Any, y: Any, times: Any) -> Any:
+    """Each statistic is a quadratic form of the weights: signs of differences between every two; what is there twice is a tie with
+    itself."""
+    import numpy as np
+
+    same, in_x, in_y = (np.zeros(len(times)) for _ in range(3))
+    step = max(1, ROOM // max(1, len(x)))
+    for start in range(0, len(x), step):
+        mine = slice(start, start + step)
+        signs_x = np.sign(x[mine, None] - x[None, :])
+        signs_y = np.sign(y[mine, None] - y[None, :])
+        same += ((times @ (signs_x * signs_y).T) * times[:, mine]).sum(axis=1)
+        in_x += ((times @ abs(signs_x).T) * times[:, mine]).sum(axis=1)
+        in_y += ((times @ abs(signs_y).T) * times[:, mine]).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((in_x > 0) & (in_y > 0), np.clip(same / np.sqrt(in_x) / np.sqrt(in_y), -1, 1), np.nan)
