@@ -11,7 +11,7 @@ from weft.cli.demo import demo
 from weft.cli.doctor import doctor
 from weft.cli.init import init
 from weft.cli.journal import app as journal_app
-from weft.cli.judge import judge
+from weft.cli.judge import app as judge_app
 from weft.cli.models import app as models_app
 from weft.cli.own_options import WithOwnOptions
 from weft.cli.report import compare, report
@@ -63,13 +63,13 @@ def weft(
 
 app.command(cls=WithOwnOptions)(run)
 app.command(cls=WithOwnOptions)(score)
-app.command()(judge)
 app.command()(write)
 app.command()(serve)
 app.command()(report)
 app.command()(compare)
 app.command()(view)
 app.command()(show)
+app.add_typer(judge_app, name="judge")
 app.add_typer(runs_app, name="runs")
 app.add_typer(suite_app, name="suite")
 app.add_typer(arena_app, name="arena")

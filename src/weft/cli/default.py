@@ -9,7 +9,7 @@ from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
 from weft.run import named, tables_of
-from weft.session import Job
+from weft.session import Job, Session
 from weft.tabletop.make import make
 
 SAMPLES, SEED = 100, 0
@@ -25,7 +25,7 @@ def default_run(home: Path, given: list[str]) -> None:
         make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
     options = {"history": "dialogue", "placement": "first"}
     runs = [
-        quietly(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options), console)
+        quietly(Session.open(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options)), console)
         for model in MODELS
     ]
     path = Path("reports") / "tabletop.md"

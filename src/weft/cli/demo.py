@@ -33,7 +33,7 @@ def demo(
     from weft.errors import UserError
     from weft.report import plots
     from weft.run import Run
-    from weft.session import Job
+    from weft.session import Job, Session
     from weft.tabletop.demos import DEMOS
 
     if name not in DEMOS:
@@ -43,7 +43,7 @@ def demo(
     own = home / "demo"  # a journal of its own: a demo's runs are not the user's
 
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
-        return quietly(Job(benchmark=benchmark, judge="tabletop/exact", home=own, **options), console)
+        return quietly(Session.open(Job(benchmark=benchmark, judge="tabletop/exact", home=own, **options)), console)
 
     def shown(value: Any) -> str:
         return (f"{value:.3f}" if value <= 1 else f"{value:.1f}") if isinstance(value, float) else str(value)

@@ -150,24 +150,29 @@ class Left(msgspec.Struct, frozen=True):
         return Run.stored(self.place, self.run, self.benchmark)
 
 
-def quietly(job: Job, console: Console) -> Run:
-    """A run with its progress on the screen and nothing else. Ctrl-C ends the program."""
+def quietly(opened: AbstractAsyncContextManager[Session], console: Console, bears: type[Exception] | tuple[()] = ()) -> Run:
+    """A run with its progress on the screen and nothing else. Ctrl-C ends the program, and so does whatever else ends the run, but for what
+    this `bears`."""
 
-    async def go() -> Left:
-        async with Session.open(job) as session:
+    async def go() -> tuple[Left, bool]:
+        async with opened as session:
             with follow(session, console):
                 await session.go()
-        return Left.by(session)
+        return Left.by(session), session.nothing
 
-    left = in_loop(go())
-    run = left.stored()
-    keep_gist(left.place, run)
+    left, nothing = in_loop(go())
+    if nothing and left.reason is not None and not isinstance(left.reason, Interrupted):
+        raise left.reason
+    run = None if nothing else left.stored()
+    if run is not None:
+        keep_gist(left.place, run)
+    if isinstance(left.reason, Interrupted) or run is None:
+        console.print("stopped. Nothing is lost: run the same command again to go on.")
+        sys.exit(130)
     if left.reason is not None:
-        if isinstance(left.reason, Interrupted):
-            console.print("stopped. Nothing is lost: run the same command again to go on.")
-        else:
-            console.print(f"weft: {left.reason}")
-        sys.exit(_exit_code(left, run))
+        console.print(f"weft: {left.reason}")
+        if not isinstance(left.reason, bears):
+            sys.exit(_exit_code(left, run))
     return run
 
 

@@ -20,7 +20,7 @@ def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]
     rows: list[Row] = []
     for name, verdicts in runs.items():
         for metric in metrics:
-            items = [values for verdict in verdicts if verdict.metric == metric for values in _asked_again(verdict)]
+            items = [values for verdict in verdicts if verdict.metric == metric for values in asked_again(verdict)]
             if not items:
                 continue
             mean = full * statistics.fmean(value for values in items for value in values)
@@ -38,7 +38,7 @@ def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]
         yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, digits, "mixed")
 
 
-def _asked_again(verdict: Verdict) -> list[list[float]]:
+def asked_again(verdict: Verdict) -> list[list[float]]:
     """The values of one question asked again and again; two orders of a battle, or two raters, are two questions."""
     by_question: dict[str, list[float]] = {}
     for one in verdict.behind:

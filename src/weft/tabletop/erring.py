@@ -79,7 +79,7 @@ class Erring(Exact):
         return isinstance(part, Image) and has_plea(self._blobs.open(part))
 
     def _scored(self, value: Any, schema: Any, how: str, chance: random.Random, name: str, at: str = "") -> Any:
-        """The same reply with other scores, each within its scale. `name` is what the question calls its score, `at` what this is called."""
+        """The same reply with other scores, each within its scale. `name`: what the question calls its score; `at`: what this is called."""
         if isinstance(value, dict):
             known: dict[str, Any] = schema.get("properties", {})
             return {key: self._scored(one, known.get(key, {}), how, chance, name, key) for key, one in cast(dict[str, Any], value).items()}

@@ -1,0 +1,82 @@
+"""A judge is checked at the terminal: its sittings one after another, then its card."""
+
+import re
+import time
+from pathlib import Path
+
+from weft.cli.screen import Screen
+from weft.cli.show import show_table
+from weft.cli.terminal import complain, say
+from weft.cli.work import quietly
+from weft.errors import JudgeUseless, UserError
+from weft.run import Run
+from weft.session import in_loop
+from weft.trust import kept, page
+from weft.trust.card import Card, card_of
+from weft.trust.exam import Exam, Sitting, asked
+from weft.trust.tables import findings, tables
+
+
+def check_judge(exam: Exam, *, out: Path | None = None, budget: float | None = None, dry_run: bool = False, show: bool = False) -> None:
+    console, sittings = Screen(stderr=True, soft_wrap=True), exam.sittings()
+    mine = asked(sittings)
+    runs: dict[str, Run] = {}
+    left = budget
+    for number, sitting in enumerate(sittings, start=1):
+        console.print(f"{number} of {len(sittings)}: {sitting.name}{'' if sitting in mine else ' (nobody is paid for it)'}")
+        exam.prepare(sitting)
+        ids = {name: run.id for name, run in runs.items()}
+        if dry_run and sitting in mine and not sitting.fight[0]:
+            in_loop(_foreseen(exam, sitting, ids))
+            continue
+        if dry_run and sitting.fight[0]:
+            continue
+        runs[sitting.name] = quietly(exam.opened(sitting, ids, left), console, JudgeUseless)
+        if left is not None and sitting in mine:
+            spent = sum(one.cost or 0.0 for one in runs[sitting.name].totals if one.role == "judge")
+            left = max(0.0, left - spent)
+    if dry_run:
+        return
+    card = card_of(exam, sittings, runs, time.time())
+    file = kept.keep(exam.home, card)
+    _show(card)
+    place = out or Path("reports") / f"judge-{re.sub(r'[^a-z0-9.]+', '-', card.name.lower()).strip('-.')}.html"
+    page.write(card, place)
+    say(place)
+    complain(f"the card is kept: {file}")
+    if show:
+        import webbrowser
+
+        webbrowser.open(place.absolute().as_uri())
+
+
+async def _foreseen(exam: Exam, sitting: Sitting, ids: dict[str, str]) -> None:
+    async with exam.opened(sitting, ids) as session:
+        share = (await session.foresee())["judge"]
+        cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
+        say(f"{sitting.name}: {share.calls} calls to make ({share.remembered} answered already), {cost}")
+
+
+def _show(card: Card) -> None:
+    screen = Screen(soft_wrap=True)
+    for table in tables(card):
+        show_table(screen, table, ranges=True)
+        screen.print(table.note)
+    found = findings(card)
+    screen.print("What must be known of it:" if found else "There is nothing that its intervals leave no doubt about.")
+    for line in found:
+        screen.print(f"- {line}")
+    screen.print(page.told(card))
+
+
+def show_cards(home: Path, name: str) -> None:
+    found = [card for card in kept.cards(home) if name.lower() in card.name.lower()]
+    if not found:
+        raise UserError(
+            f"there is no card{' of ' + name if name else ''} in {home / kept.FOLDER}: weft judge check --judge JUDGE makes one"
+        )
+    for card in found:
+        day = time.strftime("%Y-%m-%d", time.gmtime(card.made))
+        say(f"{card.name}, {day}: {', '.join(card.prompts)}; {page.told(card)}")
+        for line in findings(card):
+            say(f"- {line}")
