@@ -4,6 +4,7 @@ import re
 import time
 from pathlib import Path
 
+from weft.cards import FOLDER, Card, cards, keep
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
@@ -11,10 +12,12 @@ from weft.cli.work import quietly
 from weft.errors import JudgeUseless, UserError
 from weft.run import Run
 from weft.session import in_loop
-from weft.trust import kept, page
-from weft.trust.card import Card, card_of
+from weft.trust import page
+from weft.trust.card import card_of
 from weft.trust.exam import Exam, Sitting, asked
 from weft.trust.tables import findings, tables
+
+ON_THE_PAGE = ("fault by fault", "lies between", "size of the pictures")  # what is too much for a terminal
 
 
 def check_judge(exam: Exam, *, out: Path | None = None, budget: float | None = None, dry_run: bool = False, show: bool = False) -> None:
@@ -38,7 +41,7 @@ def check_judge(exam: Exam, *, out: Path | None = None, budget: float | None = N
     if dry_run:
         return
     card = card_of(exam, sittings, runs, time.time())
-    file = kept.keep(exam.home, card)
+    file = keep(exam.home, card)
     _show(card)
     place = out or Path("reports") / f"judge-{re.sub(r'[^a-z0-9.]+', '-', card.name.lower()).strip('-.')}.html"
     page.write(card, place)
@@ -59,7 +62,7 @@ async def _foreseen(exam: Exam, sitting: Sitting, ids: dict[str, str]) -> None:
 
 def _show(card: Card) -> None:
     screen = Screen(soft_wrap=True)
-    for table in tables(card):
+    for table in (table for table in tables(card) if not table.title.endswith(ON_THE_PAGE)):
         show_table(screen, table, ranges=True)
         screen.print(table.note)
     found = findings(card)
@@ -67,14 +70,13 @@ def _show(card: Card) -> None:
     for line in found:
         screen.print(f"- {line}")
     screen.print(page.told(card))
+    screen.print("Fault by fault, by size of the pictures, and reliability: on the page.")
 
 
 def show_cards(home: Path, name: str) -> None:
-    found = [card for card in kept.cards(home) if name.lower() in card.name.lower()]
+    found = [card for card in cards(home) if name.lower() in card.name.lower()]
     if not found:
-        raise UserError(
-            f"there is no card{' of ' + name if name else ''} in {home / kept.FOLDER}: weft judge check --judge JUDGE makes one"
-        )
+        raise UserError(f"there is no card{' of ' + name if name else ''} in {home / FOLDER}: weft judge check --judge JUDGE makes one")
     for card in found:
         day = time.strftime("%Y-%m-%d", time.gmtime(card.made))
         say(f"{card.name}, {day}: {', '.join(card.prompts)}; {page.told(card)}")

@@ -11,7 +11,8 @@ from weft.tabletop.faults import LINES, Fault, blurred, chance_of, fault_of, sce
 from weft.tabletop.oracle import Oracle
 from weft.tabletop.world.large import large, photographed
 from weft.tabletop.world.listening import asked_how, understand
-from weft.tabletop.world.scenes import SIDE, Scene, read
+from weft.tabletop.world.readings import reading_of
+from weft.tabletop.world.scenes import SIDE, Scene
 from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 ALL_OF_THEM: tuple[Fault, ...] = ("half", "all", "blurred", "blank")  # faults of every picture of a document; others are of one
@@ -40,7 +41,7 @@ class Faulty(Local):
         fault, chance = fault_of(self._seed, place.sample, place.turn), chance_of(self._seed, place.sample, place.turn)
         text, shown = understand(messages)
         given = shown[max(shown)] if shown else None
-        before = read(self._blobs.open(given)).scene if given is not None else None
+        before = reading_of(given, self._blobs).scene if given is not None else None
         pictures = [at for at, part in enumerate(parts) if isinstance(part, Image)]
         both = pictures and any(isinstance(part, Text) for part in parts)
         where = chance.choice(("words", "pictures", "both")) if both and asked_how(messages) else "both"
@@ -49,7 +50,7 @@ class Faulty(Local):
         for at, part in enumerate(parts):
             if isinstance(part, Image):
                 spoil = where != "words" and (fault in ALL_OF_THEM or at == one)
-                right = read(self._blobs.open(part)).scene
+                right = reading_of(part, self._blobs).scene
                 if spoil and fault == "input" and given is not None and not self._stamp:
                     made.append(given)
                     continue

@@ -18,7 +18,8 @@ from weft.tabletop.world.choices import parse_choice
 from weft.tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, Asked, described, parse
 from weft.tabletop.world.listening import asked_how, understand
 from weft.tabletop.world.operations import Operation, frames
-from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, draw, read
+from weft.tabletop.world.readings import reading_of
+from weft.tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
 from weft.types import Image, Message, Part, Text, Want, outcome_of
 
 
@@ -81,7 +82,7 @@ class Oracle(Local):
         number = max(images, default=0) if name == "the table" else min(images, default=0)
         if name.startswith("Image #"):
             number = int(name.removeprefix("Image #"))
-        return read(self._blobs.open(images[number])).scene if number in images else Scene("white")
+        return reading_of(images[number], self._blobs).scene if number in images else Scene("white")
 
 
 def _spoilt(scene: Scene, chance: random.Random) -> Scene:

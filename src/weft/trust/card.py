@@ -6,13 +6,11 @@ deviation are also told for the middle of the scale alone (truth from a fifth to
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct
 
 from weft.arena.protocol import fought
+from weft.cards import Card, Cost, Effect, Level, MetricCard, Order
 from weft.run import Run
-from weft.stats.agreement import Agreement, Measured, agreement
+from weft.stats.agreement import Measured, agreement
 from weft.stats.battles import LEAN, both_orders, first_place
 from weft.stats.battles import agreement as same_winner
 from weft.stats.intervals import spread
@@ -26,81 +24,6 @@ BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 ALMOST = 0.999  # full marks
 Key = tuple[str, int, str]  # sample, turn, metric
 Named = Mapping[str, Sequence[float]]
-
-
-class Level(Struct, frozen=True):
-    """What a judge says, on average, of answers that are alike: of one fault, or of a bin of the truth."""
-
-    name: str
-    truth: float
-    judge: Measured
-    n: int
-
-
-class MetricCard(Struct, frozen=True):
-    benchmark: str
-    metric: str
-    agreement: Agreement
-    bias: Measured  # in the middle of the scale
-    deviation: Measured  # of one question asked again
-    deviation_middle: Measured
-    variation: float | None  # coefficient of, over repeats
-    asked: int
-    unusable: int
-    sees: Measured  # how much more it gives to what is right than to what is blank, as a share of how much more that is worth
-    curve: tuple[Level, ...]
-    faults: tuple[Level, ...]
-    sides: Mapping[str, Agreement]
-
-
-class Effect(Struct, frozen=True):
-    """What a change that should change nothing changes. `raised`: the share of answers that got full marks with it and not without."""
-
-    what: str
-    benchmark: str
-    difference: Measured
-    raised: Measured
-    n: int
-
-
-class Order(Struct, frozen=True):
-    """`pull`: how far the first place leans to a win, from -1 to 1, over battles that were fought in both orders; 0 if it plays no part.
-    `first` and `same` are percents: how often the first wins, and how often both orders say the same; `right` how often it is who is
-    better. Of battles about one picture each, and of all."""
-
-    what: str
-    pull: Measured
-    first: Measured
-    same: Measured
-    right: Measured
-    n: int
-
-
-class Cost(Struct, frozen=True):
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    usd: float | None
-
-
-class Card(Struct, frozen=True):
-    judge: dict[str, Any]  # as a manifest tells it
-    prompts: dict[str, dict[str, Any]]  # by benchmark: version and digest of its rubric
-    weft: str
-    made: float
-    questions: int
-    metrics: tuple[MetricCard, ...]
-    effects: tuple[Effect, ...]
-    orders: tuple[Order, ...]
-    cost: Cost
-    settings: dict[str, Any] = {}
-
-    @property
-    def name(self) -> str:
-        return str(self.judge["name"])
-
-    def of(self, benchmark: str, metric: str) -> MetricCard | None:
-        return next((one for one in self.metrics if (one.benchmark, one.metric) == (benchmark, metric)), None)
 
 
 EFFECTS = {  # condition -> (against which, what it is called)
@@ -262,10 +185,14 @@ def _effects(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[E
 def _both(run: Run, other: Run) -> dict[str, list[tuple[float, float]]]:
     """What a judge says of the same answer with the change and without; questions that the change is no part of are left out."""
     before = by_place(other)
+    replies = {(turn.sample, turn.turn): turn.reply.parts for turn in other.turns}
+    same_words = {(turn.sample, turn.turn) for turn in run.turns if replies.get((turn.sample, turn.turn)) == turn.reply.parts}
     made: dict[str, list[tuple[float, float]]] = {}
     for key, verdict in by_place(run).items():
         same = before.get(key)
-        if same is not None and verdict.value is not None and same.value is not None and not (verdict.keys and verdict.keys == same.keys):
+        if same is None or key[:2] in same_words or (verdict.keys and verdict.keys == same.keys):
+            continue
+        if verdict.value is not None and same.value is not None:
             made.setdefault(key[0], []).append((verdict.value, same.value))
     return made
 

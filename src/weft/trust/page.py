@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from weft.cards import Card, MetricCard
 from weft.report.html import Html, name, page, tag
 from weft.report.numbers import table_of, top
 from weft.store.blobs import write_file
-from weft.trust.card import Card, MetricCard
 from weft.trust.tables import findings, tables
 from weft.types import Table
 
@@ -32,7 +32,8 @@ def told(card: Card) -> str:
     """What stands behind it, in a line."""
     cost = "price unknown" if card.cost.usd is None else f"${card.cost.usd:.2f}"
     calls = f"{card.cost.calls:,} calls, {card.cost.tokens_in:,} tokens in and {card.cost.tokens_out:,} out, {cost}"
-    return f"{card.questions} verdicts about answers whose faults are known; with repeats, pleas and battles {calls}. weft {card.weft}."
+    paid = f"with repeats, pleas and battles {calls}" if card.cost.calls else "it answers here, at no cost"
+    return f"{card.questions} verdicts about answers whose faults are known; {paid}. weft {card.weft}."
 
 
 def _curve(one: MetricCard) -> Html:

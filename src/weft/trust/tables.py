@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from weft.cards import Card, Effect, MetricCard, Order
 from weft.stats.agreement import Agreement, Measured
 from weft.tabletop.faults import TOLD
-from weft.trust.card import Card, Effect, MetricCard, Order
 from weft.types import Cell, Row, Table
 
 AGREES = ("n", "Pearson", "Spearman", "Kendall", "MAE", "bias", "bias, middle", "unusable %")

@@ -18,7 +18,8 @@ from weft.tabletop.exact import imug, planviz, rover, weave, weaver
 from weft.tabletop.make.sidecar import sidecar_of
 from weft.tabletop.world.choices import Choice
 from weft.tabletop.world.language import Asked
-from weft.tabletop.world.scenes import Reading, read
+from weft.tabletop.world.readings import reading_of
+from weft.tabletop.world.scenes import Reading
 from weft.types import Image, Message, Part, Question, Text, Want
 
 Truth = Mapping[str, Any]  # of a turn, from the sidecar
@@ -38,7 +39,6 @@ class Exact(Local):
         self._truth: dict[str, Any] = fields(found)
         super().__init__(name, version=1, **identity)
         self._blobs = blobs
-        self._readings: dict[str, Reading] = {}
         self._answers: dict[tuple[str, str], Callable[[Truth, Question], Found]] = {
             **{("weave", metric): self._weave_picture for metric in ("key_point", "visual_consistency", "image_quality")},
             ("weave", "accuracy"): self._weave_answer,
@@ -79,9 +79,7 @@ class Exact(Local):
             raise CallError(f"the sidecar has no sample {question.place.sample}, turn {question.place.turn + 1}", NO) from None
 
     def _scene(self, image: Image) -> Reading:
-        if image.digest not in self._readings:
-            self._readings[image.digest] = read(self._blobs.open(image))
-        return self._readings[image.digest]
+        return reading_of(image, self._blobs)
 
     def _weave_picture(self, turn: Truth, question: Question) -> Found:
         (metric,) = question.metrics
