@@ -1,0 +1,105 @@
+"""All that is to be said of how far a run's judge agrees with people, with another judge, or with a file of ratings."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from weft.agreeing import people, tables
+from weft.agreeing.pairs import against, beside, means, said_by, same_kind
+from weft.agreeing.scores import Said, read_ratings
+from weft.arena.protocol import Arena, decided
+from weft.arena.tables import agreements
+from weft.benchmarks.agreed import Agreed
+from weft.errors import UserError, blamed
+from weft.run import Run
+from weft.stats.battles import Battle, leaning
+from weft.stats.repeats import repeats_tables
+from weft.store.ratings import Rating, Ratings, Study
+from weft.types import Table
+
+
+class Found(Struct, frozen=True):
+    run: str
+    judge: str
+    other: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+
+
+def ratings_of(run: Run, home: Path) -> tuple[list[Rating], list[Study]]:
+    """What people said of a run's replies, in its journal."""
+    ratings = Ratings(home / "journal.sqlite")
+    try:
+        return ratings.of(run.id), ratings.studies(run.id)
+    finally:
+        ratings.close()
+
+
+def with_people(run: Run, home: Path, by: str = "") -> Found:
+    ratings, studies = ratings_of(run, home)
+    said = said_by(ratings)
+    if not said:
+        raise UserError(
+            f"nobody has rated {run.id} yet: `weft rate {run.id}` asks people; or give --with FILE.csv with ratings, or --with RUN with "
+            "another judge's run"
+        )
+    return _people(run, said, ratings, studies, by)
+
+
+def with_file(run: Run, path: Path, by: str = "") -> Found:
+    return _people(run, read_ratings(path, run.verdicts), [], [], by)
+
+
+def with_run(run: Run, other: Run, by: str = "") -> Found:
+    """Two judges of the same replies; of two runs of battles, as OpenING counts it."""
+    if isinstance(run.benchmark, Arena) and isinstance(other.benchmark, Arena):
+        same_kind(run, other)
+        theirs = decided(other.finished())
+        return _battles(run, str(other.record.manifest["judge"]["name"]), theirs)
+    found, notes = against(run, other)
+    if found.judge == found.other:
+        notes = [f"both runs have the judge {found.judge}", *notes]
+    return _found(run, found, notes, by)
+
+
+def _people(run: Run, said: Said, ratings: list[Rating], studies: list[Study], by: str) -> Found:
+    if isinstance(run.benchmark, Arena):
+        groups = run.groups
+        theirs = [
+            Battle(groups[place[0]]["item"], groups[place[0]]["first"], groups[place[0]]["second"], leaning(2 * value - 1))
+            for place, value in means(said).items()
+            if place[0] in groups
+        ]
+        return _battles(run, "people", theirs)
+    found, notes = beside(run, means(said))
+    if not found.pairs:
+        raise UserError(f"people rated nothing of {run.id} that its judge judged: {'; '.join(notes) or 'there is nothing in common'}")
+    return _found(run, found, notes, by, tuple(_among(run, found, said, ratings, studies)))
+
+
+def _among(run: Run, found: Agreed, said: Said, ratings: list[Rating], studies: list[Study]) -> Iterator[Table]:
+    metrics = [metric for metric in run.benchmark.metrics if any(place[2] == metric for place in said)]
+    metrics += sorted({place[2] for place in said} - set(metrics))
+    yield from people.among(said, found.clusters, metrics, people.steps_of(ratings, said))
+    yield from people.each(said, found.clusters, run.benchmark, people.attention(ratings, studies))
+
+
+def _found(run: Run, found: Agreed, notes: list[str], by: str, more: tuple[Table, ...] = ()) -> Found:
+    try:
+        printed = tuple(run.benchmark.agreements(found))
+    except Exception as error:
+        raise blamed(f"benchmark {run.benchmark.name}: its agreements", error) from error
+    made = [tables.by_metric(found, run.benchmark), *tables.by_group(found, run.benchmark, by), *tables.curve(found, run.benchmark)]
+    made += [*more, *printed]
+    if run.record.manifest.get("judge_repeats", 1) > 1:
+        made += repeats_tables({run.name: run.verdicts}, run.benchmark.metrics, run.benchmark.full, run.benchmark.digits)
+    return Found(run.id, found.judge, found.other, tuple(made), tuple(notes))
+
+
+def _battles(run: Run, other: str, theirs: list[Battle]) -> Found:
+    finished = run.finished()
+    table = agreements({finished.judge: decided(finished)}, theirs, (), f"Agreement between {finished.judge} and {other}, battle by battle")
+    if not table.rows or not table.rows[0].cells["FDT"].scored:
+        raise UserError(f"{run.id} has no battle in common with what it is to be compared with")
+    return Found(run.id, finished.judge, other, (table,))
