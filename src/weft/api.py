@@ -322,15 +322,19 @@ def report(
     """Tables of one or more runs of one benchmark, with what a reader must know. `over="seed"`: runs that differ in their seed
     alone are one row. `correct`: the main numbers corrected, too, in a table of their own; ratings are those of `home`. What is chosen are
     the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
+    _alone(over, correct)
     wanted = choices(chosen, format)
-    tables = [*(tables_over(_over(some, over)) if over else tables_of(named(some))), *_corrected(some, correct, over, home)]
+    tables = [*(tables_over(_over(some, over)) if over else tables_of(named(some))), *_corrected(some, correct, home)]
     return render(tables, [run.summary() for run in some], format, wanted, some[0].benchmark)
 
 
-def _corrected(some: Sequence[stored.Run], correct: bool, over: str, home: str | Path) -> list[Table]:
+def _corrected(some: Sequence[stored.Run], correct: bool, home: str | Path) -> list[Table]:
+    return correcting.tables(corrected(some, home=home)) if correct else []
+
+
+def _alone(over: str, correct: bool) -> None:
     if correct and over:
         raise UserError("--correct is for runs one by one, not for those that are taken together with --over")
-    return correcting.tables(corrected(some, home=home)) if correct else []
 
 
 def _over(some: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
@@ -351,9 +355,10 @@ def write_report(
 ) -> Path:
     """The report as HTML: a folder with its pictures, or one file. Gives the page to open. `over="seed"`: tables and plots have one row for
     runs that differ in their seed alone; their dialogues stand side by side. `correct`: the main numbers corrected, too."""
+    _alone(over, correct)
     home, by_name = home or usual_home(), named(some)
     groups = _over(some, over) if over else {}
-    tables = [*(tables_over(groups) if groups else tables_of(by_name)), *_corrected(some, correct, over, home)]
+    tables = [*(tables_over(groups) if groups else tables_of(by_name)), *_corrected(some, correct, home)]
     made = site.contents(by_name, tables, pooled(groups) if groups else None)
     journal = Journal(Path(home) / "journal.sqlite", readonly=True)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from weft.agreeing.scores import Place, Said, scale_of
-from weft.benchmarks.agreed import counted, measured
+from weft.benchmarks.agreed import correlation, counted, measured
 from weft.benchmarks.base import Benchmark
 from weft.outside import fields
 from weft.stats.agreement import Measured, Unit, agreement, alpha_between
@@ -16,14 +16,14 @@ from weft.store.ratings import Rating, Study
 from weft.types import Cell, Row, Table
 
 COLUMNS = ("questions", "ratings", "raters", "alpha (ordinal)", "alpha (interval)", "same", "within a step")
-EACH = ("ratings", "shared", "mean", "others", "Pearson", "Spearman", "MAE", "bias", "attention")
+EACH = ("ratings", "shared", "mean", "others", "Pearson", "Spearman", "MAE", "bias", "attention passed", "attention asked")
 NOTE = (
     "questions: those that two or more people rated. alpha: Krippendorff's. same: how often two people gave the same, in percent of all "
     "pairs; within a step: of the scale, or the smallest difference that was given where there is no scale. Intervals resample dialogues."
 )
 EACH_NOTE = (
-    "Each rater beside the mean of the others who rated the same (`shared`). bias: the rater minus the others. attention: questions whose "
-    "answer was known that were answered rightly, of all that were given."
+    "Each rater beside the mean of the others who rated the same (`shared`). bias: the rater minus the others. attention: how many "
+    "questions with a known answer were asked, and how many of them were answered rightly."
 )
 CLOSE = 1e-9
 
@@ -107,16 +107,16 @@ def each(said: Said, clusters: Mapping[str, str], benchmark: Benchmark, known: M
             "shared": counted(found.n),
             "mean": measured(_own_mean(own, clusters), len(own), full=full, digits=digits),
             "others": measured(found.truth, found.n, full=full, digits=digits),
-            "Pearson": measured(found.pearson, found.n),
-            "Spearman": measured(found.spearman, found.n),
+            "Pearson": correlation(found.pearson, found.n),
+            "Spearman": correlation(found.spearman, found.n),
             "MAE": measured(found.mae, found.n, full=full, digits=digits),
             "bias": measured(found.bias, found.n, full=full, digits=digits),
         }
         if rater in known:
             passed, given = known[rater]
-            cells["attention"] = Cell(float(passed), passed, given, count=True)
+            cells |= {"attention passed": counted(passed), "attention asked": counted(given)}
         rows.append(Row(rater, cells, kind="part"))
-    shown = EACH if known else EACH[:-1]
+    shown = EACH if known else EACH[:-2]
     yield Table("Each rater beside the others", shown, tuple(rows), EACH_NOTE, benchmark.digits, "mixed")
 
 

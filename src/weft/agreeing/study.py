@@ -90,8 +90,8 @@ def _found(run: Run, found: Agreed, notes: list[str], by: str, more: tuple[Table
         printed = tuple(run.benchmark.agreements(found))
     except Exception as error:
         raise blamed(f"benchmark {run.benchmark.name}: its agreements", error) from error
-    made = [tables.by_metric(found, run.benchmark), *tables.by_group(found, run.benchmark, by), *tables.curve(found, run.benchmark)]
-    made += [*more, *printed]
+    groups = list(tables.by_group(found, run.benchmark, by))
+    made = [tables.by_metric(found, run.benchmark), *tables.curve(found, run.benchmark), *more, *printed, *groups]
     if run.record.manifest.get("judge_repeats", 1) > 1:
         made += repeats_tables({run.name: run.verdicts}, run.benchmark.metrics, run.benchmark.full, run.benchmark.digits)
     return Found(run.id, found.judge, found.other, tuple(made), tuple(notes))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from weft.benchmarks.agreed import Agreed, counted, measured
+from weft.benchmarks.agreed import FEWEST, Agreed, correlation, counted, measured
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.stats.agreement import Agreement, Measured, reliability
@@ -13,8 +13,8 @@ from weft.types import Cell, Row, Table, Verdict
 ALL, TURN, NONE = "all metrics", "turn", "none"
 BINS = 5
 NOTE = (
-    "n: verdicts; judge and {other}: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus {other}. "
-    "95% intervals resample dialogues. A dash: undefined, as where all values are the same."
+    "n: verdicts; judge and OTHER: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus OTHER. "
+    f"95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than {FEWEST} verdicts."
 )
 
 
@@ -36,9 +36,9 @@ def cells(found: Agreed, one: Agreement, benchmark: Benchmark) -> dict[str, Cell
         "dialogues": counted(one.clusters),
         "judge": points(one.judge),
         named(found): points(one.truth),
-        "Pearson": measured(one.pearson, one.n),
-        "Spearman": measured(one.spearman, one.n),
-        "Kendall": measured(one.kendall, one.n),
+        "Pearson": correlation(one.pearson, one.n),
+        "Spearman": correlation(one.spearman, one.n),
+        "Kendall": correlation(one.kendall, one.n),
         "MAE": points(one.mae),
         "bias": points(one.bias),
     }
@@ -85,7 +85,7 @@ def _table(found: Agreed, benchmark: Benchmark, title: str, wanted: dict[str, Ca
         Row(name, cells(found, found.where(keep), benchmark), kind="part", run=found.run, judge=found.judge)
         for name, keep in wanted.items()
     ]
-    return Table(title, columns(found), tuple(rows), NOTE.format(other=named(found)), benchmark.digits, "mixed")
+    return Table(title, columns(found), tuple(rows), NOTE.replace("OTHER", named(found)), benchmark.digits, "mixed")
 
 
 def curve(found: Agreed, benchmark: Benchmark) -> Iterator[Table]:

@@ -9,6 +9,7 @@ from weft.stats.agreement import Agreement, Measured, agreement
 from weft.types import Cell, Verdict
 
 DIGITS = 3  # of a correlation
+FEWEST = 5  # verdicts behind a correlation that is shown: of two points it is always 1 or -1
 NOT_PRINTED = "not printed"  # what a paper has in a figure alone
 
 
@@ -40,8 +41,18 @@ def measured(one: Measured, n: int, *, full: float = 1.0, digits: int = DIGITS) 
     """On the paper's scale, with so many decimals; a dash where it is undefined."""
     if one.value is None:
         return Cell(None)
-    low, high = (None if bound is None else round(full * bound, digits + 2) for bound in (one.low, one.high))
-    return Cell(round(full * one.value, digits + 2), n, n, low, high, digits=digits)
+    low, high = (None if bound is None else _rounded(full * bound, digits) for bound in (one.low, one.high))
+    return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits)
+
+
+def correlation(one: Measured, n: int) -> Cell:
+    """A dash where there is too little."""
+    return measured(one, n) if n >= FEWEST else Cell(None)
+
+
+def _rounded(value: float, digits: int) -> float:
+    """With two decimals more than are shown; what is shown as nothing has no minus."""
+    return round(value, digits + 2) if round(value, digits) else 0.0
 
 
 def counted(number: int) -> Cell:

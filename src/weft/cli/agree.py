@@ -8,6 +8,7 @@ from weft.cli import options as o
 from weft.cli.terminal import complain, say
 
 FORMATS = ("text", "md", "csv", "json")
+SHORT = 12  # rows of a table that has its intervals on the screen, too
 
 
 def agree(
@@ -51,9 +52,11 @@ def agree(
     if format == "text" and out is None:
         screen = Screen(soft_wrap=True)
         for table in found.tables:
-            show_table(Screen(), table, ranges=True)
+            show_table(Screen(), table, ranges=len(table.rows) <= SHORT)
             if table.note:
                 screen.print(table.note)
+        if any(len(table.rows) > SHORT for table in found.tables):
+            screen.print("intervals of long tables: --format md")
         for note in found.notes:
             screen.print(f"note: {note}")
         return

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from weft.benchmarks.agreed import Agreed, measured
+from weft.benchmarks.agreed import Agreed, correlation, measured
 from weft.benchmarks.base import detail_of
 from weft.benchmarks.imug.classes import CLASSES
 from weft.benchmarks.imug.tables import JUDGE, SHORT
@@ -27,7 +27,7 @@ def tables(found: Agreed) -> Iterator[Table]:
     for name in CLASSES:
         for kind in KINDS:
             some = found.where(lambda one, n=name, k=kind: found.groups[one.sample].get("class") == n and kind_of(one) == k)
-            cells[f"{name} {kind}"] = measured(some.pearson, some.n)
+            cells[f"{name} {kind}"] = correlation(some.pearson, some.n)
     values = [cell.value for cell in cells.values() if cell.value is not None]
     whole = Measured(sum(values) / len(values)) if len(values) == len(keys) else Measured(None)
     ours = Row(found.name, {**cells, "Avg": measured(whole, len(found.pairs))}, run=found.run, judge=found.judge)

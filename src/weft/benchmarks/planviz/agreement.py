@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from weft.benchmarks.agreed import Agreed, measured
+from weft.benchmarks.agreed import Agreed, correlation, measured
 from weft.benchmarks.planviz.rubric import SHORT
 from weft.benchmarks.planviz.tables import JUDGE
 from weft.benchmarks.rows import published
@@ -21,7 +21,7 @@ def tables(found: Agreed) -> Iterator[Table]:
     for name, metric in SHORT.items():
         some = found.where(lambda one, m=metric: one.metric == m)
         told = {"judge": some.judge, "people": some.truth, "r": some.pearson, "MAE": some.mae}
-        cells |= {f"{name} {what}": measured(one, some.n) for what, one in told.items()}
+        cells |= {f"{name} {what}": (correlation if what == "r" else measured)(one, some.n) for what, one in told.items()}
     rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
     paper: dict[str, Any] = published("weft.benchmarks.planviz")["table2"] if found.dataset == "planviz" else {}
     models = list(dict.fromkeys(str(row["model"]) for row in paper.get("rows", ())))

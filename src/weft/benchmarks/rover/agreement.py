@@ -3,7 +3,7 @@ printed."""
 
 from collections.abc import Iterator, Mapping
 
-from weft.benchmarks.agreed import NOT_PRINTED, Agreed, measured
+from weft.benchmarks.agreed import NOT_PRINTED, Agreed, correlation, measured
 from weft.benchmarks.rows import published
 from weft.types import Cell, Row, Table
 
@@ -13,7 +13,7 @@ def tables(found: Agreed, metrics: Mapping[str, str], figure: str) -> Iterator[T
     cells: dict[str, Cell] = {}
     for name, metric in metrics.items():
         some = found.where(lambda one, m=metric: one.metric == m)
-        cells |= {f"{name} r": measured(some.pearson, some.n), f"{name} MAE": measured(some.mae, some.n, full=4.0)}
+        cells |= {f"{name} r": correlation(some.pearson, some.n), f"{name} MAE": measured(some.mae, some.n, full=4.0)}
     rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
     note = "MAE in points of the scale from 1 to 5."
     if found.dataset != "tabletop":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from weft.benchmarks.agreed import NOT_PRINTED, Agreed, measured
+from weft.benchmarks.agreed import NOT_PRINTED, Agreed, correlation
 from weft.benchmarks.rows import published
 from weft.benchmarks.weave.tables import SHORT
 from weft.types import Row, Table
@@ -10,7 +10,7 @@ from weft.types import Row, Table
 
 def tables(found: Agreed) -> Iterator[Table]:
     some = {short: found.where(lambda one, m=metric: one.metric == m) for metric, short in SHORT.items()}
-    rows = [Row(found.name, {name: measured(one.pearson, one.n) for name, one in some.items()}, run=found.run, judge=found.judge)]
+    rows = [Row(found.name, {name: correlation(one.pearson, one.n) for name, one in some.items()}, run=found.run, judge=found.judge)]
     note = ""
     if found.dataset != "tabletop":
         paper = published("weft.benchmarks.weave")["figure6d"]
