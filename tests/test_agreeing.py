@@ -158,6 +158,12 @@ def test_two_judges_of_the_same_replies(run: weft.Run, other: weft.Run, home: Pa
     assert weft.agree(run.id, other.id, home=home / ".weft").tables[0].rows == found.tables[0].rows, "by their names"
 
 
+def test_a_judge_that_was_asked_again_is_shown_beside_itself(run: weft.Run, other: weft.Run, home: Path):
+    again = weft.judge(run, judge=Judge("third", salt=2), judge_repeats=3, home=home / ".weft")
+    table = named(again.agree(other).tables, "Repeated judgements")
+    assert table.rows[0].cells["repeats"].value == 3 and table.rows[0].cells["variation"].value == 0
+
+
 def test_a_run_of_another_model_is_refused(run: weft.Run, home: Path):
     strange = weft.evaluate("weave", data=home / "data", model="truth", judge=Judge("first"), home=home / ".weft")
     with pytest.raises(UserError, match=r"is a run of copy, .* one of truth: judges are compared over the same replies"):
@@ -252,6 +258,14 @@ def test_questions_with_known_answers_are_counted_and_in_no_number(run: weft.Run
     each = named(run.agree(home=home / ".weft").tables, "Each rater")
     assert each.cells("ben")["attention passed"].value == 1 and each.cells("ben")["attention asked"].value == 2
     assert each.cells("ann")["ratings"].value == len(rated)
+
+
+def test_ratings_are_of_replies_whoever_judged_them(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
+    """People rated one run; the same replies before another judge need no second study."""
+    found = other.agree(home=home / ".weft")
+    assert found.judge == "second" and found.tables[0].cells("all metrics")["n"].value == len(rated)
+    assert found.notes == (f"{2 * len(rated)} ratings were given in {run.id}, to the same replies",)
+    assert other.corrected(home=home / ".weft").people is not None
 
 
 def test_a_number_corrected_by_people_stands_beside_the_plain_one(run: weft.Run, home: Path, rated: list[Verdict]):
@@ -378,6 +392,15 @@ def test_planviz_takes_five_of_six_errors_of_the_means():
 # the command line
 
 
+def test_commands_without_ratings_end_in_one_line(run: weft.Run, home: Path):
+    for words, told in {
+        ("agree", run.id): f"`weft rate {run.id}` asks people",
+        ("report", run.id, "--correct", "--format", "md"): "`weft judge check` makes a card",
+    }.items():
+        done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1, words
+
+
 def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
     def call(*words: object) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "COLUMNS": "250"}
@@ -393,10 +416,8 @@ def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Ve
     assert (home / "agreed.md").read_text().startswith("## Agreement between first and people")
     assert "corrected by people" in call("report", run.id, "--correct", "--format", "md").stdout
     for words, told in {
-        ("agree", other.id): f"`weft rate {other.id}` asks people",
         ("agree", run.id, "--format", "pdf"): "unknown format",
         ("agree", run.id, "--with", "nothing.csv"): "nothing.csv cannot be read",
-        ("report", other.id, "--correct", "--format", "md"): "`weft judge check` makes a card",
         ("report", run.id, "--correct", "--over", "seed", "--format", "md"): "--correct is for runs one by one",
         ("report", "--published", "imug", "--correct"): "leave out --published",
     }.items():

@@ -27,7 +27,6 @@ from weft import catalogue
 from weft import run as stored
 from weft.agreeing import corrected as correcting
 from weft.agreeing import study
-from weft.agreeing.pairs import said_by
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
 from weft.engine.call import EndpointDown, Patience
@@ -310,7 +309,7 @@ def corrected(some: Sequence[stored.Run], *, home: str | Path = "") -> list[corr
     """The main numbers of runs, corrected by people, or by the card of their judge."""
     place = Path(home or usual_home())
     names = named(some)
-    return [correcting.corrected(run, said_by(study.ratings_of(run, place)[0]), CARDS, name) for name, run in names.items()]
+    return [correcting.corrected(run, study.ratings_of(run, place).said, CARDS, name) for name, run in names.items()]
 
 
 CARDS: correcting.Cards = correcting.no_cards  # the one place where what is known of judges comes in

@@ -2,11 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.agreeing.scores import Place, Said
 from weft.benchmarks.agreed import Agreed
 from weft.errors import UserError
 from weft.run import Run
+from weft.store.journal import TurnRecord
 from weft.store.ratings import Rating
 from weft.types import Verdict
 
@@ -58,14 +60,10 @@ def _left_out(there: Sequence[Verdict], strange: int, what: str) -> list[str]:
 def against(run: Run, other: Run) -> tuple[Agreed, list[str]]:
     """Two judges, over the very same replies: that of the turn, and those before it in its dialogue."""
     same_kind(run, other)
-    mine, theirs = _replies(run), _replies(other)
-    same: dict[tuple[str, int], bool] = {}
-    for sample, turn in sorted(mine):
-        before = [same[sample, at] for at in range(turn) if (sample, at) in same]
-        same[sample, turn] = mine[sample, turn] == theirs.get((sample, turn)) and all(before)
+    same, there = same_replies(run.turns, other.turns), {(turn.sample, turn.turn) for turn in run.turns}
     said = [one for one in other.verdicts if one.by == "judge" and one.value is not None]
-    kept = {place_of(one): one.value or 0.0 for one in said if same.get((one.sample, one.turn))}
-    apart = sum((one.sample, one.turn) in same and not same[one.sample, one.turn] for one in said)
+    kept = {place_of(one): one.value or 0.0 for one in said if (one.sample, one.turn) in same}
+    apart = sum((one.sample, one.turn) in there - same for one in said)
     if not kept:
         why = f"; {apart} verdicts are about replies that differ" if apart else ""
         raise UserError(
@@ -90,5 +88,19 @@ def same_kind(run: Run, other: Run) -> None:
         )
 
 
-def _replies(run: Run) -> dict[tuple[str, int], object]:
-    return {(turn.sample, turn.turn): (turn.reply.outcome, turn.reply.parts) for turn in run.turns}
+def is_of_same(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether two manifests are of one model on the same data."""
+    return all(mine[key]["name"] == theirs[key]["name"] for key in ("benchmark", "model")) and (
+        mine["dataset"]["digest"] == theirs["dataset"]["digest"]
+    )
+
+
+def same_replies(mine: Sequence[TurnRecord], theirs: Sequence[TurnRecord]) -> set[tuple[str, int]]:
+    """Samples and turns whose replies, that of the turn and those before it in its dialogue, are the very same in both."""
+    first, second = ({(turn.sample, turn.turn): (turn.reply.outcome, turn.reply.parts) for turn in some} for some in (mine, theirs))
+    same: set[tuple[str, int]] = set()
+    for sample, turn in sorted(first):
+        before = all((sample, at) in same for at in range(turn) if (sample, at) in first)
+        if before and first[sample, turn] == second.get((sample, turn)):
+            same.add((sample, turn))
+    return same

@@ -4,17 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.agreeing import people, tables
-from weft.agreeing.pairs import against, beside, means, said_by, same_kind
+from weft.agreeing.pairs import against, beside, is_of_same, means, said_by, same_kind, same_replies
 from weft.agreeing.scores import Said, read_ratings
 from weft.arena.protocol import Arena, decided
 from weft.arena.tables import agreements
 from weft.benchmarks.agreed import Agreed
 from weft.errors import UserError, blamed
-from weft.run import Run
+from weft.run import Run, known
 from weft.stats.battles import Battle, leaning
 from weft.stats.repeats import repeats_tables
+from weft.store.journal import Journal
 from weft.store.ratings import Rating, Ratings, Study
 from weft.types import Table
 
@@ -27,28 +29,56 @@ class Found(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def ratings_of(run: Run, home: Path) -> tuple[list[Rating], list[Study]]:
-    """What people said of a run's replies, in its journal."""
-    ratings = Ratings(home / "journal.sqlite")
+class Rated(Struct, frozen=True):
+    """What people said of a run's replies, and in which studies; `notes` tell of ratings that were given to another run's."""
+
+    ratings: list[Rating]
+    studies: list[Study]
+    notes: list[str] = []
+
+    @property
+    def said(self) -> Said:
+        return said_by(self.ratings)
+
+
+def ratings_of(run: Run, home: Path) -> Rated:
+    """Those of the run in its journal, and those of the very same replies in other runs: of a run that was judged again people have
+    rated the first."""
+    journal, ratings = Journal(home / "journal.sqlite", readonly=True), Ratings(home / "journal.sqlite")
+    found, studies, notes = ratings.of(run.id), ratings.studies(run.id), list[str]()
     try:
-        return ratings.of(run.id), ratings.studies(run.id)
+        for record in known(journal):
+            some = ratings.of(record.id) if record.id != run.id and is_of_same(record.manifest, run.record.manifest) else []
+            if some:
+                same = same_replies(run.turns, journal.turns(record.id))
+                kept = [one if one.attention else _within(one, same) for one in some]
+                kept = [one for one in kept if one.verdicts]
+                found, studies = found + kept, studies + ratings.studies(record.id)
+                count = sum(not one.attention for one in kept)
+                notes += [f"{count} ratings were given in {record.id}, to the same replies"] if count else []
     finally:
+        journal.close()
         ratings.close()
+    return Rated(found, studies, notes)
+
+
+def _within(rating: Rating, places: set[tuple[str, int]]) -> Rating:
+    return replace(rating, verdicts=tuple(one for one in rating.verdicts if (one.sample, one.turn) in places))
 
 
 def with_people(run: Run, home: Path, by: str = "") -> Found:
-    ratings, studies = ratings_of(run, home)
-    said = said_by(ratings)
+    rated = ratings_of(run, home)
+    said = rated.said
     if not said:
         raise UserError(
             f"nobody has rated {run.id} yet: `weft rate {run.id}` asks people; or give --with FILE.csv with ratings, or --with RUN with "
             "another judge's run"
         )
-    return _people(run, said, ratings, studies, by)
+    return _people(run, said, rated, by)
 
 
 def with_file(run: Run, path: Path, by: str = "") -> Found:
-    return _people(run, read_ratings(path, run.verdicts), [], [], by)
+    return _people(run, read_ratings(path, run.verdicts), Rated([], []), by)
 
 
 def with_run(run: Run, other: Run, by: str = "") -> Found:
@@ -63,7 +93,7 @@ def with_run(run: Run, other: Run, by: str = "") -> Found:
     return _found(run, found, notes, by)
 
 
-def _people(run: Run, said: Said, ratings: list[Rating], studies: list[Study], by: str) -> Found:
+def _people(run: Run, said: Said, rated: Rated, by: str) -> Found:
     if isinstance(run.benchmark, Arena):
         groups = run.groups
         theirs = [
@@ -75,14 +105,14 @@ def _people(run: Run, said: Said, ratings: list[Rating], studies: list[Study], b
     found, notes = beside(run, means(said))
     if not found.pairs:
         raise UserError(f"people rated nothing of {run.id} that its judge judged: {'; '.join(notes) or 'there is nothing in common'}")
-    return _found(run, found, notes, by, tuple(_among(run, found, said, ratings, studies)))
+    return _found(run, found, [*rated.notes, *notes], by, tuple(_among(run, found, said, rated)))
 
 
-def _among(run: Run, found: Agreed, said: Said, ratings: list[Rating], studies: list[Study]) -> Iterator[Table]:
+def _among(run: Run, found: Agreed, said: Said, rated: Rated) -> Iterator[Table]:
     metrics = [metric for metric in run.benchmark.metrics if any(place[2] == metric for place in said)]
     metrics += sorted({place[2] for place in said} - set(metrics))
-    yield from people.among(said, found.clusters, metrics, people.steps_of(ratings, said))
-    yield from people.each(said, found.clusters, run.benchmark, people.attention(ratings, studies))
+    yield from people.among(said, found.clusters, metrics, people.steps_of(rated.ratings, said))
+    yield from people.each(said, found.clusters, run.benchmark, people.attention(rated.ratings, rated.studies))
 
 
 def _found(run: Run, found: Agreed, notes: list[str], by: str, more: tuple[Table, ...] = ()) -> Found:
