@@ -19,6 +19,7 @@ __all__ = [
     "Text",
     "Thought",
     "__version__",
+    "agree",
     "battle",
     "evaluate",
     "evaluate_async",
@@ -30,13 +31,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from weft.api import Run, battle, evaluate, evaluate_async, judge, load, validate, write
+    from weft.api import Run, agree, battle, evaluate, evaluate_async, judge, load, validate, write
     from weft.api import all_runs as runs
     from weft.benchmarks.base import Answered, Benchmark, Finished
     from weft.types import Image, Reply, Text, Thought
 
 _HOMES = {
-    **dict.fromkeys(("Run", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"),
+    **dict.fromkeys(("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"),
     "runs": "weft.api:all_runs",
     **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),

@@ -6,6 +6,8 @@ run.report("md")             # all tables, as text
 run.frame()                  # every verdict, as a DataFrame
 weft.runs(); weft.load("last")
 other = weft.judge(run.id, judge="openai-chat/gpt-4.1")      # the same replies, another judge
+run.agree(); run.agree("ratings.csv"); run.agree(other)        # its judge beside people, or another judge
+run.corrected()              # the main number, corrected by people who rated some of it
 weft.battle([run, another], judge="judge").table()           # stored runs before a judge, in both orders
 weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out="guide.html")
 """
@@ -23,6 +25,8 @@ from msgspec import structs
 
 from weft import catalogue
 from weft import run as stored
+from weft.agreeing import corrected as correcting
+from weft.agreeing import study
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
 from weft.engine.call import EndpointDown, Patience
@@ -39,6 +43,7 @@ from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loo
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.locks import alive
+from weft.types import Table
 from weft.writing import WriteJob, open_writing, ordered, written
 
 T = TypeVar("T")
@@ -57,6 +62,14 @@ class Run(stored.Run):
         """Every verdict as a row of a DataFrame, of pandas or of polars, whichever is there: run, sample, turn (from 1), metric, value (a
         share of full marks), points (on the paper's scale), reason, outcome, groups, cost."""
         return frame.of([self])
+
+    def agree(self, other: "str | Path | stored.Run | None" = None, *, by: str = "", home: str | Path = "") -> study.Found:
+        """How far its judge agrees with people, with a file of ratings, or with the judge of another run: see `agree`."""
+        return agree(self, other, by=by, home=home)
+
+    def corrected(self, *, home: str | Path = "") -> correcting.Corrected:
+        """Its main number, corrected by people who rated some of it: `.people`, `.plain`, `.table()`."""
+        return corrected([self], home=home)[0]
 
     def __repr__(self) -> str:
         gist = catalogue.gist_of(self)
@@ -276,12 +289,51 @@ def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **op
     return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
 
 
-def report(some: Sequence[stored.Run], format: str = "md", *, over: str = "", **chosen: Any) -> str:
+def agree(
+    run: "str | stored.Run", other: "str | Path | stored.Run | None" = None, *, by: str = "", home: str | Path = "", benchmark: Any = None
+) -> study.Found:
+    """How far the judge of a run agrees with people who rated it (`weft rate`), with a file of ratings (`other` ends in .csv), or with the
+    judge of another run of the same replies. `by` is an axis of the benchmark: `tables` has what was found, `notes` what was left out."""
+    place = Path(home or usual_home())
+    mine = run if isinstance(run, stored.Run) else load(run, home=place, benchmark=benchmark)
+    if other is None:
+        return study.with_people(mine, place, by)
+    if isinstance(other, stored.Run):
+        return study.with_run(mine, other, by)
+    if isinstance(other, Path) or other.lower().endswith(".csv") or Path(other).is_file():
+        return study.with_file(mine, Path(other), by)
+    return study.with_run(mine, load(other, home=place, benchmark=benchmark or mine.benchmark), by)
+
+
+def corrected(some: Sequence[stored.Run], *, home: str | Path = "") -> list[correcting.Corrected]:
+    """The main numbers of runs, corrected by people, or by the card of their judge."""
+    place = Path(home or usual_home())
+    names = named(some)
+    return [correcting.corrected(run, study.ratings_of(run, place).said, CARDS, name) for name, run in names.items()]
+
+
+CARDS: correcting.Cards = correcting.no_cards  # the one place where what is known of judges comes in
+
+
+def report(
+    some: Sequence[stored.Run], format: str = "md", *, over: str = "", correct: bool = False, home: str | Path = "", **chosen: Any
+) -> str:
     """Tables of one or more runs of one benchmark, with what a reader must know. `over="seed"`: runs that differ in their seed
-    alone are one row. What is chosen are the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
+    alone are one row. `correct`: the main numbers corrected, too, in a table of their own; ratings are those of `home`. What is chosen are
+    the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
+    _alone(over, correct)
     wanted = choices(chosen, format)
-    tables = tables_over(_over(some, over)) if over else list(tables_of(named(some)))
+    tables = [*(tables_over(_over(some, over)) if over else tables_of(named(some))), *_corrected(some, correct, home)]
     return render(tables, [run.summary() for run in some], format, wanted, some[0].benchmark)
+
+
+def _corrected(some: Sequence[stored.Run], correct: bool, home: str | Path) -> list[Table]:
+    return correcting.tables(corrected(some, home=home)) if correct else []
+
+
+def _alone(over: str, correct: bool) -> None:
+    if correct and over:
+        raise UserError("--correct is for runs one by one, not for those that are taken together with --over")
 
 
 def _over(some: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
@@ -291,12 +343,21 @@ def _over(some: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
     return over_seeds(some)
 
 
-def write_report(some: Sequence[stored.Run], out: str | Path, *, home: str | Path = "", single_file: bool = False, over: str = "") -> Path:
+def write_report(
+    some: Sequence[stored.Run],
+    out: str | Path,
+    *,
+    home: str | Path = "",
+    single_file: bool = False,
+    over: str = "",
+    correct: bool = False,
+) -> Path:
     """The report as HTML: a folder with its pictures, or one file. Gives the page to open. `over="seed"`: tables and plots have one row for
-    runs that differ in their seed alone; their dialogues stand side by side."""
+    runs that differ in their seed alone; their dialogues stand side by side. `correct`: the main numbers corrected, too."""
+    _alone(over, correct)
     home, by_name = home or usual_home(), named(some)
     groups = _over(some, over) if over else {}
-    tables = tables_over(groups) if groups else list(tables_of(by_name))
+    tables = [*(tables_over(groups) if groups else tables_of(by_name)), *_corrected(some, correct, home)]
     made = site.contents(by_name, tables, pooled(groups) if groups else None)
     journal = Journal(Path(home) / "journal.sqlite", readonly=True)
     try:
@@ -317,8 +378,10 @@ __all__ = [
     "Session",
     "StoredJob",
     "WriteJob",
+    "agree",
     "all_runs",
     "battle",
+    "corrected",
     "evaluate",
     "evaluate_async",
     "judge",

@@ -19,7 +19,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +34,9 @@ from weft.models.registry import load_object, load_target
 from weft.plugins import points
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
+
+if TYPE_CHECKING:
+    from weft.benchmarks.agreed import Agreed
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
 RELEASED = "official"  # the variant of what is asked for the official row alone
@@ -319,6 +322,10 @@ class Benchmark:
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The main number: means of verdicts, with their weights. All alike, unless it says otherwise."""
         return [(1.0, verdicts)]
+
+    def agreements(self, found: "Agreed") -> Iterable[Table]:
+        """How far its judge agrees with others, as its paper shows it, with what is printed there; nothing where it shows nothing."""
+        return ()
 
     def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
         """Of verdicts that are of no one model: what is drawn instead, and rows with `name`, `series`, the value under what it is called,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.agree import agree
 from weft.cli.arena import app as arena_app
 from weft.cli.data import app as data_app
 from weft.cli.defaults import App
@@ -67,6 +68,7 @@ app.command()(write)
 app.command()(serve)
 app.command()(report)
 app.command()(compare)
+app.command()(agree)
 app.command()(view)
 app.command()(show)
 app.add_typer(judge_app, name="judge")

@@ -27,6 +27,10 @@ def report(
         str,
         typer.Option(help="seed: runs that differ in their seed alone are one row, with mean and deviation; one run stands for all."),
     ] = "",
+    correct: Annotated[
+        bool,
+        typer.Option("--correct", help="Also the main number corrected by people (`weft rate`), beside the plain one."),
+    ] = False,
     label: Annotated[str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")] = "",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
@@ -47,6 +51,8 @@ def report(
 
       weft report last --single-file --out mail-me.html
 
+      weft report last --correct --format md            # what people would have said of everything, from those they rated
+
       weft report --published imug --format md
 
       weft report last --benchmark garden.py:Garden
@@ -65,6 +71,10 @@ def report(
         raise UserError(f"--single-file is for html, not for {format}")
     if published is not None and format == "parquet":
         raise UserError("--published has tables alone: choose md, latex, csv or json")
+    if correct and (published is not None or format == "parquet"):
+        raise UserError(
+            "--correct is a table of a run's report: leave out " + ("--published" if published is not None else "--format parquet")
+        )
     kind = "md" if published is not None and format == "html" else format
     given = {"columns": columns, "rows": rows, "tables": tables, "intervals": intervals, "label": label}
     chosen = select.choices(given, kind)
@@ -79,7 +89,7 @@ def report(
     usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
-        page = api.write_report(runs, place, home=home, single_file=single_file, over=over)
+        page = api.write_report(runs, place, home=home, single_file=single_file, over=over, correct=correct)
         say(page)
         if open:
             import webbrowser
@@ -91,7 +101,7 @@ def report(
         parquet.write(runs, path)
         say(path)
     else:
-        _text(api.report(runs, format, over=over, **given), out)
+        _text(api.report(runs, format, over=over, correct=correct, home=home, **given), out)
 
 
 def _text(text: str, out: o.Path | None) -> None:

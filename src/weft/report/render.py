@@ -66,7 +66,7 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
             for column in table.columns:
                 cell = row.cells.get(column)
                 if cell is not None and (cell.value is not None or cell.due):
-                    digits = 0 if cell.count else table.digits
+                    digits = 0 if cell.count else table.digits if cell.digits is None else cell.digits
                     values = ["" if one is None else f"{one:.{digits}f}" for one in (cell.value, cell.low, cell.high)]
                     place = [_safe(table.title), _safe(row.label), int(row.kind == "published"), column]
                     more = ["" if cell.deviation is None else f"{cell.deviation:.{digits}f}"] if over else []

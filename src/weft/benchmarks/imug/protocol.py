@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Benchmark, Item, with_released
-from weft.benchmarks.imug import data, grid, mcq, released, rubric, tables
+from weft.benchmarks.imug import agreement, data, grid, mcq, released, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.imug.grid_official import MOST_PIXELS, released_grid
 from weft.benchmarks.imug.options import ImugOptions
@@ -22,7 +23,7 @@ from weft.errors import UserError
 from weft.models.endpoint import Endpoint
 from weft.outside import fields
 from weft.store.blobs import Blobs
-from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Text, Turn, Verdict
+from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Table, Text, Turn, Verdict
 
 
 class Imug(Benchmark):
@@ -199,6 +200,9 @@ class Imug(Benchmark):
 
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return with_released(verdicts, tables.by_script_of)
+
+    def agreements(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
 
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
-from weft.benchmarks.planviz import data, released, rubric, tables
+from weft.benchmarks.planviz import agreement, data, released, rubric, tables
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.outputs import Outputs
 from weft.benchmarks.planviz.styles import Reworder
@@ -31,7 +32,7 @@ from weft.models.endpoint import Endpoint
 from weft.outside import fields
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Turn, Verdict
+from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Table, Turn, Verdict
 
 Witness = Annotated[
     Literal["none", "ocr"],
@@ -205,6 +206,9 @@ class PlanViz(Benchmark):
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The plain mean of the cells that are there, each of which is the mean of its three metrics."""
         return tables.overall(verdicts, groups)
+
+    def agreements(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
 
     def shown(self, gold: Any) -> list[str]:
         points: Any = fields(gold).get("points")

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
-from weft.benchmarks.weave import data, history, history_official, rubric, tables
+from weft.benchmarks.weave import agreement, data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.errors import UserError
-from weft.types import Dialogue, Image, Message, Question, Sample, Text, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Sample, Table, Text, Turn, Verdict
 
 History = Annotated[
     Literal["none", "partial", "full", "dialogue"],
@@ -164,6 +165,9 @@ class Weave(Benchmark):
         """The paper's Avg as weighted means."""
         parts = {short: [verdict for verdict in verdicts if verdict.metric == metric] for metric, short in tables.SHORT.items()}
         return [(weight, parts[name]) for name, weight in tables.weights([name for name, some in parts.items() if some]).items()]
+
+    def agreements(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
 
     def shown(self, gold: Any) -> list[str]:
         return [str(point["text"]) for point in gold or ()]

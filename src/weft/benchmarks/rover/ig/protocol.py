@@ -15,16 +15,17 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, detail_of, with_released
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover import agreement, arithmetic, released
 from weft.benchmarks.rover.asking import RoverHalf, request
 from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
 from weft.outside import fields
-from weft.types import Dialogue, Image, Message, Question, Sample, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Sample, Table, Turn, Verdict
 
 Thinks = Annotated[
     Literal["yes", "no"],
@@ -120,6 +121,9 @@ class RoverIG(RoverHalf):
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """What the picture shows: the metric that every model has."""
         return [(1.0, [verdict for verdict in verdicts if verdict.metric == rubric.VISUAL])]
+
+    def agreements(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found, {name: metric for name, metric in tables.COLUMNS.items() if metric != HELD}, "figure8")
 
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)

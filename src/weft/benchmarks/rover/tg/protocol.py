@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, with_released
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover import agreement, arithmetic, released
 from weft.benchmarks.rover.asking import RoverHalf, request
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
@@ -20,7 +21,7 @@ from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
 from weft.models.thinking import parted
 from weft.outside import fields
-from weft.types import Dialogue, Message, Question, Reply, Sample, Turn, Verdict
+from weft.types import Dialogue, Message, Question, Reply, Sample, Table, Turn, Verdict
 
 Mode = Annotated[
     Literal["visual", "text", "both"],
@@ -122,6 +123,9 @@ class RoverTG(RoverHalf):
         with_picture = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
         in_words = [verdict for verdict in verdicts if verdict.metric == rubric.IN_WORDS[rubric.ACCURACY]]
         return [(1.0, with_picture or in_words)]
+
+    def agreements(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found, {"IR": rubric.WAY, "Align.": ALIGNMENT}, "figure9")
 
     def shown(self, gold: Any) -> list[str]:
         facts = fields(gold)

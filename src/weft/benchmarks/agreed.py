@@ -1,0 +1,59 @@
+"""A judge's verdicts beside what others say of the very same, for tables of agreement: a paper's own, and those of all."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from weft.benchmarks.base import Groups
+from weft.stats.agreement import Agreement, Measured, agreement
+from weft.types import Cell, Verdict
+
+DIGITS = 3  # of a correlation
+FEWEST = 5  # verdicts behind a correlation that is shown: of two points it is always 1 or -1
+NOT_PRINTED = "not printed"  # what a paper has in a figure alone
+
+
+class Agreed(Struct, frozen=True):
+    """`pairs` are a judge's verdict and what the others say, as a share of full marks; `clusters` what each sample belongs to."""
+
+    name: str
+    pairs: Sequence[tuple[Verdict, float]]
+    groups: Groups
+    clusters: Mapping[str, str]
+    judge: str
+    other: str = "people"
+    dataset: str = ""
+    run: str = ""
+
+    def where(self, keep: Callable[[Verdict], bool] = lambda _: True) -> Agreement:
+        """How far they agree on some of it."""
+        return agreement(self.by_dialogue(keep))
+
+    def by_dialogue(self, keep: Callable[[Verdict], bool] = lambda _: True) -> dict[str, list[tuple[float, float]]]:
+        made: dict[str, list[tuple[float, float]]] = {}
+        for verdict, right in self.pairs:
+            if keep(verdict):
+                made.setdefault(self.clusters.get(verdict.sample, verdict.sample), []).append((verdict.value or 0.0, right))
+        return made
+
+
+def measured(one: Measured, n: int, *, full: float = 1.0, digits: int = DIGITS) -> Cell:
+    """On the paper's scale, with so many decimals; a dash where it is undefined."""
+    if one.value is None:
+        return Cell(None)
+    low, high = (None if bound is None else _rounded(full * bound, digits) for bound in (one.low, one.high))
+    return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits)
+
+
+def correlation(one: Measured, n: int) -> Cell:
+    """A dash where there is too little."""
+    return measured(one, n) if n >= FEWEST else Cell(None)
+
+
+def _rounded(value: float, digits: int) -> float:
+    """With two decimals more than are shown; what is shown as nothing has no minus."""
+    return round(value, digits + 2) if round(value, digits) else 0.0
+
+
+def counted(number: int) -> Cell:
+    return Cell(float(number), number, number, count=True)
