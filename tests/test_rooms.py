@@ -13,7 +13,7 @@ BASE = {"errors", "types", "secrets", "outside", "plugins"}
 MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
-RUNS = ENGINE | {"run", "naming", "catalogue"}
+RUNS = ENGINE | {"run", "naming", "catalogue", "cards"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
@@ -27,7 +27,8 @@ ROOMS: dict[str, set[str]] = {
     "benchmarks": BENCHMARKS,
     "engine": ENGINE,
     "naming": BASE,
-    "run": BENCHMARKS | {"naming"},
+    "cards": BASE | {"store", "stats"},
+    "run": BENCHMARKS | {"naming", "cards"},
     "catalogue": BENCHMARKS | {"run", "naming"},
     "session": RUNS,
     "arena": RUNS | {"session"},
@@ -39,8 +40,9 @@ ROOMS: dict[str, set[str]] = {
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite", "agreeing"},
     "view": BENCHMARKS | {"run", "naming", "catalogue", "report"},
+    "trust": RUNS | {"session", "arena", "report", "tabletop"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite", "trust", "agreeing"},
 }
 
 

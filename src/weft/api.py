@@ -27,6 +27,7 @@ from weft import catalogue
 from weft import run as stored
 from weft.agreeing import corrected as correcting
 from weft.agreeing import study
+from weft.agreeing.by_card import bias_of
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
 from weft.engine.call import EndpointDown, Patience
@@ -312,7 +313,7 @@ def corrected(some: Sequence[stored.Run], *, home: str | Path = "") -> list[corr
     return [correcting.corrected(run, study.ratings_of(run, place).said, CARDS, name) for name, run in names.items()]
 
 
-CARDS: correcting.Cards = correcting.no_cards  # the one place where what is known of judges comes in
+CARDS: correcting.Cards = bias_of  # the one place where what is known of judges comes in
 
 
 def report(

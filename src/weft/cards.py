@@ -3,8 +3,10 @@
 Values are shares of full marks, with 95% intervals by answer.
 """
 
+import contextlib
 import hashlib
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from weft.stats.agreement import Agreement, Measured
 from weft.store.blobs import write_file
 
 FOLDER = "cards"
+ALL = "all"  # metrics of a benchmark together
 PLACES = ("takes",)  # of a judge's manifest: what does not change what it says
 
 
@@ -129,8 +132,34 @@ def card_for(home: Path, manifest: Mapping[str, Any]) -> Card | None:
     """The card of a run's judge: the same judge in the same version, asked with the same prompts."""
     name, judge = str(manifest["benchmark"]["name"]), identity_of(manifest["judge"])
     asked = {"version": manifest["benchmark"]["version"], "rubric": manifest["rubric"]["digest"]}
-    return next((card for card in cards(home) if identity_of(card.judge) == judge and card.prompts.get(name) == asked), None)
+    return next((card for card in _readable(home) if identity_of(card.judge) == judge and card.prompts.get(name) == asked), None)
+
+
+def _readable(home: Path) -> list[Card]:
+    """The same without those that cannot be read: no report fails because of them."""
+    made: list[Card] = []
+    for file in (home / FOLDER).glob("*.json") if (home / FOLDER).is_dir() else ():
+        with contextlib.suppress(UserError):
+            made.append(read(file))
+    return sorted(made, key=lambda card: -card.made)
 
 
 def of_benchmark(card: Card, benchmark: str) -> list[MetricCard]:
-    return [one for one in card.metrics if one.benchmark == benchmark]
+    """Metric by metric."""
+    return [one for one in card.metrics if one.benchmark == benchmark and one.metric != ALL]
+
+
+def told_of(card: Card, benchmark: str) -> str:
+    """What a reader of a number by this judge must know, in a line."""
+    some = of_benchmark(card, benchmark)
+    day = time.strftime("%Y-%m-%d", time.gmtime(card.made))
+    made = [f"the judge has a card ({day}, {sum(one.agreement.n for one in some)} verdicts against exact truth)"]
+    for name, digits in (("pearson", 2), ("mae", 3), ("bias", 3)):
+        found = [(value, one.metric) for one in some if (value := getattr(one.agreement, name).value) is not None]
+        if found:
+            (low, worst), (high, best) = min(found), max(found)
+            sign = "+" if name == "bias" else ""
+            told = {"pearson": "Pearson", "mae": "MAE"}.get(name, name)
+            both = f"{low:{sign}.{digits}f} ({worst}) to {high:{sign}.{digits}f} ({best})" if worst != best else f"{low:{sign}.{digits}f}"
+            made.append(f"{told} {both}")
+    return f"{made[0]}: {', '.join(made[1:])} of full marks; `weft judge cards` has what must be known of it"

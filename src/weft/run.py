@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
+from weft.cards import card_for, told_of
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
@@ -33,6 +34,7 @@ class Run:
 
     def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
         self.id, self.record, self.benchmark = record.id, record, benchmark
+        self.home = journal.path.parent
         with journal.at_once():
             self.turns: list[TurnRecord] = journal.turns(record.id)
             found = journal.verdicts(record.id)
@@ -72,7 +74,9 @@ class Run:
         return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge, str(manifest.get("against", "")))
 
     def summary(self) -> "Summary":
-        return summarise(self.record, self.turns, self.verdicts, self.totals)
+        made = summarise(self.record, self.turns, self.verdicts, self.totals)
+        card = card_for(self.home, self.record.manifest)
+        return made if card is None else replace(made, lines=(*made.lines, told_of(card, self.benchmark.name)))
 
     def tables(self) -> list[Table]:
         return list(tables_of({self.name: self}))

@@ -37,7 +37,7 @@ class Pooled(Run):
         self.turns = [turn for run in runs for turn in run.turns]
         self.verdicts = [verdict for run in runs for verdict in run.verdicts]
         self.totals = [total for run in runs for total in run.totals]
-        self.given = sum(run.given for run in runs)
+        self.given, self.home = sum(run.given for run in runs), first.home
 
 
 def over_seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:

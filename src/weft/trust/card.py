@@ -7,12 +7,14 @@ deviation are also told for the middle of the scale alone (truth from a fifth to
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from weft.arena.protocol import fought
-from weft.cards import Card, Cost, Effect, Level, MetricCard, Order
+from weft.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order
 from weft.run import Run
-from weft.stats.agreement import Measured, agreement
-from weft.stats.battles import LEAN, both_orders, first_place
+from weft.stats.agreement import Agreement, Measured, agreement
 from weft.stats.battles import agreement as same_winner
+from weft.stats.battles import both_orders, first_place
 from weft.stats.intervals import spread
 from weft.stats.repeats import asked_again
 from weft.tabletop.faults import FAULTS, fault_of
@@ -22,8 +24,10 @@ from weft.types import Cell, Verdict
 MIDDLE = (0.2, 0.8)
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 ALMOST = 0.999  # full marks
+DECIDED = {"A": 1.0, "B": -1.0}  # two that are the same lean somewhere
 Key = tuple[str, int, str]  # sample, turn, metric
 Named = Mapping[str, Sequence[float]]
+Row = tuple[int, Key, float, float]  # side, place, what the judge says, what is true
 
 
 EFFECTS = {  # condition -> (against which, what it is called)
@@ -46,7 +50,7 @@ def card_of(exam: Exam, sittings: Sequence[Sitting], runs: Mapping[str, Run], ma
     effects = tuple(_effects(sittings, runs))
     cost = _cost(mine)
     settings = {"questions": exam.questions, "sides": list(exam.sides), "benchmarks": list(exam.benchmarks), "seed": exam.seed}
-    count = sum(one.asked for one in metrics)
+    count = sum(one.asked for one in metrics if one.metric != ALL)
     orders = tuple(_orders(sittings, runs))
     return Card(dict(first["judge"]), prompts, first["weft"], made, count, metrics, effects, orders, cost, settings)
 
@@ -60,52 +64,56 @@ def _metrics(exam: Exam, benchmark: str, sittings: Sequence[Sitting], runs: Mapp
     plain = {one.side: runs[one.name] for one in sittings if one.condition == "plain"}
     truth = {one.side: runs[one.name] for one in sittings if one.condition == "truth"}
     repeats = [(one.side, runs[one.name]) for one in sittings if one.condition == "repeats"]
-    found: dict[str, list[tuple[int, Key, float, float]]] = {}
+    found: dict[str, list[Row]] = {}
     due: dict[str, list[int]] = {}
     for side, run in plain.items():
         right = by_place(truth[side])
         for key, verdict in by_place(run).items():
             known = right.get(key)
-            if known is None or known.value is None:
+            if known is None or known.value is None:  # the exact judge knows its limits
                 continue
             counts = due.setdefault(key[2], [0, 0])
             counts[0] += 1
             counts[1] += verdict.value is None
             if verdict.value is not None:
                 found.setdefault(key[2], []).append((side, key, verdict.value, known.value))
-    for metric, counts in due.items():
-        rows = found.get(metric, [])
+    metrics = list(due)
+    for metric in (*metrics, *([ALL] if len(metrics) > 1 else [])):
+        mine = metrics if metric == ALL else [metric]
+        rows = [row for one in mine for row in found.get(one, ())]
         exact = {(side, key): value for side, key, _, value in rows}
         again = [
-            (f"{side} {one.sample}", values, exact.get((side, (one.sample, one.turn, metric))))
+            (f"{side} {one.sample}", values, exact.get((side, (one.sample, one.turn, one.metric))))
             for side, run in repeats
             for one in run.verdicts
-            if one.metric == metric and one.by == "judge"
+            if one.metric in mine and one.by == "judge"
             for values in asked_again(one)
         ]
         middle = [(name, values, right) for name, values, right in again if right is not None and MIDDLE[0] <= right <= MIDDLE[1]]
-        inside = [(side, key, judge, right) for side, key, judge, right in rows if MIDDLE[0] <= right <= MIDDLE[1]]
+        inside = [row for row in rows if MIDDLE[0] <= row[3] <= MIDDLE[1]]
         every = [value for _, values, _ in again for value in values]
         deviation = _deviation(again)
         mean = statistics.fmean(every) if every else 0.0
         yield MetricCard(
             benchmark,
             metric,
-            agreement(_pairs(rows)),
+            _of_several(agreement(_pairs(rows))) if metric == ALL else agreement(_pairs(rows)),
             agreement(_pairs(inside)).bias,
             deviation,
             _deviation(middle),
             deviation.value / mean if deviation.value is not None and mean else None,
-            counts[0],
-            counts[1],
+            sum(due[one][0] for one in mine),
+            sum(due[one][1] for one in mine),
             _sees(exam, rows),
             tuple(_levels(rows, _bin)),
             tuple(_levels(rows, lambda row: fault_of(exam.seed, row[1][0], row[1][1]), FAULTS)),
-            {str(side): agreement(_pairs([row for row in rows if row[0] == side])) for side in plain},
+            {str(side): agreement(_pairs([row for row in rows if row[0] == side])) for side in plain if metric != ALL},
         )
 
 
-Row = tuple[int, Key, float, float]
+def _of_several(found: Agreement) -> Agreement:
+    """Of metrics together errors can be told, correlations not: metrics that differ in height would make one."""
+    return replace(found, pearson=Measured(None), spearman=Measured(None), kendall=Measured(None))
 
 
 def _pairs(rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
@@ -213,7 +221,7 @@ def _orders(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[Or
         mine = [one for one in judged if one.item in keep]
         leans: dict[str, list[float]] = {}
         for one in mine:
-            leans.setdefault(one.item, []).append(LEAN[one.winner])
+            leans.setdefault(one.item, []).append(DECIDED.get(one.winner, 0.0))
         if not mine:
             continue
         settled, same = both_orders(mine)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.cards import Card, MetricCard
+from weft.cards import ALL, Card, MetricCard
 from weft.report.html import Html, name, page, tag
 from weft.report.numbers import table_of, top
 from weft.store.blobs import write_file
@@ -15,7 +15,7 @@ SIDE, EDGE = 220, 34
 def write(card: Card, out: Path) -> None:
     found = findings(card)
     words = tag("ul", [tag("li", name(one)) for one in found]) if found else tag("p", "Nothing that its intervals leave no doubt about.")
-    curves = [_curve(one) for one in card.metrics if len(one.curve) > 1]
+    curves = [_curve(one) for one in card.metrics if len(one.curve) > 1 and one.metric != ALL]
     lead = tag("p", name(told(card)), class_="soft")
     parts = [_section(table) for table in tables(card)]
     shown = tag("section", tag("h2", "Reliability"), tag("div", curves, class_="curves")) if curves else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from weft.cards import Card, Effect, MetricCard, Order
+from weft.cards import ALL, Card, Effect, MetricCard, Order
 from weft.stats.agreement import Agreement, Measured
 from weft.tabletop.faults import TOLD
 from weft.types import Cell, Row, Table
@@ -26,18 +26,20 @@ def _tables(card: Card) -> Iterator[Table]:
         yield _table(f"{name}, asked again", ("deviation", "deviation, middle", "variation %"), again, note)
     faults = list(dict.fromkeys(level.name for one in card.metrics for level in one.faults))
     rows: list[tuple[str, dict[str, Cell]]] = []
-    for one in card.metrics:
+    for one in (one for one in card.metrics if one.metric != ALL):
         rows.append((_told(one), {TOLD[level.name]: _cell(level.judge) for level in one.faults}))
         rows.append((f"{_told(one)}, truth", {TOLD[level.name]: Cell(level.truth) for level in one.faults}))
     note = "What it says of answers with a known fault, and what they are worth."
     yield _table(f"{name}, fault by fault", tuple(TOLD[one] for one in faults), rows, note)
     bins = sorted({level.name for one in card.metrics for level in one.curve})
-    curve = [(_told(one), {level.name: _cell(level.judge) for level in one.curve}) for one in card.metrics]
+    curve = [(_told(one), {level.name: _cell(level.judge) for level in one.curve}) for one in card.metrics if one.metric != ALL]
     yield _table(f"{name}, reliability: what it says where the truth lies between", tuple(bins), curve, "Means of its verdicts.")
     if any(len(one.sides) > 1 for one in card.metrics):
         sides = list(dict.fromkeys(side for one in card.metrics for side in one.sides))
         columns = [f"{what}, {side} px" for side in sides for what in ("Pearson", "MAE")]
-        rows = [(_told(one), dict(cell for side, found in one.sides.items() for cell in _at(side, found))) for one in card.metrics]
+        rows = [
+            (_told(one), dict(cell for side, found in one.sides.items() for cell in _at(side, found))) for one in card.metrics if one.sides
+        ]
         yield _table(f"{name}, by size of the pictures", tuple(columns), rows, "Different answers at each size.")
     if card.effects:
         rows = [(f"{one.what}: {one.benchmark}", _effect(one)) for one in card.effects]
@@ -104,7 +106,7 @@ def findings(card: Card) -> list[str]:
     """What a reader must know, in words: only what its interval leaves no doubt about."""
     made: list[str] = []
     for one in card.metrics:
-        made += [f"{_told(one)}: {said}" for said in _of_metric(one)]
+        made += [f"{_told(one)}: {said}" for said in _of_metric(one) if one.metric != ALL]
     for effect in card.effects:
         low, high = effect.difference.low, effect.difference.high
         if low is not None and high is not None and (low > 0.02 or high < -0.02) and effect.benchmark != "all":
