@@ -33,8 +33,8 @@ def place_of(verdict: Verdict) -> Place:
 
 
 def beside(run: Run, others: Mapping[Place, float], other: str = "people") -> tuple[Agreed, list[str]]:
-    """The judge of a run and what others say, by place; and what was left out, in words."""
-    verdicts = {place_of(one): one for one in run.verdicts}
+    """The judge of a run and what others say, by place; and what was left out, in words. Metrics that follow from others are nobody's."""
+    verdicts = {place_of(one): one for one in run.verdicts if one.metric not in run.benchmark.derived_metrics}
     there = [verdicts[place] for place in others if place in verdicts]
     judged = [one for one in there if one.by == "judge" and one.value is not None]
     notes = _left_out(there, len(others) - len(there), f"what {other} rated" if other == "people" else f"what {other} judged")
@@ -61,7 +61,8 @@ def against(run: Run, other: Run) -> tuple[Agreed, list[str]]:
     """Two judges, over the very same replies: that of the turn, and those before it in its dialogue."""
     same_kind(run, other)
     same, there = same_replies(run.turns, other.turns), {(turn.sample, turn.turn) for turn in run.turns}
-    said = [one for one in other.verdicts if one.by == "judge" and one.value is not None]
+    asked = [one for one in other.verdicts if one.metric not in other.benchmark.derived_metrics]
+    said = [one for one in asked if one.by == "judge" and one.value is not None]
     kept = {place_of(one): one.value or 0.0 for one in said if (one.sample, one.turn) in same}
     apart = sum((one.sample, one.turn) in there - same for one in said)
     if not kept:

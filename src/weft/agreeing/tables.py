@@ -14,7 +14,8 @@ ALL, TURN, NONE = "all metrics", "turn", "none"
 BINS = 5
 NOTE = (
     "n: verdicts; judge and OTHER: their means; MAE: mean absolute difference, verdict by verdict; bias: judge minus OTHER. "
-    f"95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than {FEWEST} verdicts."
+    f"95% intervals resample dialogues. A dash: undefined, as where all values are the same, or fewer than {FEWEST} verdicts. "
+    "No interval: drawing again changes nothing."
 )
 
 

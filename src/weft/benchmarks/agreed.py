@@ -9,6 +9,7 @@ from weft.stats.agreement import Agreement, Measured, agreement
 from weft.types import Cell, Verdict
 
 DIGITS = 3  # of a correlation
+FLAT = 1e-9  # an interval's width that is rounding
 FEWEST = 5  # verdicts behind a correlation that is shown: of two points it is always 1 or -1
 NOT_PRINTED = "not printed"  # what a paper has in a figure alone
 
@@ -38,10 +39,12 @@ class Agreed(Struct, frozen=True):
 
 
 def measured(one: Measured, n: int, *, full: float = 1.0, digits: int = DIGITS) -> Cell:
-    """On the paper's scale, with so many decimals; a dash where it is undefined."""
+    """On the paper's scale, with so many decimals; a dash where it is undefined. An interval of no width is none: where drawing again
+    changes nothing, it says nothing."""
     if one.value is None:
         return Cell(None)
-    low, high = (None if bound is None else _rounded(full * bound, digits) for bound in (one.low, one.high))
+    bounds = (one.low, one.high) if (one.high or 0.0) - (one.low or 0.0) > FLAT else (None, None)
+    low, high = (None if bound is None else _rounded(full * bound, digits) for bound in bounds)
     return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits)
 
 
