@@ -19,11 +19,15 @@ def data() -> None:
 def make_data(
     name: Annotated[
         str,
-        typer.Argument(help="tabletop-weave, tabletop-weave-memory, tabletop-imug, tabletop-rover, tabletop-planviz or tabletop-weaver."),
+        typer.Argument(
+            help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, tabletop-planviz or "
+            "tabletop-weaver."
+        ),
     ],
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    side: Annotated[int, typer.Option(help="Pixels: 64, or a multiple of it, drawn larger and with a photograph's noise.")] = 64,
 ) -> None:
     """Write tabletop dialogues in a benchmark's official format, with the exact truth beside them.
 
@@ -32,6 +36,8 @@ def make_data(
       weft data make tabletop-weave --samples 100 --seed 0 --out tables
 
       weft run weave --data tables --model tabletop/oracle --judge tabletop/exact
+
+      weft data make tabletop-weave --side 512 --out large
 
       weft data make tabletop-imug --samples 200 --seed 0 --out chats
 
@@ -43,7 +49,7 @@ def make_data(
     """
     from weft.tabletop.make import make
 
-    say(make(name, out, samples=samples, seed=seed))
+    say(make(name, out, samples=samples, seed=seed, side=side))
 
 
 @app.command()
