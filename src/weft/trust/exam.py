@@ -31,6 +31,7 @@ SIDES = (256, 512, 1024)
 DRAWS = 3  # of a question that is asked again
 PART = 4  # one question in so many is asked again, with a plea, at length, ...
 FEWEST = 8  # answers in a sitting
+VAST, FEW = 1024, 1 / 3  # at this size and above there is a third of the answers
 
 
 class Paper(Struct, frozen=True):
@@ -108,15 +109,17 @@ class Exam(Struct, frozen=True):
         return [sitting for paper in self.papers() for sitting in self._of(paper)]
 
     def _of(self, paper: Paper) -> list[Sitting]:
-        count = self._samples(paper, len(self.sides) if paper.options == {} else 1)
-        sides = self.sides if paper.options == {} else self.sides[:1]
+        in_words = bool(paper.options)
+        sides = self.sides[:1] if in_words else self.sides
         made: list[Sitting] = []
         for side in sides:
+            count = self._samples(paper, side, sides)
             made += [self._sitting(paper, "truth", side, count, judge=TRUTH), self._sitting(paper, "plain", side, count)]
-        some, side = max(FEWEST, math.ceil(count * len(sides) / PART)), sides[-1]
-        some = min(count, some) if paper.options == {} else max(FEWEST * 4, some)
+        side = max((one for one in sides if one < VAST), default=sides[-1])  # what is asked again is asked at a middling size
+        count = self._samples(paper, side, sides)
+        some = min(count, max(FEWEST * (4 if in_words else 1), math.ceil(self.questions / paper.questions / PART)))
         made.append(self._sitting(paper, "repeats", side, count, limit=some, judge_repeats=DRAWS))
-        ways = [] if paper.options else [("stamp", "neutral"), ("stamp", "obey")]
+        ways = [] if in_words else [("stamp", "neutral"), ("stamp", "obey")]
         ways += [("says", how) for how in ("neutral", "obey", "long", "markdown")] if paper.words else []
         made += [self._sitting(paper, f"{what} {how}", side, count, limit=some, model={what: how}) for what, how in ways]
         if paper.benchmark == "weaverbench":
@@ -126,9 +129,10 @@ class Exam(Struct, frozen=True):
             made += [other, *(Sitting(name, paper, condition, side, None, both) for name, condition in fights)]
         return made
 
-    def _samples(self, paper: Paper, sides: int) -> int:
-        """Answers at each size."""
-        return max(FEWEST, math.ceil(self.questions / paper.questions / sides))
+    def _samples(self, paper: Paper, side: int, sides: Sequence[int]) -> int:
+        """Answers at this size; of vast pictures there are fewer, since each takes as long as sixteen."""
+        shares = {one: 1.0 if one < VAST or len(sides) == 1 else FEW for one in sides}
+        return max(FEWEST, math.ceil(self.questions / paper.questions * shares[side] / sum(shares.values())))
 
     def _sitting(self, paper: Paper, condition: str, side: int, count: int, *, judge: str = "", **more: Any) -> Sitting:
         options: dict[str, Any] = {"seed": self.seed, "side": side}

@@ -46,9 +46,11 @@ def photographed(picture: "Pil.Image", seed: int) -> "Pil.Image":
     pixels = np.asarray(picture.convert("RGB"), dtype=np.float32)
     angle = chance.uniform(0, 2 * np.pi)
     across, down = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, picture.height))
-    light = 1 + UNEVEN * (np.cos(angle) * across + np.sin(angle) * down)
-    noise = chance.standard_normal(pixels.shape, dtype=np.float32) * min(MOST_NOISE, NOISE * side / SIDE)
-    return Pil.fromarray(np.clip(pixels * light[..., None] + noise, 0, 255).astype(np.uint8))
+    light = np.asarray(1 + UNEVEN * (np.cos(angle) * across + np.sin(angle) * down), dtype=np.float32)
+    noise = chance.standard_normal((picture.height, side), dtype=np.float32) * min(
+        MOST_NOISE, NOISE * side / SIDE
+    )  # of brightness alone, as most is
+    return Pil.fromarray(np.clip(pixels * light[..., None] + noise[..., None], 0, 255).astype(np.uint8))
 
 
 def photograph(scene: Scene, side: int, seed: int) -> "Pil.Image":
