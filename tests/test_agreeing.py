@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import weft
 from toy import more_records, write_weave
 from weft import api
 from weft.agreeing.corrected import Bias
 from weft.agreeing.people import attention
-from weft.agreeing.scores import scale_of
+from weft.agreeing.scores import read_ratings, scale_of
 from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import resolve
 from weft.benchmarks.rows import published
@@ -239,6 +241,21 @@ def test_a_score_off_its_scale_and_a_file_without_columns_are_errors(run: weft.R
         run.agree(tmp_path / "none.csv")
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(alphabet="7k,\n\r\"'\x00;=0.9e-_é\ufeff", max_size=80) | st.text(max_size=60), st.booleans())
+def test_no_file_of_ratings_is_a_crash_or_an_unseen_loss(tmp_path: Path, text: str, headed: bool):
+    """It is read as a whole, or refused in one line that names it."""
+    file = tmp_path / "ratings.csv"
+    body = ("sample,turn,metric,rater,value\n" if headed else "") + text
+    file.write_bytes(body.encode("utf-8", "surrogatepass"))
+    try:
+        said = read_ratings(file, [Verdict("7", 0, "k", 0.5)])
+    except UserError as error:
+        assert str(error).startswith(str(file))
+    else:
+        assert all(0 <= value <= 1 for by in said.values() for value in by.values())
+
+
 def test_a_scale_follows_from_scores_and_their_shares():
     assert scale_of([(1, 0.0), (3, 0.5), (5, 1.0)]) == (1, 5) and scale_of([(2, 0.25), (4, 0.75)]) == (1, 5)
     assert scale_of([(1, 0.0)]) is None and scale_of([(1, 0.0), (2, 0.5), (3, 0.6)]) is None and scale_of([]) is None
@@ -335,6 +352,8 @@ def test_two_arena_runs_agree_as_opening_counts(run: weft.Run, home: Path):
     store.close()
     people = fights[0].agree(home=home / ".weft")
     assert 0 < (people.tables[0].rows[0].cells["without tie"].value or 0) < 100 and people.other == "people"
+    with pytest.raises(UserError, match="have no number of one model to correct"):
+        fights[0].corrected(home=home / ".weft")
 
 
 # the papers' own tables

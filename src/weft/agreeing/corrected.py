@@ -69,6 +69,10 @@ class Corrected(Struct, frozen=True):
 def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> Corrected:
     """The main number of a run, corrected by people where they rated it, else by its judge's card. Raises UserError where there is
     neither, or where what is there does not reach."""
+    if not run.benchmark.of_one:
+        raise UserError(
+            f"{run.id} is of battles, which have no number of one model to correct; `weft agree {run.id}` has people beside its judge"
+        )
     found = main_number(run.benchmark, run.verdicts, run.groups)
     if found is None:
         raise UserError(f"{run.id} has nothing scored, and so no number to correct")

@@ -2,8 +2,7 @@
 
 Pairs are (judge, truth), by dialogue. Correlations, the mean absolute error and the bias (judge minus truth) have 95% intervals for which
 whole dialogues are drawn again with replacement. What is undefined is None, never a number: a correlation of fewer than two points, or of
-values that are all the same. Kendall's tau compares every two items, so that of very many different pairs its interval has fewer draws
-(`WORK` bounds them; 100 at the least); all else has as many as are asked for.
+values that are all the same.
 
 Krippendorff's alpha is for any number of raters of whom each rated what they rated: 1 - observed / expected disagreement (Krippendorff,
 Computing Krippendorff's Alpha-Reliability, 2011). A unit that has one rating alone says nothing, and is left out.
@@ -27,8 +26,6 @@ Unit = Mapping[str, float]  # what was rated, by rater
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 DRAWS = 1000
 ROOM = 4_000_000  # numbers at a time
-WORK = 2_000_000_000  # multiplications for the interval of Kendall's tau, about; a second or two
-FEWEST = 100  # draws
 FLAT = 1e-12  # a share of variance that is rounding
 
 
@@ -104,7 +101,6 @@ def agreement(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
     flat = np.array([pair for values in some for pair in values], dtype=np.float64).reshape(-1, 2)
     of = np.repeat(np.arange(len(some)), [len(values) for values in some])
     cells, counts = _Cells(flat), len(some)
-    fewer = max(FEWEST, min(draws, WORK // max(1, len(cells.x) ** 2)))
 
     def measured(what: Any) -> Measured:
         if not len(flat):
@@ -112,8 +108,7 @@ def agreement(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
         value = _number(what(cells.x, cells.y, cells.times(np.ones((1, len(flat)))))[0])
         if counts < 2 or value is None:
             return Measured(value)
-        many = fewer if what is _kendall else draws
-        drawn = [what(cells.x, cells.y, cells.times(times)) for times in _drawn(of, counts, many, seed, len(flat))]
+        drawn = [what(cells.x, cells.y, cells.times(times)) for times in _drawn(of, counts, draws, seed, len(flat))]
         return Measured(value, *_middle(np.concatenate(drawn)))
 
     wanted = (_mean_first, _mean_second, _pearson, _spearman, _kendall, _mae, _bias)
@@ -306,12 +301,17 @@ def _spearman(x: Any, y: Any, times: Any) -> Any:
 
 def _ranks(values: Any, times: Any) -> Any:
     """Mean ranks of each value, as often as it is there."""
+    counts, place = _counts(values, times)
+    return (counts.cumsum(axis=1) - (counts - 1) / 2)[:, place]
+
+
+def _counts(values: Any, times: Any) -> tuple[Any, Any]:
+    """How often each different value is there, in rising order; and which of them each value is."""
     import numpy as np
 
     levels, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
-    counts = np.add.reduceat(times[:, order], np.searchsorted(place[order], np.arange(len(levels))), axis=1)
-    return (counts.cumsum(axis=1) - (counts - 1) / 2)[:, place]
+    return np.add.reduceat(times[:, order], np.searchsorted(place[order], np.arange(len(levels))), axis=1), place
 
 
 def _correlation(x: Any, y: Any, times: Any) -> Any:
@@ -328,18 +328,42 @@ def _correlation(x: Any, y: Any, times: Any) -> Any:
 
 
 def _kendall(x: Any, y: Any, times: Any) -> Any:
-    """Each statistic is a quadratic form of the weights: signs of differences between every two; what is there twice is a tie with
-    itself."""
+    """Concordant less discordant pairs, over the root of those that are no tie in x times those that are none in y. What is there twice is
+    a tie with itself. Pairs are met in the order of x; a tree of sums (Fenwick 1994) knows how many were met below and above a y."""
     import numpy as np
 
-    same, in_x, in_y = (np.zeros(len(times)) for _ in range(3))
-    step = max(1, ROOM // max(1, len(x)))
-    for start in range(0, len(x), step):
-        mine = slice(start, start + step)
-        signs_x = np.sign(x[mine, None] - x[None, :])
-        signs_y = np.sign(y[mine, None] - y[None, :])
-        same += ((times @ (signs_x * signs_y).T) * times[:, mine]).sum(axis=1)
-        in_x += ((times @ abs(signs_x).T) * times[:, mine]).sum(axis=1)
-        in_y += ((times @ abs(signs_y).T) * times[:, mine]).sum(axis=1)
+    many, draws = times.T.copy(), len(times)
+    rank: Any = np.unique(y, return_inverse=True)[1] + 1
+    order = np.argsort(x, kind="stable")
+    size = int(rank.max(initial=0))
+    tree: Any = np.zeros((size + 1, draws))
+    met, same = np.zeros(draws), np.zeros(draws)
+    for some in np.split(order, np.flatnonzero(np.diff(x[order])) + 1):
+        for at in some:
+            below = _until(tree, rank[at] - 1)
+            same += many[at] * (below - (met - _until(tree, rank[at])))
+        for at in some:
+            met += many[at]
+            place = int(rank[at])
+            while place <= size:
+                tree[place] += many[at]
+                place += place & -place
+    apart = np.sqrt(_untied(x, times)) * np.sqrt(_untied(y, times))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((in_x > 0) & (in_y > 0), np.clip(same / np.sqrt(in_x) / np.sqrt(in_y), -1, 1), np.nan)
+        return np.where(apart > 0, np.clip(same / apart, -1, 1), np.nan)
+
+
+def _until(tree: Any, place: int) -> Any:
+    import numpy as np
+
+    found = np.zeros(tree.shape[1])
+    while place > 0:
+        found += tree[place]
+        place -= place & -place
+    return found
+
+
+def _untied(values: Any, times: Any) -> Any:
+    """Pairs whose values differ."""
+    counts = _counts(values, times)[0]
+    return (times.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2
