@@ -35,11 +35,12 @@ ROOMS: dict[str, set[str]] = {
     "writing": RUNS | {"session"},
     "progress": RUNS | {"session"},
     "suite": RUNS | {"session", "report"},
+    "rating": RUNS | {"session", "report"},
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite"},
     "view": BENCHMARKS | {"run", "naming", "catalogue", "report"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite"},
+    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite", "rating"},
 }
 
 
