@@ -5,7 +5,7 @@ needed. In a list of objects whose entries have a number from an enum (`point_id
 Nothing is guessed: what was not chosen is missing."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
@@ -197,7 +197,7 @@ def nested(values: Sequence[tuple[Path, Any]], lists: Sequence[Path] = ()) -> di
 def _at(whole: Any, path: Path) -> Any:
     for step in path:
         if isinstance(whole, list):
-            some: list[Any] = whole
+            some = cast(list[Any], whole)
             while len(some) <= int(step):
                 some.append({})
             whole = some[int(step)]
@@ -211,8 +211,8 @@ def found_at(answer: Any, path: Path) -> Any:
     for step in path:
         if isinstance(answer, dict):
             answer = fields_of(answer).get(str(step))
-        elif isinstance(answer, list) and isinstance(step, int) and step < len(answer):
-            answer = answer[step]
+        elif isinstance(answer, list) and isinstance(step, int):
+            answer = next(iter(cast(list[Any], answer)[step : step + 1]), None)
         else:
             return None
     return answer
