@@ -51,7 +51,7 @@ def question_page(item: Item, place: Place, href: Href, answer: Mapping[str, Any
         tag("input", type="hidden", name="shown", value=f"{time.time():.3f}"),
         tag(
             "div",
-            tag("a", "Back", href=place.back, class_="back", data_back=True) if place.back else tag("span", class_="back"),
+            tag("a", "Back", href=place.back, class_="back", data_back=True) if place.back else None,
             tag("button", "Save and go on", type="submit", class_="save"),
             class_="go",
         ),

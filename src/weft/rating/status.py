@@ -50,7 +50,7 @@ def told(study: Study, ratings: Sequence[Rating]) -> list[str]:
     widths = [max(len(row[at]) for row in table) for at in range(4)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     wrong = [
-        f"warning: {one.rater} got {one.known - one.passed} of {one.known} attention questions wrong: look at what they said before you use it"
+        f"warning: {one.rater} got {one.known - one.passed} of {one.known} attention questions wrong: look before you use what they said"
         for one in found
         if one.doubtful
     ]

@@ -96,7 +96,7 @@ def _settings(source: Source, want: Wanted, blobs: Blobs) -> dict[str, Any]:
     shown = [by_item[item].question for item in chosen] + [attention.shown(one, blobs)[0] for one in known.values()]
     pictures = {part.digest for one in shown for message in one.messages for part in message.parts if isinstance(part, Image)}
     return {
-        **msgspec.to_builtins(want),
+        **msgspec.json.decode(msgspec.json.encode(want)),
         "rubric": source.rubric,
         "questions": len(chosen),
         "orders": orders,
