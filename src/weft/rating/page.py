@@ -81,7 +81,7 @@ def _page(title: str, place: Place, body: Html, *, keys: bool = False) -> str:
     listed = [join(tag("dt", [join(tag("kbd", key), " ") for key in name.split("  ")]), tag("dd", what)) for name, what in KEYS]
     closing = tag("button", "Close", type="button", data_close=True)
     told = tag("dialog", tag("h2", "Keys"), tag("dl", listed), closing, id="keys", aria_label="keys") if keys else None
-    large = tag("dialog", tag("img", alt="the picture, large"), id="large", aria_label="the picture, large") if keys else None
+    large = tag("dialog", id="large", aria_label="the picture, large") if keys else None
     script = "rate.js"
     style = "style.css rate.css"
     return page(f"weft: {title}", bar, body, told, large, script=script, kind="rates", forms=True, style=style, referrer="same-origin")

@@ -40,9 +40,11 @@
   };
   const show = (number) => {
     at = (number + pictures.length) % pictures.length;
-    const image = large.querySelector("img"), one = pictures[at].querySelector("img");
+    const image = document.createElement("img"), one = pictures[at].querySelector("img");
     image.src = pictures[at].href;
+    image.alt = one.alt;
     image.className = one.className;
+    large.replaceChildren(image);
     if (!large.open) large.showModal();
   };
 
