@@ -34,10 +34,11 @@ MANY = 200  # values that can be listed
 def write(path: Path, study: Study, items: Mapping[str, Item], ratings: Sequence[Rating], home: Path) -> Path:
     """The tasks, with what was said so far as their annotations, and the config beside them, whose path comes back."""
     shown = Shown(home, SIDE)
-    tasks = [_task(number, item, study, ratings, shown) for number, item in enumerate(items.values(), start=1)]
+    most = _most([item.form for item in items.values()])
+    tasks = [_task(number, item, study, ratings, shown, most) for number, item in enumerate(items.values(), start=1)]
     write_file(path, msgspec.json.format(msgspec.json.encode(tasks), indent=1), shown=True)
     config = path.with_suffix(".xml")
-    write_file(config, _config([item.form for item in items.values()]).encode(), shown=True)
+    write_file(config, _config(*most).encode(), shown=True)
     return config
 
 
@@ -68,9 +69,18 @@ def _label(field: Field) -> str:
     return f"{field.group}: {field.label}" if field.group else field.label
 
 
-def _task(number: int, item: Item, study: Study, ratings: Sequence[Rating], shown: Shown) -> dict[str, Any]:
+def _most(forms: Sequence[Form]) -> tuple[int, int]:
+    """How many choices and texts a question has at the most."""
+    slots = [_slots(form) for form in forms]
+    return max(len(one[0]) for one in slots), max(len(one[1]) for one in slots)
+
+
+def _task(number: int, item: Item, study: Study, ratings: Sequence[Rating], shown: Shown, most: tuple[int, int]) -> dict[str, Any]:
+    """It has all that the config speaks of: what this question does not need is empty."""
     picked, written = _slots(item.form)
-    data: dict[str, Any] = {"study": study.id, "item": item.id, "html": _question(item, shown)}
+    data: dict[str, Any] = {f"label_{at}": "" for at in range(1, most[0] + 1)}
+    data |= {f"choices_{at}": [] for at in range(1, most[0] + 1)} | {f"about_{at}": "" for at in range(1, most[1] + 1)}
+    data |= {"study": study.id, "item": item.id, "html": str(_question(item, shown))}
     for at, field in enumerate(picked, start=1):
         data[f"label_{at}"] = _label(field)
         data[f"choices_{at}"] = [{"value": _told(value)} for value in _values(field)]
@@ -118,10 +128,8 @@ def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
     return {"from_name": name, "to_name": "question", "type": kind, "value": value}
 
 
-def _config(forms: Sequence[Form]) -> str:
+def _config(most: int, texts: int) -> str:
     """With as many choices and texts as any question needs; where a task has fewer, the rest is empty."""
-    slots = [_slots(form) for form in forms]
-    most, texts = (max((len(one[side]) for one in slots), default=0) for side in (0, 1))
     lines = ["<View>", '  <HyperText name="question" value="$html" inline="true"/>']
     for at in range(1, most + 1):
         lines += [

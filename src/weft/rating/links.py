@@ -33,7 +33,7 @@ def read(home: Path) -> dict[str, Links]:
 def tokens_of(home: Path, study: str, raters: list[str]) -> Links:
     """The same as before, where there was a before. The port is 0 until somebody listens."""
     found = read(home).get(study, Links(0, {}))
-    return Links(found.port, {rater: found.tokens.get(rater) or secrets.token_urlsafe(18) for rater in raters})
+    return Links(found.port, {rater: found.tokens.get(rater) or secrets.token_hex(16) for rater in raters})
 
 
 def keep(home: Path, study: str, links: Links) -> None:
