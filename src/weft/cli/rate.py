@@ -122,7 +122,7 @@ async def _serve(source: "Source", home: o.Path, want: "Wanted", port: int | Non
         links.keep(home, study.id, links.Links(bound, found.tokens))
         if host not in LOOPBACK:
             complain(
-                f"warning: whoever can reach this machine at {host} and has a link can read its questions and answer them, and links go over "
+                f"warning: whoever can reach this machine at {host} and has a link can read its questions and answer them; links go over "
                 "the network without encryption: use a network that you trust, or ssh -L"
             )
         count, known = study.settings["questions"], len(study.settings["known"])
