@@ -1,6 +1,6 @@
 """Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
 
-python docs/screenshots.py [--folder DIR] [--documents | --counts]
+python docs/screenshots.py [--folder DIR] [--documents | --counts | --rating]
 """
 
 import argparse
@@ -13,6 +13,11 @@ from typing import Any
 
 import weft
 from weft import api
+from weft.rating.questions import source_of
+from weft.rating.server import Desk
+from weft.rating.study import begun, wanted
+from weft.store.blobs import Blobs
+from weft.store.ratings import Ratings
 from weft.tabletop.make import make
 from weft.view.server import Viewer
 
@@ -145,6 +150,43 @@ def documents(browser: Any, folder: Path) -> None:
     shoot(browser, "battle", f"{place}/d/0.html")
 
 
+def at_points(page: Any) -> None:
+    """The tenth question or a later one that is about a picture's points, with some of them scored."""
+    answered = 0
+    while answered < 9 or page.locator(".group").count() < 2 or page.locator("a.picture").count() < 2:
+        answered += 1
+        for field in page.locator(".field").all():
+            field.locator("input").first.click()
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(200)
+    for field, score in zip(page.locator(".field").all()[:2], (4, 5), strict=True):
+        field.locator("input").nth(score).click()
+    page.locator("a.picture").nth(1).scroll_into_view_if_needed()
+
+
+def at_form(page: Any) -> None:
+    at_points(page)
+    page.locator(".group").first.evaluate("one => one.scrollIntoView({block: 'center'})")
+
+
+def rating(browser: Any, folder: Path) -> None:
+    """A question as raters get it."""
+    run = runs(folder)[1]
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    def here(work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(60)
+
+    source, people = here(source_of(run.id, folder / "home")), Ratings(folder / "home" / "journal.sqlite")
+    study, _ = begun(source, wanted("ann,bob,cem", 40), people, Blobs(folder / "home" / "blobs"))
+    desk = Desk(folder / "home", source, study, {name: f"of-{name}" for name in study.settings["orders"]}, people)
+    links = desk.links(here(desk.start())[1])
+    shoot(browser, "rate", links["ann"], act=at_points)
+    shoot(browser, "rate-dark", links["bob"], dark=True, act=at_points)
+    shoot(browser, "rate-phone", links["cem"], phone=True, act=at_form)
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -152,17 +194,21 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--documents", action="store_true", help="those of documents and battles alone")
     parser.add_argument("--counts", action="store_true", help="those of one, three and eight runs alone")
+    parser.add_argument("--rating", action="store_true", help="those of `weft rate` alone")
     chosen = parser.parse_args()
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="weft-screens-"))
     OUT.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        if not chosen.documents and not chosen.counts:
+        alone = chosen.documents or chosen.counts or chosen.rating
+        if not alone:
             reports(browser, folder)
-        if not chosen.counts:
+        if chosen.documents or not alone:
             documents(browser, folder)
-        if not chosen.documents:
+        if chosen.counts or not alone:
             counts(browser, folder)
+        if chosen.rating or not alone:
+            rating(browser, folder)
         browser.close()
     for file in sorted(OUT.glob("*.png")):
         print(f"{file} {file.stat().st_size // 1024} KB")

@@ -14,6 +14,7 @@ MODELS = BASE | {"store", "models"}
 BENCHMARKS = MODELS | {"judges", "stats", "benchmarks"}
 ENGINE = BENCHMARKS | {"engine"}
 RUNS = ENGINE | {"run", "naming", "catalogue", "cards"}
+JUDGED = {"trust", "agreeing", "rating"}
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "types": set(),
@@ -37,12 +38,14 @@ ROOMS: dict[str, set[str]] = {
     "writing": RUNS | {"session"},
     "progress": RUNS | {"session"},
     "suite": RUNS | {"session", "report"},
+    "rating": RUNS | {"session", "report"},
     "serving": MODELS,
     "api": RUNS | {"session", "report", "arena", "writing", "progress", "suite", "agreeing"},
     "view": BENCHMARKS | {"run", "naming", "catalogue", "report"},
     "trust": RUNS | {"session", "arena", "report", "tabletop"},
     "tabletop": RUNS | {"session", "report", "api"},  # a plug-in like any user's
-    "cli": RUNS | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite", "trust", "agreeing"},
+    "cli": RUNS
+    | {"session", "report", "api", "view", "tabletop", "arena", "writing", "serving", "progress", "suite", "trust", "agreeing", "rating"},
 }
 
 

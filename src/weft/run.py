@@ -39,6 +39,7 @@ class Run:
             self.turns: list[TurnRecord] = journal.turns(record.id)
             found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
+            self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled
         full = POINTS_BEFORE.get(benchmark.name, 1.0) if record.version == 1 else 1.0
         try:
@@ -74,7 +75,7 @@ class Run:
         return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge, str(manifest.get("against", "")))
 
     def summary(self) -> "Summary":
-        made = summarise(self.record, self.turns, self.verdicts, self.totals)
+        made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
         card = card_for(self.home, self.record.manifest)
         return made if card is None else replace(made, lines=(*made.lines, told_of(card, self.benchmark.name)))
 
@@ -233,6 +234,7 @@ class Summary(Struct, frozen=True):
     ended: dict[str, int] = {}  # replies that a filter or a limit ended
     lines: tuple[str, ...] = ()  # the same, in words
     names: dict[str, str] = {}  # what its user calls it, its model and its judge
+    rated: tuple[int, int] = (0, 0)  # questions that people rated, and how many people
 
     @property
     def unfinished(self) -> str:

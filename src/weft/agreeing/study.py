@@ -44,7 +44,7 @@ class Rated(Struct, frozen=True):
 def ratings_of(run: Run, home: Path) -> Rated:
     """Those of the run in its journal, and those of the very same replies in other runs: of a run that was judged again people have
     rated the first."""
-    journal, ratings = Journal(home / "journal.sqlite", readonly=True), Ratings(home / "journal.sqlite")
+    journal, ratings = Journal(home / "journal.sqlite", readonly=True), Ratings(home / "journal.sqlite", readonly=True)
     found, studies, notes = ratings.of(run.id), ratings.studies(run.id), list[str]()
     try:
         for record in known(journal):

@@ -15,6 +15,7 @@ from weft.cli.journal import app as journal_app
 from weft.cli.judge import app as judge_app
 from weft.cli.models import app as models_app
 from weft.cli.own_options import WithOwnOptions
+from weft.cli.rate import rate
 from weft.cli.report import compare, report
 from weft.cli.run import run
 from weft.cli.runs import app as runs_app
@@ -64,6 +65,7 @@ def weft(
 
 app.command(cls=WithOwnOptions)(run)
 app.command(cls=WithOwnOptions)(score)
+app.command()(rate)
 app.command()(write)
 app.command()(serve)
 app.command()(report)

@@ -82,7 +82,7 @@ def merge(
     other: Annotated[list[o.Path], typer.Argument(help="Homes of other journals, such as runs from another machine, or shards.")],
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Take over the calls, runs and pictures of other journals. Shards of a run become that run. Doing it twice changes nothing.
+    """Take over the calls, runs, ratings and pictures of other journals. Shards of a run become that run. Doing it twice changes nothing.
 
     Examples:
 
@@ -101,7 +101,8 @@ def merge(
         made = merged(home, one, complain)
         touched |= dict.fromkeys(made.runs)
         bad = f"; {made.damaged} rows or pictures were damaged and are left out" if made.damaged else ""
-        say(f"{one}: {made.new_calls} of {made.calls} calls and {made.new_pictures} of {made.pictures} pictures are new here{bad}")
+        people = f", {made.new_ratings} of {made.ratings} ratings by people" if made.ratings else ""
+        say(f"{one}: {made.new_calls} of {made.calls} calls{people} and {made.new_pictures} of {made.pictures} pictures are new here{bad}")
     journal = Journal(home / "journal.sqlite", readonly=True)
     for run in touched:
         record = one_run(journal, run)

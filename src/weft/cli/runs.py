@@ -148,7 +148,7 @@ def rm(
     home: o.HomeOf = None,
 ) -> None:
     """Remove runs from the journal, after asking. Answers stay: the same command makes the run again at no cost, until
-    `weft journal shrink` removes what no run needs.
+    `weft journal shrink` removes what no run needs. What people said of a run goes with it.
 
     Examples:
 
@@ -169,7 +169,9 @@ def rm(
         raise UserError(f"{busy} is going on: stop it first")
     for record in found:
         turns, verdicts = journal.progress(record.id)
-        say(f"{record.id}: {turns} turns, {verdicts} verdicts, {record.state}")
+        rated, people = journal.rated(record.id)
+        told = f", {rated} ratings by {people} {'person' if people == 1 else 'people'}, which go with it for good" if rated else ""
+        say(f"{record.id}: {turns} turns, {verdicts} verdicts, {record.state}{told}")
     o.sure(yes, f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'} from the list")
     for record in found:
         journal.remove(record.id)

@@ -85,7 +85,7 @@ async def foresee(
                 _, dialogue[turn.number] = await source.turn(sample, turn, dialogue)
                 place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                 answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
-                for question in await _questions(items_of(plan, answered, others), blobs):
+                for question in await questions_in(items_of(plan, answered, others), blobs):
                     try:
                         messages = await as_sent(question.messages, question, counting["judge"].takes, blobs, jpegs)
                     except PictureError:  # it will be told in its place; about as much is counted for it
@@ -95,7 +95,7 @@ async def foresee(
     return {role: one.share(prices[role]) for role, one in counting.items()}
 
 
-async def _questions(items: Sequence[Item], blobs: Blobs) -> list[Question]:
+async def questions_in(items: Sequence[Item], blobs: Blobs) -> list[Question]:
     """What a judge would be asked; a check is made, and may lead to questions."""
     found: list[Question] = []
     for item in items:

@@ -101,18 +101,7 @@ class VlmJudge:
         ]
 
     def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        found = self._reader.find(question, reply.text)
-        if found is None:
-            found = read_reply(reply.text, question.accepts or question.schema, lambda: _shown(question))
-        partial = getattr(self._model, "partial", False)
-        if not partial:  # nobody else may leave anything open
-            found.pop(UNDECIDED, None)
-        marks = self._reader.read(question, found)
-        sound = all(0 <= mark.value <= 1 if mark.value is not None else partial for mark in marks)
-        if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not sound:
-            read = ", ".join(f"{mark.metric} {mark.value}" for mark in marks)
-            raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
-        return marks
+        return read_marks(self._reader, question, reply.text, partial=getattr(self._model, "partial", False))
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
@@ -120,6 +109,22 @@ class VlmJudge:
         except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, want_of(question, draw))
+
+
+def read_marks(reader: Reader, question: Question, text: str, *, partial: bool = False) -> Sequence[Mark]:
+    """A mark for each metric of the question, from whoever's reply to it. Raises `Unusable` for one that cannot be used. Nobody may leave
+    anything open but those who know their limits (`partial`)."""
+    found = reader.find(question, text)
+    if found is None:
+        found = read_reply(text, question.accepts or question.schema, lambda: _shown(question))
+    if not partial:
+        found.pop(UNDECIDED, None)
+    marks = reader.read(question, found)
+    sound = all(0 <= mark.value <= 1 if mark.value is not None else partial for mark in marks)
+    if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not sound:
+        read = ", ".join(f"{mark.metric} {mark.value}" for mark in marks)
+        raise ValueError(f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1")
+    return marks
 
 
 async def as_sent(messages: tuple[Message, ...], question: Question, takes: Takes, blobs: Blobs, jpegs: Jpegs) -> tuple[Message, ...]:

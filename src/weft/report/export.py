@@ -6,12 +6,15 @@ import hashlib
 import importlib.util
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from weft.report import parquet
+from weft.report.ratings import as_csv
 from weft.run import Run, about
 from weft.store.blobs import Blobs, write_folder
+from weft.store.ratings import Rating, Ratings
 from weft.types import Image, Reply, Text, ending_of
 
 SUFFIX = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
@@ -20,6 +23,7 @@ README = """A run of weft ({benchmark}), as plain files.
 manifest.json          what was run: model, judge, data, options, versions; and every file here with its sha256
 replies.jsonl          one line a turn: what was asked, the reply's parts in order (texts, and pictures as files), how it ended
 verdicts.csv           one line a verdict: sample, turn (from 1), metric, value (a share of full marks), reason, who gave it
+ratings.csv            what people said, if anybody was asked: one line a metric of a question that somebody rated
 replies/N-SAMPLE/      turn-T.txt and turn-T-K.png: the replies themselves
 """
 
@@ -27,11 +31,16 @@ replies/N-SAMPLE/      turn-T.txt and turn-T-K.png: the replies themselves
 def export(run: Run, home: Path, out: Path) -> dict[str, int]:
     """Write the folder; gives how many of each there are."""
     blobs, counts = Blobs(home / "blobs"), {"replies": 0, "pictures": 0, "verdicts": 0, "missing pictures": 0}
-    write_folder(out, lambda folder: _write(run, blobs, folder, counts))
+    people = Ratings(home / "journal.sqlite", readonly=True)
+    try:
+        ratings = people.of(run.id)
+    finally:
+        people.close()
+    write_folder(out, lambda folder: _write(run, ratings, blobs, folder, counts))
     return counts
 
 
-def _write(run: Run, blobs: Blobs, folder: Path, counts: dict[str, int]) -> None:
+def _write(run: Run, ratings: Sequence[Rating], blobs: Blobs, folder: Path, counts: dict[str, int]) -> None:
     (folder / "README.txt").write_text(README.format(benchmark=run.benchmark.title or run.benchmark.name), encoding="utf-8")
     lines: list[dict[str, Any]] = []
     for turn in run.turns:
@@ -54,6 +63,9 @@ def _write(run: Run, blobs: Blobs, folder: Path, counts: dict[str, int]) -> None
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["sample"])
         writer.writeheader()
         writer.writerows(rows)
+    if ratings:
+        (folder / "ratings.csv").write_text(as_csv(ratings), encoding="utf-8", newline="")
+        counts["ratings"] = len(ratings)
     if importlib.util.find_spec("pyarrow") is not None:
         parquet.write([run], folder / "verdicts.parquet")
         flat = [{**line, "groups": json.dumps(line["groups"]), "parts": json.dumps(line["parts"], ensure_ascii=False)} for line in lines]

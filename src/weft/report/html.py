@@ -79,12 +79,12 @@ def asset(file: str) -> str:
 
 
 def policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
-    """The content security policy of a page with these scripts and this style of ours."""
+    """The content security policy of a page with these scripts and this style of ours (several: with spaces between them)."""
     allowed = " ".join(_digest(asset(script)) for script in scripts) or "'none'"
     rules = {
         "default-src": "'none'",
         "script-src": allowed,
-        "style-src": _digest(asset(style)),
+        "style-src": " ".join(_digest(asset(one)) for one in style.split()),
         "img-src": "'self' file: data:",
         "frame-src": "'self' file:",
         "connect-src": "'self'",
@@ -102,18 +102,20 @@ def page(
     forms: bool = False,
     live: bool = False,
     style: str = "style.css",
+    referrer: str = "no-referrer",
 ) -> str:
-    """A whole page. A `live` one is served, and its script looks again from time to time."""
+    """A whole page. A `live` one is served, and its script looks again from time to time. One whose forms are sent tells its own server
+    where from (`referrer`), and nobody else."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy(*([script] if script else []), forms=forms, style=style)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="referrer", content=referrer),
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
-        tag("style", Html(asset(style))),
+        [tag("style", Html(asset(one))) for one in style.split()],
     )
     code = tag("script", Html(asset(script))) if script else None
     whole = tag("html", head, tag("body", *body, code, class_=kind or None, data_live=live), lang="en")

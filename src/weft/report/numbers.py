@@ -131,6 +131,8 @@ def _card(label: str, summary: Summary, *, folded: bool) -> Html:
         ("replies", replies_told(summary)),
         ("verdicts", f"{summary.scored} of {summary.verdicts} scored, {sum(summary.zero_by_rule.values())} of them zero: the model failed"),
     ]
+    if summary.rated[0]:
+        facts.append(("ratings", f"{summary.rated[0]} by {summary.rated[1]} {'person' if summary.rated[1] == 1 else 'people'}"))
     if told:
         facts.append(("options", ", ".join(told)))
     if summary.manifest.get("presets"):

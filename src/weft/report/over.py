@@ -38,6 +38,7 @@ class Pooled(Run):
         self.verdicts = [verdict for run in runs for verdict in run.verdicts]
         self.totals = [total for run in runs for total in run.totals]
         self.given, self.home = sum(run.given for run in runs), first.home
+        self.rated = (sum(run.rated[0] for run in runs), max(run.rated[1] for run in runs))
 
 
 def over_seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:

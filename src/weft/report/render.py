@@ -68,13 +68,13 @@ def _csv(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
                 if cell is not None and (cell.value is not None or cell.due):
                     digits = 0 if cell.count else table.digits if cell.digits is None else cell.digits
                     values = ["" if one is None else f"{one:.{digits}f}" for one in (cell.value, cell.low, cell.high)]
-                    place = [_safe(table.title), _safe(row.label), int(row.kind == "published"), column]
+                    place = [safe(table.title), safe(row.label), int(row.kind == "published"), column]
                     more = ["" if cell.deviation is None else f"{cell.deviation:.{digits}f}"] if over else []
                     writer.writerow([*place, *values, cell.scored, cell.due, *more])
     return out.getvalue()
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """A spreadsheet must not take a name for a formula."""
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 

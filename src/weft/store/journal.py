@@ -19,7 +19,7 @@ import msgspec
 
 from weft.errors import UserError, WeftError
 from weft.store.records import CallRecord, RunRecord, Shard, Totals, TurnRecord
-from weft.store.schema import BEFORE, VERSION, prepare
+from weft.store.schema import BEFORE, VERSION, opened_to_read, prepare
 from weft.types import Reply, Verdict
 
 PUT_TURN = (
@@ -61,7 +61,7 @@ class Journal:
 
     def _connect(self, readonly: bool) -> sqlite3.Connection:
         try:
-            db = self._opened_to_read() if readonly else sqlite3.connect(self.path, check_same_thread=False)
+            db = opened_to_read(self.path) if readonly else sqlite3.connect(self.path, check_same_thread=False)
             db.execute("PRAGMA busy_timeout = 30000")
             db.execute("PRAGMA trusted_schema = OFF")  # a journal that was received runs nothing
             found = db.execute("PRAGMA user_version").fetchone()[0]
@@ -80,19 +80,6 @@ class Journal:
         except (OverflowError, ValueError, MemoryError) as error:
             raise Damaged(self.path, error) from None
         return db
-
-    def _opened_to_read(self) -> sqlite3.Connection:
-        """On a disk that cannot be written to at all, SQLite must be told that nobody else writes there either."""
-        for how in ("mode=ro", "mode=ro&immutable=1"):
-            db = sqlite3.connect(f"{self.path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
-            try:
-                db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-                return db
-            except sqlite3.OperationalError as error:
-                if "unable to open" not in str(error) and "readonly" not in str(error):
-                    return db
-                db.close()
-        raise UserError(f"{self.path} cannot be opened")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return list(self._each(sql, values))
@@ -312,9 +299,10 @@ class Journal:
         self._put("UPDATE runs SET gist = ? WHERE id = ?", (_json(gist), run)).result()
 
     def remove(self, run: str) -> None:
-        """The run and what it made of its calls; the calls stay, others may have use of them."""
-        for table, column in (("runs", "id"), ("replies", "run"), ("verdicts", "run"), ("traces", "run")):
-            self._put(f"DELETE FROM {table} WHERE {column} = ?", (run,)).result()
+        """The run, what it made of its calls, and what people said of it; the calls stay, others may have use of them."""
+        self._put("DELETE FROM runs WHERE id = ?", (run,)).result()
+        for table in ("replies", "verdicts", "traces", "ratings", "studies"):
+            self._put(f"DELETE FROM {table} WHERE run = ?", (run,)).result()
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
@@ -401,6 +389,14 @@ class Journal:
         counts = (f"SELECT COUNT(*) FROM {table} WHERE run = ?{which}" for table in ("replies", "verdicts"))
         turns, verdicts = (self._rows(sql, (run, *values))[0][0] for sql in counts)
         return turns, verdicts
+
+    def rated(self, run: str) -> tuple[int, int]:
+        """How many questions of a run people have rated, and how many people; journals from before that have none."""
+        if not self._has("ratings", "rater"):
+            return 0, 0
+        sql = "SELECT COUNT(*), COUNT(DISTINCT rater) FROM ratings WHERE run = ? AND NOT attention"
+        count, people = self._rows(sql, (run,))[0]
+        return count, people
 
     def verdicts(self, run: str) -> list[Verdict]:
         variant = ", variant" if self._has("verdicts", "variant") else ""

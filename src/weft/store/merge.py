@@ -2,7 +2,8 @@
 
 Every row is checked before it is taken: a journal may come from anywhere. What is here already is not taken twice, so that a merge that was
 killed, or is done again, comes to the same. Calls are all kept; where both have an answer to the same question, ours stays the one that is
-used. Of a run that both have, each sample is taken from the side that has more of it; a run whose shards are all there is finished.
+used. Of a run that both have, each sample is taken from the side that has more of it; a run whose shards are all there is finished. Of
+two ratings of one question by one person the later one counts.
 """
 
 import hashlib
@@ -38,6 +39,8 @@ class Merged(Struct, frozen=True):
     new_pictures: int
     runs: tuple[str, ...]  # that are new, or have more than before
     damaged: int = 0  # rows and pictures that could not be taken
+    ratings: int = 0  # by people
+    new_ratings: int = 0
 
 
 def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
@@ -62,13 +65,15 @@ def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
         ours.execute("PRAGMA busy_timeout = 30000")
         try:
             pictures = _pictures(home, other, tell)
-            made = _Merge(ours, theirs, tell).all()
+            merging = _Merge(ours, theirs, tell)
+            made = merging.all()
+            people = merging.ratings()
         finally:
             theirs.close()
             ours.close()
-    calls, new, runs, damaged = made
+    calls, new, runs = made
     _settle(home, runs)
-    return Merged(calls, new, pictures[0], pictures[1], tuple(runs), damaged + pictures[2])
+    return Merged(calls, new, pictures[0], pictures[1], tuple(runs), merging.damaged + pictures[2], *people)
 
 
 def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int]:
@@ -96,21 +101,21 @@ def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int
 class _Merge:
     def __init__(self, ours: sqlite3.Connection, theirs: sqlite3.Connection, tell: Tell | None) -> None:
         self._ours, self._theirs, self._tell = ours, theirs, tell
-        self._damaged = 0
+        self.damaged = 0
 
-    def all(self) -> tuple[int, int, list[str], int]:
+    def all(self) -> tuple[int, int, list[str]]:
         calls, new, numbers = self._calls()
         self._voids(numbers)
         self._tickets()
         runs = [run for row in list(self._rows("runs")) if (run := self._run(row))]
-        return calls, new, runs, self._damaged
+        return calls, new, runs
 
     def _rows(self, table: str, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Rows of theirs that are what they must be."""
         for row in self._theirs.execute(f"SELECT {', '.join(TABLES[table])} FROM {table} {where}", values):
             good = usable(table, row)
             if good is None:
-                self._damaged += 1
+                self.damaged += 1
             else:
                 yield good
 
@@ -153,6 +158,26 @@ class _Merge:
             if not self._ours.execute("SELECT 1 FROM calls WHERE key = ? AND outcome != 'failed'", row[:1]).fetchone():
                 self._ours.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?)", row)
         self._ours.commit()
+
+    def ratings(self) -> tuple[int, int]:
+        """What people said there, and how much of it is new here. A study that is only known from what was read in of it gives way to the
+        study itself."""
+        whole = "json_extract(settings, '$.orders') IS NOT NULL"
+        for row in self._rows("studies"):
+            self._ours.execute("INSERT OR IGNORE INTO studies VALUES (?, ?, ?, ?)", row)
+            if "orders" in json(row[3]):
+                self._ours.execute(f"UPDATE studies SET settings = ? WHERE id = ? AND NOT ({whole})", (row[3], row[0]))
+        put = f"INSERT OR REPLACE INTO ratings ({', '.join(TABLES['ratings'])}) VALUES ({', '.join('?' * len(TABLES['ratings']))})"
+        count = new = 0
+        for row in self._rows("ratings"):
+            count += 1
+            named = dict(zip(TABLES["ratings"], row, strict=True))
+            mine = self._ours.execute("SELECT at FROM ratings WHERE run = ? AND study = ? AND item = ? AND rater = ?", row[:4]).fetchone()
+            if mine is None or named["at"] > mine[0]:
+                self._ours.execute(put, row)
+                new += 1
+        self._ours.commit()
+        return count, new
 
     def _run(self, row: Row) -> str:
         """Its name, if it is new here or has more than before. All of it in one go, or nothing."""

@@ -23,6 +23,7 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.journal import CallRecord, Journal, RunRecord
 from weft.store.manifest import Manifest
+from weft.store.ratings import Rating, Study
 from weft.store.schema import VERSION
 from weft.types import Reply, Verdict
 
@@ -47,8 +48,11 @@ TABLES = {
     ),
     "replies": ("run", "sample", "turn", "position", "groups", "want", "seen", "reply", "about"),
     "verdicts": ("run", "sample", "turn", "metric", "variant", "verdict"),
+    "studies": ("id", "run", "made", "settings"),
+    "ratings": ("run", "study", "item", "rater", "verdicts", "answer", "at", "seconds", "attention"),
     "pending": ("key", "ticket", "endpoint", "at"),
 }
+LATER = ("pending", "studies", "ratings")  # tables that the first journals had not
 USUAL: dict[str, Any] = {
     "about": "{}",
     "begun": 0.0,
@@ -117,7 +121,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
         has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, columns in TABLES.items():
-        if table not in has and table != "pending":
+        if table not in has and table not in LATER:
             problems.append(f"there is no table of {table}")
         there, bad = _walk(db, table, columns)
         rows[table] = [row for one in there if (row := usable(table, one)) is not None]
@@ -193,6 +197,11 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
                 msgspec.json.decode(named[key], type=kind)
         elif table == "verdicts":
             msgspec.json.decode(named["verdict"], type=Verdict)
+        elif table == "ratings":
+            decoded = {key: msgspec.json.decode(named[key]) for key in ("verdicts", "answer")}
+            msgspec.convert({**named, **decoded, "attention": bool(named["attention"])}, Rating)
+        elif table == "studies":
+            msgspec.convert({**named, "settings": msgspec.json.decode(named["settings"])}, Study)
         return made
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError, ValueError):
         return None

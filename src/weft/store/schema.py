@@ -1,6 +1,9 @@
 """The tables of a journal, and how those that older versions wrote become the same."""
 
 import sqlite3
+from pathlib import Path
+
+from weft.errors import UserError
 
 VERSION = 2
 SCHEMA = """
@@ -54,6 +57,20 @@ CREATE TABLE verdicts (
 INSERT INTO verdicts SELECT run, sample, turn, metric, '', verdict FROM verdicts_before;
 DROP TABLE verdicts_before;
 """
+
+
+def opened_to_read(path: Path) -> sqlite3.Connection:
+    """On a disk that cannot be written to at all, SQLite must be told that nobody else writes there either."""
+    for how in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+        try:
+            db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            return db
+        except sqlite3.OperationalError as error:
+            if "unable to open" not in str(error) and "readonly" not in str(error):
+                return db
+            db.close()
+    raise UserError(f"{path} cannot be opened")
 
 
 def has(db: sqlite3.Connection, table: str, column: str) -> bool:

@@ -1,7 +1,7 @@
 """What of a journal no run needs any more: calls of runs that were removed or never came to be, and pictures that nothing shows.
 
 A call is needed if it was made for a run that is there, or stands behind a reply or a verdict of one; a picture, if its digest stands
-anywhere in what is needed. Nothing is removed by looking.
+anywhere in what is needed, and so if people are shown it. What people said is always needed. Nothing is removed by looking.
 """
 
 import re
@@ -15,6 +15,7 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.blobs import DIGEST
 from weft.store.locks import anyone
+from weft.store.schema import has
 from weft.types import Reply, Verdict
 
 HEX = re.compile("[0-9a-f]{64}")
@@ -75,6 +76,9 @@ def _texts(db: sqlite3.Connection, kept: set[int]) -> Iterator[str]:
         yield from row
     for row in db.execute("SELECT verdict FROM verdicts WHERE run IN (SELECT id FROM runs)"):
         yield from row
+    if has(db, "studies", "settings"):  # journals from before people rated have none
+        for row in db.execute("SELECT settings FROM studies"):
+            yield from row
 
 
 def shrink(home: Path, what: Needless) -> int:

@@ -78,7 +78,7 @@ class Library:
         for one in ids:
             record = records.get(one)
             told = (record.state, record.round, record.ended) if record else ()
-            stamps.append(":".join(map(str, (one, *told, *self._journal.progress(one)))))
+            stamps.append(":".join(map(str, (one, *told, *self._journal.progress(one), *self._journal.rated(one)))))
         return ";".join(stamps)
 
     def contents(self, ids: tuple[str, ...]) -> site.Contents:

@@ -1,0 +1,195 @@
+"""weft rate"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weft.cli import options as o
+from weft.cli.terminal import complain, say
+
+if TYPE_CHECKING:
+    from weft.rating.questions import Source
+    from weft.rating.study import Wanted
+
+
+def rate(
+    run: o.Run,
+    raters: Annotated[str | None, typer.Option(help="How many people, or their names with commas between them. Default: 1.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="So many questions at random, the same on every machine. Default: 100.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Which questions --sample draws, and in which orders they come. Default: 0.")] = None,
+    each: Annotated[int | None, typer.Option(min=1, help="How many people get each question. Default: all of them.")] = None,
+    attention: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.5, help="The share of questions with known answers, which are in no number. Default: 0.1; 0: none."),
+    ] = None,
+    status: Annotated[bool, typer.Option("--status", help="How far everybody is, and whose answers to doubt.")] = False,
+    export: Annotated[
+        o.Path | None, typer.Option("--export", metavar="FILE", help="All ratings as FILE.csv, or the study as FILE.json for Label Studio.")
+    ] = None,
+    import_: Annotated[
+        o.Path | None, typer.Option("--import", metavar="FILE", help="Ratings from FILE.csv, or FILE.json as Label Studio exports it.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Where to listen. Default: a free port, then always that.")] = None,
+    host: Annotated[str, typer.Option(help="Which address to listen on; any but 127.0.0.1 lets others in.")] = "127.0.0.1",
+    data: Annotated[o.Path | None, typer.Option(help="The dataset's folder, if it is not where it was.")] = None,
+    prompts: o.Prompts = "weft",
+    benchmark: o.OwnBenchmark = None,
+    home: o.Home = o.Path(".weft"),
+) -> None:
+    """People rate what a judge rated: the same questions, on a page, blind to model and judge. Needs no key and no network.
+
+    Prints a link for each rater. Every answer is saved before the next question is shown; the same command goes on with the same study and
+    the same links, other settings are another study. Ctrl-C ends it.
+
+    Examples:
+
+      weft rate last --raters ann,bob --sample 50
+
+      weft rate last --raters 6 --each 2
+
+      weft rate last --status
+
+      weft rate last --export ratings.csv
+
+      weft rate last --import labelled.json
+    """
+    import asyncio
+    import contextlib
+
+    from weft.errors import UserError
+    from weft.rating.study import USUAL, wanted
+
+    asked = [status, export is not None, import_ is not None]
+    if sum(asked) > 1:
+        raise UserError("give one of --status, --export, --import")
+    if status:
+        _status(run, home)
+        return
+    given = any(one is not None for one in (raters, sample, seed, each, attention))
+    want = wanted(raters or "1", USUAL if sample is None else sample, seed or 0, each, 0.1 if attention is None else attention)
+    if export is not None and export.suffix.lower() == ".csv":
+        _export_csv(run, home, export)
+        return
+    for file in (export, import_):
+        if file is not None and file.suffix.lower() not in (".csv", ".json"):
+            raise UserError(f"{file}: give a file that ends in .csv, or in .json for Label Studio")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_work(run, home, want, given, export, import_, port, host, data, prompts, benchmark))
+
+
+async def _work(
+    run: str,
+    home: o.Path,
+    want: "Wanted",
+    given: bool,
+    export: o.Path | None,
+    import_: o.Path | None,
+    port: int | None,
+    host: str,
+    data: o.Path | None,
+    prompts: str,
+    benchmark: list[str] | None,
+) -> None:
+    from weft.rating.questions import source_of
+
+    source = await source_of(run, home, data=data or "", prompts=prompts, benchmark=benchmark or None)
+    if source.warning:
+        complain(f"warning: {source.warning}")
+    if import_ is not None:
+        _import(source, home, import_)
+    elif export is not None:
+        _export_tasks(source, home, want, export, given=given)
+    else:
+        await _serve(source, home, want, port, host)
+
+
+async def _serve(source: "Source", home: o.Path, want: "Wanted", port: int | None, host: str) -> None:
+    import asyncio
+
+    from weft.rating import links
+    from weft.rating.server import LOOPBACK, Desk
+    from weft.rating.study import begun
+    from weft.store.blobs import Blobs
+    from weft.store.locks import only_one
+    from weft.store.ratings import Ratings
+
+    ratings = Ratings(home / "journal.sqlite")
+    study, new = begun(source, want, ratings, Blobs(home / "blobs"))
+    found = links.tokens_of(home, study.id, list(study.settings["orders"]))
+    with only_one(home, study.id):
+        desk = Desk(home, source, study, found.tokens, ratings)
+        runner, bound = await desk.start(found.port if port is None else port, host)
+        links.keep(home, study.id, links.Links(bound, found.tokens))
+        if host not in LOOPBACK:
+            complain(
+                f"warning: whoever can reach this machine at {host} and has a link can read its questions and answer them; links go over "
+                "the network without encryption: use a network that you trust, or ssh -L"
+            )
+        count, known = study.settings["questions"], len(study.settings["known"])
+        say(f"{study.id}{'' if new else ', gone on with'}: {count} questions{f' and {known} with known answers' if known else ''}")
+        for name, link in desk.links(bound).items():
+            say(f"  {name}  {link}")
+        say("a link each, for that person alone; every answer is saved at once. Ctrl-C ends it, the same command goes on.", flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+            ratings.close()
+
+
+def _status(run: str, home: o.Path) -> None:
+    from weft.rating.status import told
+    from weft.run import one_run
+    from weft.store.journal import Journal
+    from weft.store.ratings import Ratings
+
+    found = one_run(Journal(home / "journal.sqlite", readonly=True), run).id
+    ratings = Ratings(home / "journal.sqlite", readonly=True)
+    studies = ratings.studies(found)
+    for study in studies:
+        for line in told(study, ratings.of(found, study.id)):
+            say(line)
+    if not studies:
+        say(f"nobody was asked to rate {found} yet: weft rate {run} --raters NAMES")
+
+
+def _export_csv(run: str, home: o.Path, file: o.Path) -> None:
+    from weft.errors import UserError
+    from weft.report.ratings import as_csv
+    from weft.run import one_run
+    from weft.store.blobs import write_file
+    from weft.store.journal import Journal
+    from weft.store.ratings import Ratings
+
+    found = one_run(Journal(home / "journal.sqlite", readonly=True), run).id
+    ratings = Ratings(home / "journal.sqlite", readonly=True).of(found)
+    if not ratings:
+        raise UserError(f"nobody has rated {found} yet: there is nothing to write")
+    write_file(file, as_csv(ratings).encode(), shown=True)
+    say(f"{file}: {len(ratings)} ratings by {len({one.rater for one in ratings})} people")
+
+
+def _export_tasks(source: "Source", home: o.Path, want: "Wanted", file: o.Path, *, given: bool) -> None:
+    from weft.rating import label_studio
+    from weft.rating.study import begun, items_of
+    from weft.store.blobs import Blobs
+    from weft.store.ratings import Ratings
+
+    ratings, blobs = Ratings(home / "journal.sqlite"), Blobs(home / "blobs")
+    there = [study for study in ratings.studies(source.run.id) if "orders" in study.settings]
+    study = there[-1] if there and not given else begun(source, want, ratings, blobs)[0]
+    items = items_of(source, study, blobs)
+    config = label_studio.write(file, study, items, ratings.of(source.run.id, study.id), home)
+    say(f"{file}: {len(items)} tasks of {study.id}; {config}: the labelling interface")
+
+
+def _import(source: "Source", home: o.Path, file: o.Path) -> None:
+    from weft.rating import exchange, label_studio
+    from weft.store.blobs import Blobs
+    from weft.store.ratings import Ratings
+
+    known = exchange.Known(source, Blobs(home / "blobs"))
+    read = label_studio.read(file, known) if file.suffix.lower() == ".json" else exchange.read_csv(file, known)
+    taken = exchange.take(known, Ratings(home / "journal.sqlite"), read)
+    changed = f", {taken.changed} changed" if taken.changed else ""
+    say(f"{file}: {taken.found} ratings, {taken.new} new here{changed}")

@@ -1,0 +1,83 @@
+"""Runs of every benchmark on the tabletop, judged by the exact judge, in one home; and a desk that serves a study of one."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.rating.questions import Source, source_of
+from weft.rating.server import Desk
+from weft.rating.study import Wanted, begun, wanted
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.store.ratings import Ratings, Study
+from weft.tabletop.make import make
+
+BENCHMARKS = {
+    "weave": "tabletop-weave",
+    "imug": "tabletop-imug",
+    "rover-ig": "tabletop-rover",
+    "rover-tg": "tabletop-rover",
+    "planviz": "tabletop-planviz",
+    "weaverbench": "tabletop-weaver",
+}
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a run of each."""
+    folder = tmp_path_factory.mktemp("rating")
+    for benchmark, name in BENCHMARKS.items():
+        if not (folder / name).exists():
+            make(name, folder / name, samples=6, seed=0)
+        ways: dict[str, Any] = {"model": "tabletop/oracle", "model_options": {"error": 0.3}, "judge": "tabletop/exact"}
+        weft.evaluate(benchmark, data=folder / name, home=folder / "home", **ways)
+    return folder / "home"
+
+
+@pytest.fixture(scope="session")
+def sources(house: Path) -> dict[str, Source]:
+    journal = Journal(house / "journal.sqlite", readonly=True)
+    found = {record.manifest["benchmark"]["name"]: record.id for record in journal.runs()}
+    journal.close()
+    return {name: asyncio.run(source_of(found[name], house)) for name in BENCHMARKS}
+
+
+class Served:
+    """A study that is served; `links` by rater."""
+
+    def __init__(self, source: Source, study: Study, ratings: Ratings, links: dict[str, str]) -> None:
+        self.source, self.study, self.ratings, self.links = source, study, ratings, links
+
+
+Serving = Callable[..., Served]
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    """Desks that stand until the test is over, in a thread with a loop of their own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    closing = contextlib.ExitStack()
+
+    def start(home: Path, source: Source, want: Wanted | None = None) -> Served:
+        ratings = Ratings(home / "journal.sqlite")
+        study, _ = begun(source, want or wanted("ann,bob", 12, share=0.0), ratings, Blobs(home / "blobs"))
+        tokens = {name: f"token-of-{name}" for name in study.settings["orders"]}
+        desk = Desk(home, source, study, tokens, ratings)
+        runner, port = asyncio.run_coroutine_threadsafe(desk.start(), loop).result(10)
+        closing.callback(ratings.close)
+        closing.callback(lambda: asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10))
+        return Served(source, study, ratings, desk.links(port))
+
+    yield start
+    closing.close()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()
