@@ -125,13 +125,14 @@ def findings(card: Card) -> list[str]:
 
 def _of_metric(one: MetricCard) -> Iterator[str]:
     a = one.agreement
-    blind = one.sees.high is not None and one.sees.high < 0.4
-    if blind:
+    same = a.n > 1 and a.judge.low is not None and a.judge.low == a.judge.high and a.truth.low != a.truth.high
+    blind = same or (one.sees.high is not None and one.sees.high < 0.4)
+    if same:
+        yield f"it says the same of everything ({a.judge.value:.3f})"
+    elif blind:
         yield f"it does not look: what is right gets no more than what is blank (sees {one.sees} of the difference)"
     elif a.pearson.high is not None and a.pearson.high < 0.5:
         yield f"it hardly follows the truth (Pearson {a.pearson})"
-    elif a.n and a.pearson.value is None and a.truth.low != a.truth.high:
-        yield "it says the same of everything"
     if not blind and one.bias.low is not None and one.bias.high is not None and (one.bias.low > 0.02 or one.bias.high < -0.02):
         yield f"it is too {'lenient' if one.bias.low > 0 else 'strict'} by {one.bias} of full marks, where there is room"
     if one.deviation_middle.low is not None and one.deviation_middle.low > 0.03:
