@@ -20,7 +20,7 @@ from weft.store.blobs import write_file
 
 FOLDER = "cards"
 ALL = "all"  # metrics of a benchmark together
-PLACES = ("takes",)  # of a judge's manifest: what does not change what it says
+TOLD_ALREADY = ("name", "provider", "model", "url", "takes")  # of a judge, by its name
 
 
 class Level(Struct, frozen=True):
@@ -94,17 +94,19 @@ class Card(Struct, frozen=True):
     def name(self) -> str:
         return str(self.judge["name"])
 
+    @property
+    def options(self) -> str:
+        """What tells it from others of its name."""
+        known = {name: value for name, value in self.judge.items() if name not in TOLD_ALREADY}
+        return ", ".join(f"{name} {value}" for name, value in known.items() if value not in (None, "", {}))
+
     def of(self, benchmark: str, metric: str) -> MetricCard | None:
         return next((one for one in self.metrics if (one.benchmark, one.metric) == (benchmark, metric)), None)
 
 
 def digest_of(judge: Mapping[str, Any], prompts: Mapping[str, Any]) -> str:
-    told = [identity_of(judge), prompts]
+    told = [judge, prompts]
     return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:12]
-
-
-def identity_of(judge: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in judge.items() if name not in PLACES}
 
 
 def keep(home: Path, card: Card) -> Path:
@@ -130,9 +132,9 @@ def read(file: Path) -> Card:
 
 def card_for(home: Path, manifest: Mapping[str, Any]) -> Card | None:
     """The card of a run's judge: the same judge in the same version, asked with the same prompts."""
-    name, judge = str(manifest["benchmark"]["name"]), identity_of(manifest["judge"])
+    name, judge = str(manifest["benchmark"]["name"]), manifest["judge"]
     asked = {"version": manifest["benchmark"]["version"], "rubric": manifest["rubric"]["digest"]}
-    return next((card for card in _readable(home) if identity_of(card.judge) == judge and card.prompts.get(name) == asked), None)
+    return next((card for card in _readable(home) if card.judge == judge and card.prompts.get(name) == asked), None)
 
 
 def _readable(home: Path) -> list[Card]:

@@ -33,7 +33,8 @@ def told(card: Card) -> str:
     cost = "price unknown" if card.cost.usd is None else f"${card.cost.usd:.2f}"
     calls = f"{card.cost.calls:,} calls, {card.cost.tokens_in:,} tokens in and {card.cost.tokens_out:,} out, {cost}"
     paid = f"with repeats, pleas and battles {calls}" if card.cost.calls else "it answers here, at no cost"
-    return f"{card.questions} verdicts about answers whose faults are known; {paid}. weft {card.weft}."
+    of = f"{card.options}. " if card.options else ""
+    return f"{of}{card.questions} verdicts about answers whose faults are known; {paid}. weft {card.weft}."
 
 
 def _curve(one: MetricCard) -> Html:
