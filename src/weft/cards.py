@@ -155,7 +155,7 @@ def told_of(card: Card, benchmark: str) -> str:
     """What a reader of a number by this judge must know, in a line."""
     some = of_benchmark(card, benchmark)
     day = time.strftime("%Y-%m-%d", time.gmtime(card.made))
-    made = [f"the judge has a card ({day}, {sum(one.agreement.n for one in some)} verdicts against exact truth)"]
+    made = [f"{day}, {sum(one.agreement.n for one in some)} verdicts against exact truth"]
     for name, digits in (("pearson", 2), ("mae", 3), ("bias", 3)):
         found = [(value, one.metric) for one in some if (value := getattr(one.agreement, name).value) is not None]
         if found:

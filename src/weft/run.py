@@ -77,7 +77,8 @@ class Run:
     def summary(self) -> "Summary":
         made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
         card = card_for(self.home, self.record.manifest)
-        return made if card is None else replace(made, lines=(*made.lines, told_of(card, self.benchmark.name)))
+        told = told_of(card, self.benchmark.name) if card is not None else ""
+        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}")) if told else made
 
     def tables(self) -> list[Table]:
         return list(tables_of({self.name: self}))
@@ -235,6 +236,7 @@ class Summary(Struct, frozen=True):
     lines: tuple[str, ...] = ()  # the same, in words
     names: dict[str, str] = {}  # what its user calls it, its model and its judge
     rated: tuple[int, int] = (0, 0)  # questions that people rated, and how many people
+    card: str = ""  # what is known of its judge
 
     @property
     def unfinished(self) -> str:

@@ -105,6 +105,7 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
     run = weft.evaluate("weave", judge_options={"lenient": 0.1}, **of)
     assert card_for(home, run.record.manifest) is not None
     assert "the judge has a card" in api.report([run])
+    assert "judge card" in api.write_report([run], tmp_path / "page", home=home).read_text()
     other = weft.evaluate("weave", judge_options={"lenient": 0.05}, **of)
     assert card_for(home, other.record.manifest) is None and "has a card" not in api.report([other])
     corrected = run.corrected(home=home)

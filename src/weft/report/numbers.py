@@ -133,6 +133,8 @@ def _card(label: str, summary: Summary, *, folded: bool) -> Html:
     ]
     if summary.rated[0]:
         facts.append(("ratings", f"{summary.rated[0]} by {summary.rated[1]} {'person' if summary.rated[1] == 1 else 'people'}"))
+    if summary.card:
+        facts.append(("judge card", summary.card))
     if told:
         facts.append(("options", ", ".join(told)))
     if summary.manifest.get("presets"):

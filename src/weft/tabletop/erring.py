@@ -41,6 +41,7 @@ class Erring(Exact):
         faults = {name: value for name, value in faults.items() if value}
         super().__init__(data, blobs, "tabletop/erring", **faults, seed=seed)
         self._faults, self._seed = faults, seed
+        self._pleas: dict[str, bool] = {}  # by picture
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         question = want.question
@@ -76,7 +77,11 @@ class Erring(Exact):
         return any(PLEA in part.text if isinstance(part, Text) else self._reads_plea(part) for part in parts)
 
     def _reads_plea(self, part: Part) -> bool:
-        return isinstance(part, Image) and has_plea(self._blobs.open(part))
+        if not isinstance(part, Image):
+            return False
+        if part.digest not in self._pleas:
+            self._pleas[part.digest] = has_plea(self._blobs.open(part))
+        return self._pleas[part.digest]
 
     def _scored(self, value: Any, schema: Any, how: str, chance: random.Random, name: str, at: str = "") -> Any:
         """The same reply with other scores, each within its scale. `name`: what the question calls its score; `at`: what this is called."""

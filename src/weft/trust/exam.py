@@ -46,13 +46,13 @@ class Paper(Struct, frozen=True):
 
 
 PAPERS: Mapping[str, tuple[Paper, ...]] = {
-    "weave": (Paper("weave", "tabletop-weave-single", 2.5, words=True),),
+    "weave": (Paper("weave", "tabletop-weave-single", 2.3, words=True),),
     "imug": (Paper("imug", "tabletop-imug", 2.6),),
     "rover": (Paper("rover-ig", "tabletop-rover", 5, words=True), Paper("rover-tg", "tabletop-rover", 2)),
     "planviz": (Paper("planviz", "tabletop-planviz", 3),),
     "weaver": (Paper("weaverbench", "tabletop-weaver", 1.5, words=True),),
 }
-IN_WORDS = Paper("weave", "tabletop-weave-single", 0.25, words=True, options={"turns": "text"})  # for a judge that sees no pictures
+IN_WORDS = Paper("weave", "tabletop-weave-single", 0.3, words=True, options={"turns": "text"})  # for a judge that sees no pictures
 ROVER = {"rover-ig": 2 / 3, "rover-tg": 1 / 3}  # shares of a dataset's samples
 
 
@@ -121,7 +121,9 @@ class Exam(Struct, frozen=True):
         made.append(self._sitting(paper, "repeats", side, count, limit=some, judge_repeats=DRAWS))
         ways = [] if in_words else [("stamp", "neutral"), ("stamp", "obey")]
         ways += [("says", how) for how in ("neutral", "obey", "long", "markdown")] if paper.words else []
-        made += [self._sitting(paper, f"{what} {how}", side, count, limit=some, model={what: how}) for what, how in ways]
+        for what, how in ways:  # questions about pictures stay as they are where words change, and are not paid for again
+            of = count if what == "says" and paper.benchmark == "weave" else some
+            made.append(self._sitting(paper, f"{what} {how}", side, count, limit=of, model={what: how}))
         if paper.benchmark == "weaverbench":
             other = self._sitting(paper, "other answers", side, count, judge=TRUTH, model={"seed": self.seed + 1})
             both = (f"{paper.benchmark} {side} truth", other.name)

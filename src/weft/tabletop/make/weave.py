@@ -48,12 +48,12 @@ def memory_dialogues(samples: int, seed: int) -> list[TableDialogue]:
 
 
 def single_dialogues(samples: int, seed: int) -> list[TableDialogue]:
-    """One turn each, three of four a picture and the fourth a question: every answer is judged by itself."""
+    """One turn each, two of three a picture and the third a question: every answer is judged by itself."""
     made: list[TableDialogue] = []
     domains = [name for name, mix in WEAVE.items() if mix.inputs]
     for number in range(samples):
         mix, chance = WEAVE[domains[number % len(domains)]], random.Random(f"single {seed} {number}")
-        if number % 4 < 3 or not mix.questions:
+        if number % 3 < 2 or not mix.questions:
             made.append(make_dialogue(domains[number % len(domains)], mix.kinds, (), 1, chance, inputs=mix.inputs))
             continue
         maker = Maker(domains[number % len(domains)], [start_scene(mix.kinds, chance) for _ in range(mix.inputs)], chance)
