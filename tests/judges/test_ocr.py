@@ -81,6 +81,7 @@ def test_which_points_are_plain_words(point: str, found: list[str]):
         ("12/05", ["12 / 05"], True),
         ("3,000", ["3000"], True),
         ("100", ["1", "00"], False),
+        ("0", ["0", "/", "0"], True),
         ("3号线", ["13号线"], False),
         ("3号线", ["地铁3号线"], True),
         ("开始", ["按开始键"], True),

@@ -195,7 +195,7 @@ def _least(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _tokens(text: str) -> list[str]:
     """Words in lower case, without what is between them; letters that look alike are one. Numbers keep their signs."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    plain = re.sub(r"(?<=\d)\s+(?=%)", "", re.sub(r"(?<=\d)\s*([/:])\s*(?=\d)", r"\1", plain))
+    plain = re.sub(r"(?<=\d)[^\S\n]+(?=%)", "", re.sub(r"(?<=\d)[^\S\n]*([/:])[^\S\n]*(?=\d)", r"\1", plain))  # within a line
     plain = re.sub(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])", lambda match: match.group().replace(",", ""), plain)
     return [one if one[-1] == "%" or any(map(str.isdigit, one)) else one.translate(ALIKE) for one in TOKEN.findall(plain)]
 

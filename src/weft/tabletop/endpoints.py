@@ -36,7 +36,7 @@ def _side(value: Any) -> int:
 def _one_of(*known: str) -> Callable[[Any], str]:
     def chosen(value: Any) -> str:
         if value not in known:
-            raise ValueError(f"give {', '.join(known)}")
+            raise ValueError(f"give {', '.join(known[:-1])} or {known[-1]}")
         return str(value)
 
     return chosen
