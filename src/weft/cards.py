@@ -42,7 +42,7 @@ class MetricCard(Struct, frozen=True):
     variation: float | None  # coefficient of, over repeats
     asked: int
     unusable: int
-    sees: Measured  # how much more it gives to what is right than to what is blank, as a share of how much more that is worth
+    sees: Measured  # the slope of what it says over what is true: 0 for a judge that does not look
     curve: tuple[Level, ...]
     faults: tuple[Level, ...]
     sides: Mapping[str, Agreement]

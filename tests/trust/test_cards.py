@@ -30,7 +30,7 @@ def erring(home: Path, benchmarks: str, questions: int = 90, **faults: float) ->
     return check("tabletop/erring", benchmarks=[benchmarks], questions=questions, sides=[side], home=home, judge_options=faults)
 
 
-def holds(found: Measured, value: float, slack: float = 0.0) -> bool:
+def holds(found: Measured, value: float, slack: float = 1e-6) -> bool:
     return found.low is not None and found.high is not None and found.low - slack <= value <= found.high + slack
 
 

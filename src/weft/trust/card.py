@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from weft.arena.protocol import fought
 from weft.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order
 from weft.run import Run
-from weft.stats.agreement import Agreement, Measured, agreement
+from weft.stats.agreement import DRAWS, Agreement, Measured, agreement
 from weft.stats.battles import agreement as same_winner
 from weft.stats.battles import both_orders, first_place
-from weft.stats.intervals import spread
+from weft.stats.intervals import spread, weights
 from weft.stats.repeats import asked_again
 from weft.tabletop.faults import FAULTS, fault_of
 from weft.trust.exam import Exam, Sitting, asked
@@ -104,7 +104,7 @@ def _metrics(exam: Exam, benchmark: str, sittings: Sequence[Sitting], runs: Mapp
             deviation.value / mean if deviation.value is not None and mean else None,
             sum(due[one][0] for one in mine),
             sum(due[one][1] for one in mine),
-            _sees(exam, rows),
+            _sees(rows),
             tuple(_levels(rows, _bin)),
             tuple(_levels(rows, lambda row: fault_of(exam.seed, row[1][0], row[1][1]), FAULTS)),
             {str(side): agreement(_pairs([row for row in rows if row[0] == side])) for side in plain if metric != ALL},
@@ -156,23 +156,30 @@ def _deviation(again: Sequence[tuple[str, Sequence[float], float | None]]) -> Me
     return Measured(*(None if one is None else max(0.0, one) ** 0.5 for one in (found.value, found.low, found.high)))
 
 
-def _sees(exam: Exam, rows: Sequence[Row]) -> Measured:
-    """Judge's (right - blank) over the truth's: 1 for a judge that sees, 0 for one that does not look."""
+def _sees(rows: Sequence[Row]) -> Measured:
+    """How much higher its score is for an answer that is worth one more: the slope of what it says over what is true, metric by metric
+    around their means. 1 for a judge that sees, 0 for one that does not look."""
+    import numpy as np
+
     by: dict[str, list[Row]] = {}
     for row in rows:
-        by.setdefault(fault_of(exam.seed, row[1][0], row[1][1]), []).append(row)
-    good, bad = by.get("none", []), by.get("blank", [])
-    if not good or not bad:
+        by.setdefault(row[1][2], []).append(row)
+    sums: dict[str, list[float]] = {}
+    for some in by.values():
+        right, said = statistics.fmean(row[3] for row in some), statistics.fmean(row[2] for row in some)
+        for side, key, judge, truth in some:
+            mine = sums.setdefault(f"{side} {key[0]}", [0.0, 0.0])
+            mine[0] += (truth - right) * (judge - said)
+            mine[1] += (truth - right) ** 2
+    products, squares = (np.array([one[at] for one in sums.values()]) for at in (0, 1))
+    if not sums or squares.sum() < 1e-9:
         return Measured(None)
-    worth = statistics.fmean(row[3] for row in good) - statistics.fmean(row[3] for row in bad)
-    if abs(worth) < 0.2:
-        return Measured(None)
-    terms = [
-        (sign / worth, {place: [judge for judge, _ in pairs] for place, pairs in _pairs(some).items()})
-        for sign, some in ((1.0, good), (-1.0, bad))
-    ]
-    value = sum(weight * statistics.fmean(v for some in clusters.values() for v in some) for weight, clusters in terms)
-    return Measured(value, *(spread(terms) or (None, None)))
+    value = float(products.sum() / squares.sum())
+    times = weights(len(sums), DRAWS, 0).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = times @ products / (times @ squares)
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Measured(value, float(low), float(high)) if len(sums) > 1 else Measured(value)
 
 
 def _effects(sittings: Sequence[Sitting], runs: Mapping[str, Run]) -> Iterator[Effect]:

@@ -8,8 +8,11 @@ from weft.stats.agreement import Agreement, Measured
 from weft.tabletop.faults import TOLD
 from weft.types import Cell, Row, Table
 
-AGREES = ("n", "Pearson", "Spearman", "Kendall", "MAE", "bias", "bias, middle", "unusable %")
-NOTE = "Shares of full marks; truth is exact. bias, middle: where the truth is from a fifth to four fifths, with room on both sides."
+AGREES = ("n", "Pearson", "Spearman", "Kendall", "slope", "MAE", "bias", "bias, middle", "unusable %")
+NOTE = (
+    "Shares of full marks; truth is exact. slope: how much of a difference in the truth its scores show. bias, middle: where the truth is "
+    "from a fifth to four fifths, with room on both sides."
+)
 
 
 def tables(card: Card) -> list[Table]:
@@ -77,6 +80,7 @@ def _agrees(one: MetricCard) -> dict[str, Cell]:
         "Pearson": _cell(a.pearson),
         "Spearman": _cell(a.spearman),
         "Kendall": _cell(a.kendall),
+        "slope": _cell(one.sees),
         "MAE": _cell(a.mae),
         "bias": _cell(a.bias),
         "bias, middle": _cell(one.bias),
@@ -130,7 +134,7 @@ def _of_metric(one: MetricCard) -> Iterator[str]:
     if same:
         yield f"it says the same of everything ({a.judge.value:.3f})"
     elif blind:
-        yield f"it does not look: what is right gets no more than what is blank (sees {one.sees} of the difference)"
+        yield f"it does not look: of a difference in the truth its scores show {one.sees}"
     elif a.pearson.high is not None and a.pearson.high < 0.5:
         yield f"it hardly follows the truth (Pearson {a.pearson})"
     if not blind and one.bias.low is not None and one.bias.high is not None and (one.bias.low > 0.02 or one.bias.high < -0.02):
