@@ -23,7 +23,7 @@ extras: check
 # models on this machine (torch, transformers, diffusers) and replicas (Ray), with tiny random weights; where torch is not there and a build
 # of it for processors alone cannot be had, it says so: `pip install -e '.[local,ray]'` gets the usual one, which is large
 test-local: .venv/local
-	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest -n $(WORKERS) tests/local; \
+	@if $(BIN)/python -c "import torch, transformers, diffusers"; then $(BIN)/pytest tests/local; \
 		else echo "tests/local skipped: torch, transformers and diffusers are not here"; fi
 
 # a browser and a LaTeX for the tests that want them; where they cannot be had, those tests are skipped and say so

@@ -139,7 +139,7 @@ def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: 
     assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "one"), place)
     assert outcome(place / "many") == outcome(place / "one") == outcome(place / "single")
-    assert left_behind(mark) == (set(), set())
+    _first(lambda: [1] if left_behind(mark) == (set(), set()) else [])  # Ray's agents take a moment to see that their node is gone
 
 
 def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Path, tables: Path):
@@ -291,4 +291,4 @@ def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: 
     _, told = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT) and "stack" not in told.lower(), told
     time.sleep(0.5)
-    assert left_behind(mark) == (set(), set())
+    _first(lambda: [1] if left_behind(mark) == (set(), set()) else [])  # Ray's agents take a moment to see that their node is gone
