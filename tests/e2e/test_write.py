@@ -82,7 +82,7 @@ def test_a_strangers_mistakes_cost_nothing(tmp_path: Path):
         (["hi", "--model", "weaver:planner=copy"], "weaver has the roles planner, visualizer"),
         (["hi", "--model", "copy", "--image", "nowhere.png"], "nowhere.png cannot be read"),
         (["  ", "--model", "copy"], "say what is to be written"),
-        (["hi", "--model", WOVEN, "--model-opt", "planner.plan=odd"], "give dense or steps"),
+        (["hi", "--model", WOVEN, "--model-opt", "planner.plan=odd"], "give one of dense, steps"),
     ):
         done = weft(tmp_path, "write", *arguments)
         assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr, (arguments, done.stderr)

@@ -1,10 +1,10 @@
 """What stands behind `tabletop/NAME` on the command line."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
+from weft.models.converters import one_of
 from weft.models.endpoint import Endpoint
 from weft.models.registry import Spec, about, finite, options
 from weft.store.blobs import Blobs
@@ -33,25 +33,16 @@ def _side(value: Any) -> int:
     return check_side(int(value))
 
 
-def _one_of(*known: str) -> Callable[[Any], str]:
-    def chosen(value: Any) -> str:
-        if value not in known:
-            raise ValueError(f"give {', '.join(known[:-1])} or {known[-1]}")
-        return str(value)
-
-    return chosen
-
-
 @about(Takes(), Gives(both=False, order=False, seed=True))
 @options(
     error=_rate,
     seed=int,
     temperature=finite,
     weights=Path,
-    plan=_one_of("dense", "steps"),
+    plan=one_of("dense", "steps"),
     side=_side,
-    stamp=_one_of("obey", "neutral"),
-    says=_one_of("obey", "neutral", "long", "markdown"),
+    stamp=one_of("obey", "neutral"),
+    says=one_of("obey", "neutral", "long", "markdown"),
     sigma=_rate,
     lenient=finite,
     first=_rate,
