@@ -11,6 +11,9 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) 
 run: .venv/plain
 	$(BIN)/weft run
 
+test test-local: export OPENBLAS_NUM_THREADS = 1
+test test-local: export OMP_NUM_THREADS = 1
+# each worker has a core: threads of its own would be in the way of the others
 # the browser comes while code and types are checked and the extras are installed
 test: .venv/ready
 	@$(MAKE) --no-print-directory -j2 tools extras
