@@ -190,7 +190,7 @@ def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) 
 
 
 def judge(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    """Judge the stored replies of a run again, by another judge, in other words, more often, or (`against`) beside those of a second run.
+    """Judge the stored replies of a run again, by another judge, in other words, or more often.
     No model is asked. Options are the fields of `StoredJob`."""
     return _done(judge_async(run, on_start=on_start, **options))
 
@@ -199,11 +199,9 @@ async def judge_async(run: "str | stored.Run", *, on_start: Callable[[Session], 
     unknown = [name for name in options if name not in StoredJob.__struct_fields__]
     if unknown:
         raise UserError(f"judge() knows no {unknown[0]!r}; it knows {', '.join(StoredJob.__struct_fields__)}")
-    against = options.pop("against", "")
     if isinstance(run, stored.Run):
         options.setdefault("benchmark", run.benchmark)
-    names = [one.id if isinstance(one, stored.Run) else str(one) for one in (run, against)]
-    job = StoredJob(run=names[0], against=names[1], **options)
+    job = StoredJob(run=run.id if isinstance(run, stored.Run) else run, **options)
     return await completed(Session.open_stored(job), Run, on_start)
 
 

@@ -78,7 +78,6 @@ def facts(run: Named) -> dict[str, str]:
     sample = fields(manifest.get("sample"))
     made["sample"] = f"{sample.get('count')} at random (seed {sample.get('seed')})" if sample else ""
     made["repeats"] = f"{manifest['judge_repeats']} judgements each" if manifest.get("judge_repeats", 1) > 1 else ""
-    made["against"] = f"against {manifest['against']}" if manifest.get("against") else ""
     made["judge"] = f"judged by {run.names.get('judge') or fields(manifest.get('judge')).get('name')}"
     source = str(fields(manifest.get("rubric")).get("source", "weft"))
     made["prompts"] = f"prompts {source}" if source != "weft" else ""
@@ -90,11 +89,7 @@ def model_of(run: Named) -> str:
 
 
 def told_options(manifest: Mapping[str, Any]) -> list[str]:
-    if "told" in manifest:
-        return list(manifest["told"])
-    view = manifest.get("view", {})  # before benchmarks told their own
-    words = [view.get("history", ""), "official inputs" if view.get("official") else "", "true past" if view.get("past") == "truth" else ""]
-    return [word for word in words if word]
+    return list(manifest.get("told", ()))
 
 
 def seed_of(model: Mapping[str, Any]) -> Any:

@@ -26,7 +26,6 @@ from weft.types import Message, Part, Table, Verdict
 LATER = re.compile(AGAIN.format(count=r"\d+"))
 SHORTEST = 3  # characters of a run's id that may stand for it
 ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
-POINTS_BEFORE = {"weave": 10.0}  # full marks of benchmarks whose verdicts were points, not shares, in journals of version 1
 
 
 class Run:
@@ -41,9 +40,8 @@ class Run:
             self.totals: list[Totals] = journal.totals(record.id)
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled
-        full = POINTS_BEFORE.get(benchmark.name, 1.0) if record.version == 1 else 1.0
         try:
-            self.verdicts: list[Verdict] = benchmark.settle(found if full == 1.0 else [_as_share(one, full) for one in found])
+            self.verdicts: list[Verdict] = benchmark.settle(found)
         except Exception as error:
             raise blamed(f"benchmark {benchmark.name}: settling the verdicts of {record.id}", error) from error
 
@@ -72,7 +70,7 @@ class Run:
     def finished(self, name: str = "") -> Finished:
         manifest = self.record.manifest
         data, judge = str(manifest["dataset"]["name"]), str(manifest["judge"]["name"])
-        return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge, str(manifest.get("against", "")))
+        return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge)
 
     def summary(self) -> "Summary":
         made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
@@ -92,10 +90,6 @@ def untagged(names: Mapping[str, str]) -> dict[str, str]:
     return {role: name for role, name in names.items() if role != "tag"}
 
 
-def _as_share(verdict: Verdict, full: float) -> Verdict:
-    return verdict if verdict.value is None else replace(verdict, value=verdict.value / full, score=verdict.value)
-
-
 def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     """The benchmark's tables of some runs, made one by one; then how far repeated judgements agree, if there are any."""
     benchmark = next(iter(runs.values())).benchmark
@@ -104,8 +98,7 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
-        metrics = (*benchmark.metrics, *benchmark.battle_metrics)
-        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, metrics, benchmark.full, benchmark.digits)
+        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, benchmark.metrics, benchmark.full, benchmark.digits)
 
 
 def called(record: RunRecord) -> Named:
@@ -122,12 +115,7 @@ class About(Struct, frozen=True):
 
 
 def about(turn: TurnRecord) -> About:
-    """Turns from before datasets were kept show what the model saw last."""
-    found = msgspec.json.decode(turn.about, type=About)
-    if found.ask:
-        return found
-    seen = messages(turn.seen)
-    return About(seen[-1].parts if seen else ())
+    return msgspec.json.decode(turn.about, type=About)
 
 
 def messages(seen: str) -> tuple[Message, ...]:
@@ -208,8 +196,8 @@ def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
 
 
 def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The benchmark's options; in journals of version 1 they were called the view."""
-    return dict(manifest.get("options", manifest.get("view", {})))
+    """The benchmark's options."""
+    return dict(manifest.get("options", {}))
 
 
 class Summary(Struct, frozen=True):

@@ -24,9 +24,9 @@ from weft.catalogue import keep_gist
 from weft.engine.call import Halt, Patience
 from weft.engine.doubts import doubts
 from weft.engine.early import Early
-from weft.engine.foresee import Others, Share, SourceOf, foresee
+from weft.engine.foresee import Share, SourceOf, foresee
 from weft.engine.generate import Generator as Generating
-from weft.engine.generate import Live, Stored, dialogues_of
+from weft.engine.generate import Live, Stored
 from weft.engine.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, shard_in, shard_of, told_endpoint, told_model
@@ -85,11 +85,10 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 class StoredJob(Struct, frozen=True, kw_only=True):
-    """Judge a run that is in the journal: nobody is asked but the judge. `against` is a second run, for questions about two."""
+    """Judge a run that is in the journal: nobody is asked but the judge."""
 
     run: str
     judge: Any
-    against: str = ""
     data: str | Path = ""  # where the dataset is, if not where it was
     benchmark: Any = None  # its code, if it is not found where it was
     home: str | Path = field(default_factory=usual_home)
@@ -112,7 +111,6 @@ class Session:
         plan: Plan,
         stage: Stage,
         source_of: SourceOf,
-        others: Others,
         place: tuple[str, str],
         early: Early | None = None,
     ) -> None:
@@ -124,13 +122,13 @@ class Session:
         self.names: dict[str, str] = {}  # what the user calls its model and its judge
         self.doubts: list[str] = []  # why it asks for what seems to be answered, or does not
         self.lacking: dict[Kind, tuple[int, str]] = {}  # kinds of turns that the model cannot answer: how many, and why
-        self._source_of, self._others, self._place, self._early, self._counted = source_of, others, place, early, stage.counted
+        self._source_of, self._place, self._early, self._counted = source_of, place, early, stage.counted
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
         self.over = threading.Event()  # that it is, however it ended
         self.nothing = False  # whether it ended before anyone was reached, and left nothing
         judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised)
-        judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
+        judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt)
         source, soon = source_of(self.callers), self.callers["judge"].soon
         if isinstance(source, Live):
             source.raised = self._raised
@@ -191,7 +189,7 @@ class Session:
                 closing.push_async_callback(begun.close)
                 dataset = await _read_beside(begun, stage.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=shard_in(job.shard, dataset.samples))
-            session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), None, place, begun)
+            session = cls(job, plan, stage, functools.partial(Live, plan, model, blobs), place, begun)
             source = next((one.source for one in model.endpoints.values() if one.source), "")
             session.names = {**names_of(settings, model=job.model, judge=job.judge), **({"source": source} if source else {})}
             has = functools.partial(_has_answers, journal)
@@ -207,7 +205,7 @@ class Session:
         check_numbers(job)
         home = Path(absolute(job.home))
         blobs, settings = Blobs(home / "blobs"), read_config()
-        first, other = stored_runs(job)
+        first = stored_run(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
@@ -219,8 +217,7 @@ class Session:
         dataset = await asyncio.to_thread(loaded, benchmark, data, blobs, **chosen)
         helpers = {role: registry.resolve(name, blobs, {}, settings, str(data)) for role, name in benchmark.helpers(options).items()}
         told = (manifest["model"], told_endpoint(judge))
-        strategy, against = manifest["strategy"], other.id if other else ""
-        others, place = dialogues_of(other.turns) if other else None, (first.record.benchmark, str(data))
+        strategy, place = manifest["strategy"], (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
             for endpoint in (judge, *helpers.values()):
                 closing.push_async_callback(closed, endpoint)
@@ -231,8 +228,8 @@ class Session:
             dataset = await stage.completed(benchmark, dataset, options, helpers)
             if dataset.digest != manifest["dataset"]["digest"]:
                 raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
-            plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, recorded, against)
-            session = cls(job, plan, stage, lambda _: Stored(first.turns), others, place)
+            plan = Plan(benchmark, dataset, options, rubrics, *told, strategy, job.judge_repeats, recorded)
+            session = cls(job, plan, stage, lambda _: Stored(first.turns), place)
             before = {role: name for role, name in first.record.names.items() if role == "model"}
             session.names = {**before, **names_of(settings, judge=job.judge)}
             yield session
@@ -276,7 +273,7 @@ class Session:
 
     async def foresee(self) -> dict[str, Share]:
         """What it would cost, by role."""
-        return await foresee(self.plan, self._source_of, self._others, self.callers, self.prices, self.blobs, self._counted)
+        return await foresee(self.plan, self._source_of, self.callers, self.prices, self.blobs, self._counted)
 
     def _interrupt(self) -> None:
         first = self.halt.reason is None
@@ -317,27 +314,17 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
         raise WeftError(f"a model of yours stopped weft's event loop ({error}): run the same command again to go on") from None
 
 
-def stored_runs(job: StoredJob) -> tuple[Run, Run | None]:
-    """The run to judge, and the one it is set against."""
+def stored_run(job: StoredJob) -> Run:
+    """The run to judge, if all its turns are there."""
     journal = Journal(Path(job.home) / "journal.sqlite", readonly=True)
     try:
-        first = load_run(journal, job.run, job.benchmark)
-        other = load_run(journal, job.against, job.benchmark) if job.against else None
+        run = load_run(journal, job.run, job.benchmark)
     finally:
         journal.close()
-    for run in (first, other):
-        due = run.record.manifest["dataset"]["turns"] if run is not None else 0
-        if run is not None and len(run.turns) < due:
-            raise UserError(f"{run.id} has {len(run.turns)} of its {due} turns: finish it first, or name another run (`weft runs`)")
-    if other is not None:
-        pair = f"{first.id} and {other.id} cannot be set against each other"
-        if first.id == other.id:
-            raise UserError(f"{pair}: they are one run")
-        if other.benchmark.name != first.benchmark.name or not first.benchmark.battle_metrics:
-            raise UserError(f"{pair}: {first.benchmark.name} has no battles between them")
-        if other.record.manifest["dataset"]["digest"] != first.record.manifest["dataset"]["digest"]:
-            raise UserError(f"{pair}: they were made with different datasets")
-    return first, other
+    due = run.record.manifest["dataset"]["turns"]
+    if len(run.turns) < due:
+        raise UserError(f"{run.id} has {len(run.turns)} of its {due} turns: finish it first, or name another run (`weft runs`)")
+    return run
 
 
 def absolute(path: str | Path) -> str:

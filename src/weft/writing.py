@@ -96,7 +96,7 @@ async def open_writing(job: WriteJob) -> AsyncGenerator[Session]:
         stage = Stage(means, {**model.endpoints, "judge": nobody}, prices, journal, blobs, "none")
         told = (told_model(model), told_endpoint(nobody))
         plan = Plan(benchmark, dataset, benchmark.choose({}), benchmark.rubrics("weft"), *told, "none", 1, {"limit": None, "where": {}})
-        yield Session(job, plan, stage, lambda parts: Live(plan, model, blobs, parts), None, (benchmark.name, ""))
+        yield Session(job, plan, stage, lambda parts: Live(plan, model, blobs, parts), (benchmark.name, ""))
 
 
 def _picture(path: Path, blobs: Blobs) -> Image:

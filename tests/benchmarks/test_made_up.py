@@ -77,8 +77,6 @@ class Judge:
         def entry(score: int) -> dict[str, Any]:
             return {"reasoning": "as programmed", "score": score}
 
-        if "preferred" in question.metrics:
-            return {"reasoning": "the first", "better": "first"}
         if "visual" in question.metrics:
             return {"picture": {"visual": entry(3), "alignment": entry(5)}, "thoughts": {"reasoning": entry(4)}}
         return {metric: entry(2) for metric in question.metrics} if len(question.metrics) > 1 else entry(2)
@@ -179,36 +177,6 @@ def test_a_stored_run_is_judged_again_and_no_model_is_asked(data: Path, tmp_path
     live = evaluate(data, tmp_path, judge, model=Once())
     assert live.id == other.id and live.report("csv") == other.report("csv"), "it is the run that its model would have made"
     assert sum(judge.asked.values()) == 18 and Once.calls == calls
-
-
-def test_two_runs_meet_in_both_orders(data: Path, tmp_path: Path):
-    blue, green = (evaluate(data, tmp_path, "constant/3", model=Gardener(colour)) for colour in ("blue", "green"))
-    judge = Judge()
-    run = weft.judge(blue, against=green, judge=judge, home=tmp_path / "home")
-    wins = {(v.sample, v.turn): v for v in run.verdicts}
-    assert all(len(wins[f"g{n}", 1].behind) == 2 and wins[f"g{n}", 1].value == 0.5 for n in range(6)), "taking the first is even"
-    assert sum(len(v.behind) for v in run.verdicts) == 2 * (18 - 2), "two refusals on both sides need no judge"
-    assert wins["g2", 0].value == 0.5 and wins["g2", 0].reason == "neither answered"
-    assert run.table().title == "Share of battles won" and run.record.manifest["against"] == green.id
-    with pytest.raises(UserError, match="they are one run"):
-        weft.judge(blue, against=blue, judge=judge, home=tmp_path / "home")
-    (data / "garden.json").write_text((data / "garden.json").read_text().replace("Dig a pond", "Dig two ponds"))
-    with pytest.raises(UserError, match="is not the dataset that"):
-        weft.judge(blue, against=green, judge=judge, home=tmp_path / "home")
-
-
-def test_who_does_not_answer_loses(data: Path, tmp_path: Path):
-    class Brave(Gardener):
-        version = "brave"
-
-        def __call__(self, messages: Any, want: str) -> Any:
-            return Pil.new("RGB", (64, 64), "white") if want == "image" else super().__call__(messages, want)
-
-    shy, brave = (evaluate(data, tmp_path, "constant/3", model=kind("red"), mode="draw") for kind in (Gardener, Brave))
-    for first, second, share, by in ((shy, brave, 0.0, "failure"), (brave, shy, 1.0, "rule")):
-        run = weft.judge(first, against=second, judge=Judge(), home=tmp_path / "home")
-        found = next(v for v in run.verdicts if v.sample == "g2")
-        assert (found.value, found.by) == (share, by), found.reason
 
 
 def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, tmp_path: Path):

@@ -1,5 +1,5 @@
 """A made-up benchmark with everything that the next ones need: two directions under an option, several scores from one nested reply, a
-derived metric, a check of pixels that may spare the judge, battles in both orders, a macro mean, strict and official rows."""
+derived metric, a check of pixels that may spare the judge, a macro mean, strict and official rows."""
 
 import json
 from typing import Annotated, Literal
@@ -42,7 +42,6 @@ class Garden(Benchmark):
     name, version = "garden", "1"
     metrics = (*DRAWN, "change", "telling", "woven", "held")
     derived_metrics = ("held",)
-    battle_metrics = ("preferred",)
     Options = GardenOptions
     axes = ("bed",)
 
@@ -87,18 +86,7 @@ class Garden(Benchmark):
             return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
         return answered.ask("change", filled(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY)
 
-    def battle(self, first, second):
-        asked = fence([Text(first.turn.words)], "what was asked for")
-        ours, theirs = fence(first.reply.said, "a reply"), fence(second.reply.said, "a reply")
-        schema = object_schema(reasoning={"type": "string"}, better={"type": "string", "enum": ["first", "second", "tie"]})
-        for order, one, two in (("AB", ours, theirs), ("BA", theirs, ours)):
-            parts = filled(first.rubrics.texts["battle"], {"asked": asked, "one": one, "two": two})
-            yield first.ask("preferred", parts, schema, variant=f"order {order}")
-
     def read(self, question, found):
-        if question.metrics == ("preferred",):
-            share = {"first": 1.0, "second": 0.0, "tie": 0.5}[found["better"]]
-            return [Mark("preferred", share if question.variant == "order AB" else 1 - share, found["reasoning"])]
         if question.metrics != DRAWN:
             return super().read(question, found)
         entries = {metric: found[INSIDE[metric]][metric] for metric in DRAWN}
@@ -129,5 +117,4 @@ class Garden(Benchmark):
             macro = cell_of([(1 / len(parts), some) for some in parts.values()]) if parts else cell_of([])
             return {**{bed: cell_of(some) for bed, some in parts.items()}, "Macro": macro}
 
-        title = "Share of battles won" if any(run.against for run in runs) else "Gardens"
-        yield Table(title, (*BEDS, "Macro"), rows_of(runs, cells))
+        yield Table("Gardens", (*BEDS, "Macro"), rows_of(runs, cells))

@@ -77,7 +77,7 @@ def by_group(found: Agreed, benchmark: Benchmark, by: str = "") -> Iterator[Tabl
 
 def _metrics(found: Agreed, benchmark: Benchmark) -> list[str]:
     there = {one.metric for one, _ in found.pairs}
-    ordered = [metric for metric in (*benchmark.metrics, *benchmark.battle_metrics) if metric in there]
+    ordered = [metric for metric in benchmark.metrics if metric in there]
     return ordered + sorted(there - set(ordered))
 
 

@@ -80,4 +80,4 @@ async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
         plan = Plan(
             benchmark, dataset, options, rubrics, model, told_endpoint(judge), "none", job.judge_repeats, {"limit": None, "where": {}}
         )
-        yield Session(job, plan, stage, lambda _: Stored(), None, (benchmark.name, data))
+        yield Session(job, plan, stage, lambda _: Stored(), (benchmark.name, data))

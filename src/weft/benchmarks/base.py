@@ -161,7 +161,6 @@ class Finished(Struct, frozen=True):
     dataset: str = ""
     run: str = ""
     judge: str = ""
-    against: str = ""  # the run that it was set against, if its verdicts are of battles
 
 
 class Benchmark:
@@ -179,7 +178,6 @@ class Benchmark:
     most_tries: ClassVar[int] = 1  # how often a turn may be asked, with `again`
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
-    battle_metrics: ClassVar[tuple[str, ...]] = ()  # what `battle` asks about
     spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
     full: ClassVar[float] = 1.0  # full marks as its paper prints them: 1, 10, 100; every number that is shown is on this scale
     digits: ClassVar[int] = 3  # and with so many decimals
@@ -304,10 +302,6 @@ class Benchmark:
         """What the released scripts make of a judge's reply as it came, by metric, whatever the schema says of it: it is kept in the
         verdict's `detail` as `official`, for the official row. Nothing where they make nothing of it."""
         return {}
-
-    def battle(self, first: Answered, second: Answered) -> Iterable[Question | Verdict]:
-        """Questions about two replies to the same turn, of two runs. Shares are the first one's: 1 it wins, 0 it loses."""
-        raise UserError(f"{self.name} has no battles")
 
     # looking
 

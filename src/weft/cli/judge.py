@@ -41,7 +41,6 @@ def judges() -> None:
 def judge(
     run: Annotated[str, typer.Argument(help="A run: its id, the beginning of it, or 'last'.")],
     judge: o.Judge = None,
-    against: Annotated[str | None, typer.Option(help="A second run: questions are about both replies, where there are battles.")] = None,
     data: Annotated[o.Path | None, typer.Option(help="The dataset's folder, if it is not where it was.")] = None,
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
@@ -75,7 +74,6 @@ def judge(
     job = StoredJob(
         run=run,
         judge=judge,
-        against=against or "",
         data=data or "",
         benchmark=benchmark or None,
         prompts=prompts,

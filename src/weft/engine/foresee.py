@@ -19,7 +19,6 @@ from weft.store.blobs import Blobs
 from weft.types import Message, Model, Part, Place, Question, Reply, Thought, Usage, Want
 
 SourceOf = Callable[[Mapping[str, Model]], Source]
-Others = Mapping[str, Mapping[int, Reply]] | None  # the replies of a second run
 
 
 class Share(Struct, frozen=True):
@@ -66,7 +65,6 @@ class Counting:
 async def foresee(
     plan: Plan,
     source_of: SourceOf,
-    others: Others,
     callers: Mapping[str, Caller],
     prices: Mapping[str, Price | None],
     blobs: Blobs,
@@ -85,7 +83,7 @@ async def foresee(
                 _, dialogue[turn.number] = await source.turn(sample, turn, dialogue)
                 place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                 answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
-                for question in await questions_in(items_of(plan, answered, others), blobs):
+                for question in await questions_in(items_of(plan, answered), blobs):
                     try:
                         messages = await as_sent(question.messages, question, counting["judge"].takes, blobs, jpegs)
                     except PictureError:  # it will be told in its place; about as much is counted for it

@@ -1,4 +1,4 @@
-"""Judging: replies to verdicts, wherever the replies come from: a live turn, a stored run, or two stored runs side by side.
+"""Judging: replies to verdicts, wherever the replies come from: a live turn or a stored run.
 
 Questions go to the judge, each as often as repeats are asked for; checks of pixels run in a thread and may lead to questions; rules give
 their verdicts at once. A reply that failed through no fault of the model is unscored whatever the benchmark would make of it.
@@ -7,9 +7,7 @@ their verdicts at once. A reply that failed through no fault of the model is uns
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Callable, Sequence
 
 from weft.benchmarks.base import Answered, Check, Item
 from weft.engine.call import EndpointDown, Halt, Halted
@@ -19,7 +17,7 @@ from weft.judges.vlm import OPEN, VlmJudge
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Place, Question, Reply, Verdict
+from weft.types import Place, Question, Verdict
 
 Raised = Callable[[Place, Exception], None]
 
@@ -36,8 +34,6 @@ class Progress:
 
 
 class Judging:
-    """`others` are the replies of a second run, by sample and turn, where the questions are about two."""
-
     def __init__(
         self,
         plan: Plan,
@@ -46,15 +42,14 @@ class Judging:
         blobs: Blobs,
         journal: Journal,
         halt: Halt,
-        others: Mapping[str, Mapping[int, Reply]] | None = None,
     ) -> None:
         self._plan, self._run, self._judge, self._blobs, self._journal, self._halt = plan, run, judge, blobs, journal, halt
-        self.progress, self._others = Progress(plan.my_turns(), sum(1 for _ in plan.mine())), others
+        self.progress = Progress(plan.my_turns(), sum(1 for _ in plan.mine()))
         self._threads = asyncio.Semaphore(4)
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:
         """Judge a reply, in tasks of `group` where that takes time."""
-        items = items_of(self._plan, answered, self._others, self._raised)
+        items = items_of(self._plan, answered, self._raised)
         given = [item for item in items if isinstance(item, Verdict)]
         self.progress.verdicts_due += len(given)
         self._keep(given)
@@ -118,21 +113,17 @@ class Judging:
             await self._ask(item)
 
 
-def items_of(
-    plan: Plan, answered: Answered, others: Mapping[str, Mapping[int, Reply]] | None, raised: Raised | None = None
-) -> Sequence[Item]:
-    """What is asked about a reply, or about it and another run's. Whatever a benchmark makes of a reply, it costs that reply alone: it is
+def items_of(plan: Plan, answered: Answered, raised: Raised | None = None) -> Sequence[Item]:
+    """What is asked about a reply. Whatever a benchmark makes of a reply, it costs that reply alone: it is
     stored, and comes again with every run. `raised` is told what it raised."""
     benchmark, reply = plan.benchmark, answered.reply
     try:
-        due = benchmark.battle_metrics if others is not None else benchmark.due(answered.turn)
+        due = benchmark.due(answered.turn)
     except Exception as error:
         raise blamed(_where(plan, answered.place), error) from error
     items: Sequence[Item]
     try:
-        if others is not None:
-            items = _battle(plan, answered, others.get(answered.sample.id, {}))
-        elif reply.outcome == "failed":
+        if reply.outcome == "failed":
             items = list(benchmark.lost(answered))
         else:
             items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
@@ -147,23 +138,6 @@ def items_of(
 def _lost(plan: Plan, answered: Answered, metrics: Sequence[str], error: Exception) -> list[Verdict]:
     why = str(blamed(_where(plan, answered.place), error))
     return [answered.verdict(metric, None, why) for metric in metrics]
-
-
-def _battle(plan: Plan, first: Answered, other: Mapping[int, Reply]) -> Sequence[Item]:
-    """Who has no answer loses to who has one; where a reply is missing through our fault, nothing is said."""
-    number, metrics = first.turn.number, plan.benchmark.battle_metrics
-    second = other.get(number, Reply("failed", reason="the other run has no reply to it"))
-    lost = next((reply for reply in (first.reply, second) if reply.outcome == "failed"), None)
-    if lost is not None:
-        return [first.verdict(metric, None, lost.reason) for metric in metrics]
-    if first.reply.outcome != "answered" and second.outcome != "answered":
-        return [first.verdict(metric, 0.5, "neither answered", by="failure") for metric in metrics]
-    if first.reply.outcome != "answered":
-        return [first.verdict(metric, 0.0, f"{first.reply.outcome}: {first.reply.reason}", by="failure") for metric in metrics]
-    if second.outcome != "answered":
-        return [first.verdict(metric, 1.0, f"the other did not answer: {second.reason}") for metric in metrics]
-    so_far = {turn: reply for turn, reply in other.items() if turn <= number}
-    return list(plan.benchmark.battle(first, replace(first, reply=second, dialogue=so_far)))
 
 
 def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:

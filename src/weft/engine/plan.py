@@ -36,7 +36,6 @@ class Plan(Struct, frozen=True):
     strategy: str = "none"
     repeats: int = 1  # how often a judge is asked each question
     chosen: Mapping[str, Any] = {}  # which samples
-    against: str = ""  # the run that the replies are compared with, if the questions are about two
     shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
 
     def manifest(self) -> dict[str, Any]:
@@ -53,7 +52,6 @@ class Plan(Struct, frozen=True):
             "strategy": self.strategy,
             "judge_repeats": self.repeats,
             **self.chosen,
-            **({"against": self.against} if self.against else {}),
         }
 
     def _told_options(self) -> list[str]:

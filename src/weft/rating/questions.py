@@ -56,11 +56,9 @@ async def source_of(run: str, home: str | Path, *, data: str | Path = "", prompt
     manifest = stored.record.manifest
     if is_inner(stored.benchmark.name):
         raise UserError(f"{stored.id} is no run of a dataset: people rate runs of `weft run`, `weft score` and `weft judge`")
-    against = str(manifest.get("against", ""))
     job = StoredJob(
         run=stored.id,
         judge="constant/max",
-        against=against,
         data=data,
         benchmark=benchmark,
         home=absolute(home),
@@ -70,11 +68,6 @@ async def source_of(run: str, home: str | Path, *, data: str | Path = "", prompt
     async with Session.open_stored(job) as session:
         plan = session.plan
         warning = _same_prompts(plan, manifest)
-        others = None
-        if against:
-            opened = Journal(Path(home) / "journal.sqlite", readonly=True)
-            others = dialogues_of(opened.turns(against))
-            opened.close()
         replies = dialogues_of(stored.turns)
         asked: list[Asked] = []
         for _, sample in plan.mine():
@@ -84,15 +77,15 @@ async def source_of(run: str, home: str | Path, *, data: str | Path = "", prompt
                     dialogue[turn.number] = replies[sample.id][turn.number]
                     place = Place(sample.id, turn.number, turn.file, plan.benchmark.name)
                     answered = Answered(sample, turn, dialogue[turn.number], dict(dialogue), place, plan.options, plan.rubrics)
-                    asked += await _asked(plan, session, sample, turn, answered, others)
+                    asked += await _asked(plan, session, sample, turn, answered)
     if not asked:
         raise UserError(f"{stored.id} has no question that a judge was asked: there is nothing to rate")
     return Source(stored, tuple(asked), plan.rubrics.digest, warning)
 
 
-async def _asked(plan: Plan, session: Session, sample: Sample, turn: Turn, answered: Answered, others: Any) -> list[Asked]:
+async def _asked(plan: Plan, session: Session, sample: Sample, turn: Turn, answered: Answered) -> list[Asked]:
     found: list[Question] = []
-    for item in items_of(plan, answered, others):
+    for item in items_of(plan, answered):
         try:
             found += await questions_in([item], session.blobs)
         except StoreError:

@@ -64,7 +64,7 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
     groups = first.groups
     axis = first.benchmark.axes[0] if first.benchmark.axes else ""
     wanted: list[tuple[str, Terms]] = [("main number", terms_of(first.benchmark, verdicts, groups))]
-    for metric in (*first.benchmark.metrics, *first.benchmark.battle_metrics):
+    for metric in first.benchmark.metrics:
         mine = [verdict for verdict in verdicts if verdict.metric == metric]
         wanted.append((metric, [(1.0, mine)]))
         parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
@@ -144,7 +144,6 @@ def _notes(first: Run, second: Run) -> list[str]:
     told = {"judge": "judges", "rubric": "prompts", "weft": "versions of weft", "judge_repeats": "numbers of judgements"}
     differing = [name for key, name in told.items() if a.get(key) != b.get(key)]
     differing += ["datasets"] if a["dataset"]["digest"] != b["dataset"]["digest"] else []
-    differing += ["opponents"] if a.get("against") != b.get("against") else []
     ours, theirs = options_of(a), options_of(b)
     apart = [name for name in ours if name in theirs and ours[name] != theirs[name]]
     differing += [f"{name} ({_option(ours[name])}, {_option(theirs[name])})" for name in apart]

@@ -19,7 +19,7 @@ import msgspec
 
 from weft.errors import UserError, WeftError
 from weft.store.records import CallRecord, RunRecord, Shard, Totals, TurnRecord
-from weft.store.schema import BEFORE, VERSION, opened_to_read, prepare
+from weft.store.schema import VERSION, opened_to_read, prepare
 from weft.types import Reply, Verdict
 
 PUT_TURN = (
@@ -67,7 +67,7 @@ class Journal:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if readonly and not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
                 raise UserError(f"{self.path} is no journal of weft, or nothing was ever run with it")
-            if found > VERSION:
+            if found not in (0, VERSION):
                 raise UserError(f"{self.path} was written by another weft (journal version {found}, this one writes {VERSION})")
             if not readonly:
                 prepare(db)
@@ -93,9 +93,6 @@ class Journal:
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise WeftError(f"the journal {self.path} is locked by another process") from None
             raise Damaged(self.path, error) from None
-
-    def _has(self, table: str, column: str) -> bool:
-        return any(row[1] == column for row in self._rows(f"PRAGMA table_info({table})"))
 
     def _read(self, text: Any, kind: Any, what: str) -> Any:
         try:
@@ -236,12 +233,12 @@ class Journal:
         round = before.round + (before.state == "finished" or str(shard) in before.shards)
         kept = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
         self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
-            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, version, names) VALUES "
-            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8, ?9) "
+            "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, names) VALUES "
+            "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
             "ON CONFLICT (id) DO UPDATE SET round = excluded.round, state = 'running', ended = NULL, left_out = excluded.left_out, "
-            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, version = excluded.version, "
+            "benchmark = excluded.benchmark, begun = excluded.begun, data = excluded.data, "
             "names = excluded.names, gist = '{}'",
-            (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, VERSION, _json({**kept, **(names or {})})),
+            (run, _json(manifest), round, time.time(), _json(left_out), benchmark, data, _json({**kept, **(names or {})})),
         ).result()
         which, values = _of(shard)
         for table in ("replies", "verdicts", "traces"):
@@ -306,18 +303,16 @@ class Journal:
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
-        there = {column: column if self._has("runs", column) else usual for column, usual in BEFORE}
         rows = self._rows(
             "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
-            f"{there['data']}, {there['version']}, {there['names']}, {there['gist']}, {there['shards']} FROM runs "
-            f"ORDER BY MAX({there['begun']}, started), id"
+            "data, names, gist, shards FROM runs ORDER BY MAX(begun, started), id"
         )
         return [self._run(row) for row in rows]
 
     def _run(self, row: Sequence[Any]) -> RunRecord:
         what = f"run {row[0]}"
         read = [*row]
-        kinds: dict[int, Any] = {1: dict[str, Any], 6: list[str], 10: dict[str, str], 11: dict[str, Any], 12: dict[str, list[int]]}
+        kinds: dict[int, Any] = {1: dict[str, Any], 6: list[str], 9: dict[str, str], 10: dict[str, Any], 11: dict[str, list[int]]}
         for at, kind in kinds.items():
             read[at] = self._read(row[at], kind, what)
         try:
@@ -354,15 +349,13 @@ class Journal:
     def traces(self, run: str, sample: str) -> dict[int, list[str]]:
         """Tracebacks of what a benchmark raised, by turn."""
         made: dict[int, list[str]] = {}
-        if self._has("traces", "trace"):
-            for turn, trace in self._rows("SELECT turn, trace FROM traces WHERE run = ? AND sample = ? ORDER BY turn", (run, sample)):
-                made.setdefault(turn, []).append(trace)
+        for turn, trace in self._rows("SELECT turn, trace FROM traces WHERE run = ? AND sample = ? ORDER BY turn", (run, sample)):
+            made.setdefault(turn, []).append(trace)
         return made
 
     def turns(self, run: str) -> list[TurnRecord]:
-        about = "about" if self._has("replies", "about") else "'{}'"
         rows = self._each(
-            f"SELECT sample, turn, position, groups, want, seen, reply, {about} FROM replies WHERE run = ? ORDER BY position, turn", (run,)
+            "SELECT sample, turn, position, groups, want, seen, reply, about FROM replies WHERE run = ? ORDER BY position, turn", (run,)
         )
         groups: dict[str, dict[str, str]] = {}  # many turns have the same
         return [self._turn(row, groups) for row in rows]
@@ -391,17 +384,14 @@ class Journal:
         return turns, verdicts
 
     def rated(self, run: str) -> tuple[int, int]:
-        """How many questions of a run people have rated, and how many people; journals from before that have none."""
-        if not self._has("ratings", "rater"):
-            return 0, 0
+        """How many questions of a run people have rated, and how many people."""
         sql = "SELECT COUNT(*), COUNT(DISTINCT rater) FROM ratings WHERE run = ? AND NOT attention"
         count, people = self._rows(sql, (run,))[0]
         return count, people
 
     def verdicts(self, run: str) -> list[Verdict]:
-        variant = ", variant" if self._has("verdicts", "variant") else ""
         rows = self._each(
-            f"SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric{variant}",
+            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric, variant",
             (run,),
         )
         return [self._read(row[0], Verdict, f"a verdict of {run}") for row in rows]

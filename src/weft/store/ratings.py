@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.store.journal import Damaged
-from weft.store.schema import has, opened_to_read, prepare
+from weft.store.schema import opened_to_read, prepare
 from weft.types import Verdict
 
 Said = tuple[Verdict, ...]
@@ -58,7 +58,6 @@ class Ratings:
         self._db.execute("PRAGMA busy_timeout = 30000")
         if not readonly:
             prepare(self._db)
-        self._any = has(self._db, "ratings", "rater") and has(self._db, "studies", "settings")
 
     def close(self) -> None:
         self._db.close()
@@ -105,8 +104,6 @@ class Ratings:
             raise Damaged(self._path, f"a study of {run}: {error}") from None
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        if not self._any:
-            return []
         try:
             with self._lock:
                 return self._db.execute(sql, values).fetchall()

@@ -4,7 +4,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from weft.store.schema import VERSION
 from weft.types import Reply
 
 
@@ -40,7 +39,6 @@ class RunRecord(Struct, frozen=True):
     left_out: list[str]
     benchmark: str  # where its code can be found again
     data: str = ""  # where its dataset was
-    version: int = VERSION  # of the journal when it was last begun: verdicts of version 1 are points, later ones shares
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
     gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.catalogue.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it

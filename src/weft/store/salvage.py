@@ -41,7 +41,6 @@ TABLES = {
         "benchmark",
         "begun",
         "data",
-        "version",
         "names",
         "gist",
         "shards",
@@ -52,12 +51,10 @@ TABLES = {
     "ratings": ("run", "study", "item", "rater", "verdicts", "answer", "at", "seconds", "attention"),
     "pending": ("key", "ticket", "endpoint", "at"),
 }
-LATER = ("pending", "studies", "ratings")  # tables that the first journals had not
 USUAL: dict[str, Any] = {
     "about": "{}",
     "begun": 0.0,
     "data": "",
-    "version": 1,
     "variant": "",
     "benchmark": "",
     "left_out": "[]",
@@ -112,7 +109,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         version = db.execute("PRAGMA user_version").fetchone()[0]
-        if isinstance(version, int) and VERSION < version < 1000:  # more would be damage
+        if isinstance(version, int) and version != VERSION and 0 < version < 1000:  # more would be damage
             raise UserError(f"this journal was written by another weft (version {version}, this one knows {VERSION}): use that one")
         found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
         problems += [" ".join(one.split())[:200] for one in found if one != "ok"]
@@ -121,7 +118,7 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
         has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, columns in TABLES.items():
-        if table not in has and table not in LATER:
+        if table not in has:
             problems.append(f"there is no table of {table}")
         there, bad = _walk(db, table, columns)
         rows[table] = [row for one in there if (row := usable(table, one)) is not None]

@@ -1,11 +1,11 @@
-"""The tables of a journal, and how those that older versions wrote become the same."""
+"""The tables of a journal."""
 
 import sqlite3
 from pathlib import Path
 
 from weft.errors import UserError
 
-VERSION = 2
+VERSION = 3  # journals of other versions are refused
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -19,7 +19,7 @@ CREATE INDEX IF NOT EXISTS voids_by_call ON voids (call);
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
   ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0,
-  data TEXT NOT NULL DEFAULT '', version INTEGER NOT NULL DEFAULT 1, names TEXT NOT NULL DEFAULT '{}',
+  data TEXT NOT NULL DEFAULT '', names TEXT NOT NULL DEFAULT '{}',
   gist TEXT NOT NULL DEFAULT '{}', shards TEXT NOT NULL DEFAULT '{}');
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
@@ -34,28 +34,6 @@ CREATE TABLE IF NOT EXISTS ratings (
   run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL, answer TEXT NOT NULL,
   at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
 CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
-"""
-
-ADDED = (  # since the first journals
-    ("replies", "about", "TEXT NOT NULL DEFAULT '{}'"),
-    ("runs", "begun", "REAL NOT NULL DEFAULT 0"),
-    ("runs", "data", "TEXT NOT NULL DEFAULT ''"),
-    ("runs", "version", "INTEGER NOT NULL DEFAULT 1"),
-    ("runs", "names", "TEXT NOT NULL DEFAULT '{}'"),
-    ("runs", "gist", "TEXT NOT NULL DEFAULT '{}'"),
-    ("runs", "shards", "TEXT NOT NULL DEFAULT '{}'"),
-)
-BEFORE = (  # what stands for a column in a journal that is only read
-    *(("begun", "started"), ("data", "''"), ("version", "1")),
-    *((name, "'{}'") for name in ("names", "gist", "shards")),
-)
-WITH_VARIANTS = """
-ALTER TABLE verdicts RENAME TO verdicts_before;
-CREATE TABLE verdicts (
-  run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, metric TEXT NOT NULL, variant TEXT NOT NULL DEFAULT '',
-  verdict TEXT NOT NULL, PRIMARY KEY (run, sample, turn, metric, variant));
-INSERT INTO verdicts SELECT run, sample, turn, metric, '', verdict FROM verdicts_before;
-DROP TABLE verdicts_before;
 """
 
 
@@ -73,21 +51,9 @@ def opened_to_read(path: Path) -> sqlite3.Connection:
     raise UserError(f"{path} cannot be opened")
 
 
-def has(db: sqlite3.Connection, table: str, column: str) -> bool:
-    return any(row[1] == column for row in db.execute(f"PRAGMA table_info({table})"))
-
-
 def prepare(db: sqlite3.Connection) -> None:
-    """A journal that is written to: its tables, with the columns that have come to them since."""
+    """Give a journal that is written to its tables."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.executescript(SCHEMA)
-    db.execute("BEGIN IMMEDIATE")  # whoever else opens it now waits, and finds it done
-    if not has(db, "verdicts", "variant"):
-        for statement in WITH_VARIANTS.split(";"):
-            db.execute(statement)
-    for table, column, kind in ADDED:
-        if not has(db, table, column):
-            db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    db.commit()
     db.execute(f"PRAGMA user_version = {VERSION}")

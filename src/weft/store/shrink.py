@@ -15,7 +15,6 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.blobs import DIGEST
 from weft.store.locks import anyone
-from weft.store.schema import has
 from weft.types import Reply, Verdict
 
 HEX = re.compile("[0-9a-f]{64}")
@@ -76,9 +75,8 @@ def _texts(db: sqlite3.Connection, kept: set[int]) -> Iterator[str]:
         yield from row
     for row in db.execute("SELECT verdict FROM verdicts WHERE run IN (SELECT id FROM runs)"):
         yield from row
-    if has(db, "studies", "settings"):  # journals from before people rated have none
-        for row in db.execute("SELECT settings FROM studies"):
-            yield from row
+    for row in db.execute("SELECT settings FROM studies"):
+        yield from row
 
 
 def shrink(home: Path, what: Needless) -> int:
