@@ -11,8 +11,8 @@ from typing import Any
 from attack import Broken
 from attack.spoil import spoil_bytes, spoil_json
 from server import drawn
-from weft.engine.call import Caller, EndpointDown, Halt, Patience
-from weft.engine.prices import Budget
+from weft.calls.caller import Caller, EndpointDown, Halt, Patience
+from weft.calls.prices import Budget
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

@@ -11,7 +11,7 @@ from attack.data import all_of
 from attack.mock import KINDS, Faults, answer
 from server import Provider
 from weft import api
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 QUICK = Patience(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
 SHARE = 0.3

@@ -13,9 +13,9 @@ from attack.data import all_of
 from attack.spoil import spoil_bytes, spoil_json
 from weft import api
 from weft.errors import UserError, WeftError
-from weft.run import Run, known, load_run
+from weft.runs.run import Run, known, load_run
 from weft.store.journal import Journal
-from weft.store.salvage import check
+from weft.store.recover import check
 from weft.tabletop.tiny.endpoint import SHIPPED
 from weft.tabletop.tiny.infer import Tiny
 

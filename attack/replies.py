@@ -14,7 +14,7 @@ from attack.data import all_of
 from attack.spoil import spoil_text
 from weft import api
 from weft.benchmarks.base import Benchmark
-from weft.judges.parse import Unusable, fit_schema
+from weft.calls.structured_output import Unusable, fit_schema
 from weft.judges.vlm import VlmJudge
 from weft.models.baselines import Constant
 from weft.store.blobs import Blobs

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from weft.cards import ALL, Card
+from weft.judge_eval.calibration import check
+from weft.runs.cards import ALL, Card
 from weft.stats.agreement import Measured
-from weft.trust import check
 
 
 def middle(card: Card, benchmark: str, name: str) -> Measured:

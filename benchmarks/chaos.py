@@ -32,7 +32,7 @@ from attack.mock import filled  # noqa: E402
 import weft  # noqa: E402
 from fakes import BFL, FAKES, DashScope, OpenAI  # noqa: E402
 from trouble import KINDS, Chaos  # noqa: E402
-from weft.engine.call import Patience  # noqa: E402
+from weft.calls.caller import Patience  # noqa: E402
 from weft.tabletop.make import make  # noqa: E402
 
 PATIENCE = Patience(tries=12, rate_limit_tries=12, empty_tries=3, base=0.01, cap=0.05)
@@ -68,7 +68,9 @@ def measured(name: str, data: Path, home: Path, share: float, seed: int) -> dict
     stage, model_chaos, judge_chaos = Stage(), Chaos(share, seed), Chaos(share, seed + 1)
     model, judge = stage.put(FAKES[name](), model_chaos), stage.put(Judge(), judge_chaos)
     if isinstance(model, (BFL, DashScope)):
-        importlib.import_module("weft.models.bfl").Flux.poll = importlib.import_module("weft.models.endpoint").TaskEndpoint.poll = 0.02
+        importlib.import_module("weft.models.providers.bfl").Flux.poll = importlib.import_module(
+            "weft.models.endpoint"
+        ).TaskEndpoint.poll = 0.02
     began = time.monotonic()
     run = weft.evaluate(
         "weave",

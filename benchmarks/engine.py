@@ -73,9 +73,9 @@ async def bare(url: str, folder: Path) -> dict:
 
 
 async def ours(url: str, folder: Path) -> dict:
-    from weft.engine.call import Caller
-    from weft.engine.prices import Budget
-    from weft.models.openai_chat import OpenAIChat
+    from weft.calls.caller import Caller
+    from weft.calls.prices import Budget
+    from weft.models.providers.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
     from weft.types import Message, Text, Want

@@ -64,8 +64,8 @@ async def bare(url: str, calls: int, width: int) -> float:
 
 
 async def ours(url: str, calls: int, width: int) -> float:
-    from weft.engine.call import Caller
-    from weft.engine.prices import Budget, Price
+    from weft.calls.caller import Caller
+    from weft.calls.prices import Budget, Price
     from weft.models.registry import resolve
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal

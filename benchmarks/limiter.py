@@ -98,9 +98,9 @@ async def serve(name: str) -> None:
 
 async def asked(name: str, url: str, width: int | None, most: float | None) -> dict:
     """All calls, as many of them under way as a run has; cut short after `most` seconds."""
-    from weft.engine.call import Caller
-    from weft.engine.prices import Budget
-    from weft.engine.stage import WIDTH
+    from weft.calls.caller import Caller
+    from weft.calls.prices import Budget
+    from weft.calls.roles import WIDTH
     from weft.errors import WeftError
     from weft.models.registry import resolve
     from weft.store.blobs import Blobs

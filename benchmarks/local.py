@@ -131,7 +131,7 @@ def bare_janus(folder: Path, batches: list[int], small: bool) -> float:
 
 async def in_weft(model, data: Path, home: Path, judge: str = "constant/10", **options):
     """A run whose model is loaded already. Gives pictures, seconds, and where the model and the run stood at the end."""
-    from weft.session import Job, Session
+    from weft.evaluation.session import Job, Session
 
     job = Job(benchmark="weave", data=data, model=model, judge=judge, home=home, **options)
     began = time.monotonic()
@@ -292,8 +292,8 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
     say("weft diffusers: known in s", round(time.monotonic() - began, 1))
 
     async def go() -> float:
-        from weft.engine.call import Caller
-        from weft.engine.prices import Budget
+        from weft.calls.caller import Caller
+        from weft.calls.prices import Budget
         from weft.store.journal import Journal
 
         await endpoint.load()

@@ -102,8 +102,8 @@ def replies(folder: Path) -> dict[str, tuple[float, float]]:
     code = f"""
 import asyncio
 from pathlib import Path
-from weft.engine.call import Caller, Patience
-from weft.engine.prices import Budget
+from weft.calls.caller import Caller, Patience
+from weft.calls.prices import Budget
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.stats.powered import Part, Powered, evened, powered_sum
+from weft.stats.prediction_powered import Part, Powered, evened, powered_sum
 
 KINDS: dict[str, dict[str, Any]] = {
     "100 questions": {"questions": 100},

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from aiohttp import web
 
 from server import Provider, Seen, data_url, drawn
-from weft.session import completed
-from weft.writing import WriteJob, open_writing
+from weft.evaluation.session import completed
+from weft.evaluation.writing import WriteJob, open_writing
 
-from weft.run import Run  # isort: skip
+from weft.runs.run import Run  # isort: skip
 
 
 def plan(pictures: int, uses: str) -> str:

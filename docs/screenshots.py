@@ -13,13 +13,13 @@ from typing import Any
 
 import weft
 from weft import api
-from weft.rating.questions import source_of
-from weft.rating.server import Desk
-from weft.rating.study import begun, wanted
+from weft.judge_eval.annotation.questions import source_of
+from weft.judge_eval.annotation.server import Desk
+from weft.judge_eval.annotation.study import begun, wanted
+from weft.report.view.server import Viewer
+from weft.store.annotations import Ratings
 from weft.store.blobs import Blobs
-from weft.store.ratings import Ratings
 from weft.tabletop.make import make
-from weft.view.server import Viewer
 
 COUNTS = (1, 3, 8)
 RIVALS: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 import weft
 from server import Provider, Seen, data_url, drawn
 from weft.benchmarks.planviz.files import LISTS
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 NAMES = {listed.name: listed for listed in LISTS}
 

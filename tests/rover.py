@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, data_url, drawn
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 DIMENSIONS = ["science", "culture", "common_sense", "logic"]
 PICTURES = ("image", "target_image", "image2", "example_image", "reasoning_image")

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 import weft
 from toy import more_records, write_weave
 from weft import api
-from weft.agreeing.corrected import Bias
-from weft.agreeing.people import attention
-from weft.agreeing.scores import read_ratings, scale_of
 from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import resolve
 from weft.benchmarks.rows import published
 from weft.errors import UserError
+from weft.judge_eval.agreement.corrected import Bias
+from weft.judge_eval.agreement.people import attention
+from weft.judge_eval.agreement.scores import read_ratings, scale_of
 from weft.stats.agreement import pearson
-from weft.store.ratings import Rating, Ratings, Study
+from weft.store.annotations import Rating, Ratings, Study
 from weft.types import Table, Verdict
 
 WEFT = Path(sys.executable).parent / "weft"

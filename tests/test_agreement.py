@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.stats import agreement as found
-from weft.stats.powered import Part, corrected_by_card, evened, powered, powered_sum, quantile_of_t
+from weft.stats.prediction_powered import Part, corrected_by_card, evened, powered, powered_sum, quantile_of_t
 
 scipy: Any = pytest.importorskip("scipy.stats", reason="SciPy is what these are held to: pip install -e .[dev]")
 

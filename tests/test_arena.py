@@ -14,11 +14,11 @@ import pytest
 import weft
 from server import Provider, Seen, judge_answer
 from weaver import evaluate, playing, prompt, written
-from weft.arena.contest import contestants, items_of
+from weft.arena.contestants import contestants, items_of
 from weft.arena.protocol import Arena, as_released, decided, fought
 from weft.arena.released import as_winner, released_verdict
 from weft.arena.sampling import drawn
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.errors import UserError
 
 Serve = Callable[..., Provider]

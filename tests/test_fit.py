@@ -3,7 +3,7 @@ from msgspec.structs import replace
 from PIL import Image as Pil
 
 from weft.errors import PictureError
-from weft.models.fit import fit, strip
+from weft.models.adapt import fit, strip
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, data_url, drawn
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 
 def prompt(name: str, text: str, required: int | None = None, category: str = "Daily Life", **more: Any) -> dict[str, Any]:

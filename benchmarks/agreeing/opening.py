@@ -29,7 +29,7 @@ from weft.arena.files import read_scores, read_verdicts
 from weft.arena.tables import CRITERIA, agreements, score_summary
 from weft.stats.battles import RATES, Battle, models_in
 from weft.stats.battles import rates as rates_of
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 
 ARENA, TASKS = "Interleaved_Arena", "OpenING-benchmark/test_data.jsonl"
 HUMAN, SCORES, MODELS = "judge_modelAB_results.json", "gpt-score_results.json", "baseline_models.json"

@@ -23,29 +23,28 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from weft import catalogue
-from weft import run as stored
-from weft.agreeing import corrected as correcting
-from weft.agreeing import study
-from weft.agreeing.by_card import bias_of
 from weft.arena.fight import ArenaJob, open_arena
 from weft.benchmarks.base import resolve
-from weft.engine.call import EndpointDown, Patience
-from weft.engine.interrupts import interrupt
+from weft.calls.caller import EndpointDown, Patience
+from weft.calls.interrupts import interrupt
 from weft.errors import BudgetReached, UserError, WeftError
+from weft.evaluation.progress import notebook, show
+from weft.evaluation.session import Interrupted, Job, Session, StoredJob, completed, in_loop
+from weft.evaluation.writing import WriteJob, open_writing, ordered, written
+from weft.judge_eval.agreement import corrected as correcting
+from weft.judge_eval.agreement import study
+from weft.judge_eval.agreement.by_card import bias_of
 from weft.models.config import usual_home
-from weft.progress import notebook, show
 from weft.report import document, frame, site
 from weft.report.over import over_seeds, pooled, tables_over
 from weft.report.render import render
 from weft.report.select import choices
-from weft.run import benchmark_of, known, load_run, named, one_run, tables_of
-from weft.session import Interrupted, Job, Session, StoredJob, completed, in_loop
-from weft.store.blobs import Blobs
-from weft.store.journal import Journal
+from weft.runs import index as catalogue
+from weft.runs import run as stored
+from weft.runs.run import benchmark_of, known, load_run, named, one_run, tables_of
 from weft.store.locks import alive
 from weft.types import Table
-from weft.writing import WriteJob, open_writing, ordered, written
+from weft.workspace import open_blobs, open_journal
 
 T = TypeVar("T")
 PATIENT = 4  # interrupts until nobody waits any longer for the work to end
@@ -103,7 +102,7 @@ class Runs(list[Run]):
 
 def load(run: str, *, home: str | Path = "", benchmark: Any = None) -> Run:
     """A run of the journal: by its tag, its id, the beginning of it, or `last`. `benchmark` is its class, where that is your own."""
-    journal = Journal(Path(home or usual_home()) / "journal.sqlite", readonly=True)
+    journal = open_journal(Path(home or usual_home()))
     try:
         record = alive(one_run(journal, run), journal.path.parent)
         return Run(benchmark_of(record, benchmark), record, journal)
@@ -113,7 +112,7 @@ def load(run: str, *, home: str | Path = "", benchmark: Any = None) -> Run:
 
 def all_runs(*, home: str | Path = "", benchmark: Any = None) -> Runs:
     """All runs of the journal, the latest last; those of benchmarks of your own only if their classes are given."""
-    journal = Journal(Path(home or usual_home()) / "journal.sqlite", readonly=True)
+    journal = open_journal(Path(home or usual_home()))
     made = Runs()
     try:
         for record in known(journal):
@@ -230,7 +229,7 @@ def write(text: str, *, out: str | Path | Sequence[str | Path] = (), **options: 
             raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
         made = document_of(run, home, text)
         for one in outs:
-            document.write(made, Blobs(home / "blobs"), one)
+            document.write(made, open_blobs(home), one)
     return run
 
 
@@ -358,7 +357,7 @@ def write_report(
     groups = _over(some, over) if over else {}
     tables = [*(tables_over(groups) if groups else tables_of(by_name)), *_corrected(some, correct, home)]
     made = site.contents(by_name, tables, pooled(groups) if groups else None)
-    journal = Journal(Path(home) / "journal.sqlite", readonly=True)
+    journal = open_journal(Path(home))
     try:
         write = site.write_single if single_file else site.write
         return write(made, journal, Path(home), Path(out))

@@ -166,8 +166,8 @@ Shown = Literal["interleaved", "list", "strip", "none"]
 
 
 class Takes(Struct, frozen=True):
-    """What a model can take in; `weft.models.fit` reshapes the rest, and says how. `most`: pictures in one request. `drawing`: how it takes
-    pictures when it is to make one, where that differs: some that see when they speak do not when they draw."""
+    """What a model can take in; `weft.models.adapt` reshapes the rest, and says how. `most`: pictures in one request. `drawing`: how
+    it takes pictures when it is to make one: some models accept images for text output but not for image output."""
 
     images: Shown = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.benchmarks.hub import get, unpack
+from weft.benchmarks.download import get, unpack
 from weft.errors import UserError
 
 

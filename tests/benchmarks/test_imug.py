@@ -10,7 +10,7 @@ import pytest
 import weft
 from server import Provider, Seen, drawn, model_answer
 from weft.benchmarks.imug import data
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 

@@ -19,7 +19,7 @@ from weft.benchmarks.imug import Imug, released
 from weft.benchmarks.imug.data import Choice
 from weft.benchmarks.imug.tables import cell, official
 from weft.errors import UserError
-from weft.session import Job, Session
+from weft.evaluation.session import Job, Session
 from weft.store.blobs import Blobs
 from weft.types import Place, Question, Verdict
 

@@ -253,7 +253,7 @@ def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Pa
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():
     from weft.benchmarks.base import RESERVED
-    from weft.session import Job
+    from weft.evaluation.session import Job
 
     own = {"sample", "seed"}  # a benchmark may draw its samples in its own way: its option of that name is then the one that counts
     assert set(Job.__struct_fields__) - own <= set(RESERVED)

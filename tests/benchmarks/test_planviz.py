@@ -16,8 +16,8 @@ from server import Provider, Seen, drawn
 from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.rubric import mark
+from weft.calls.structured_output import Unusable
 from weft.errors import UserError
-from weft.judges.parse import Unusable
 from weft.types import Place, Question
 
 Serve = Callable[..., Provider]

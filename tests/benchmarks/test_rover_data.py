@@ -364,7 +364,7 @@ GET = """
 import sys
 from pathlib import Path
 from weft.benchmarks.rover.ig import data
-from weft.benchmarks.hub import download
+from weft.benchmarks.download import download
 from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
 print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)

@@ -17,7 +17,7 @@ from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.rubric import as_released
 from weft.benchmarks.weave.tables import SHORT, metrics, released_points, strict_points, tables
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.types import Place, Question, Verdict
 
 Serve = Callable[..., Provider]

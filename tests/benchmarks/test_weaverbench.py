@@ -372,7 +372,7 @@ def test_the_template_checks_out(tmp_path: Path):
 def test_a_dry_run_counts_both_questions(tmp_path: Path, serve: Serve):
     import asyncio
 
-    from weft.session import Job, Session
+    from weft.evaluation.session import Job, Session
 
     provider = serve(answer=playing())
     data = written(tmp_path / "data", [prompt("a", "picture picture", 2), prompt("b", "picture")])

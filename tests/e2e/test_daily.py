@@ -194,6 +194,6 @@ def test_evaluate_can_be_completed_by_an_editor():
     import inspect
 
     known = set(inspect.signature(library.evaluate).parameters) - {"on_start", "progress"}
-    from weft.session import Job
+    from weft.evaluation.session import Job
 
     assert known == set(Job.__struct_fields__), "one list, in both places"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 SERVE = textwrap.dedent("""
     import importlib.util, pathlib, sys

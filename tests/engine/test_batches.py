@@ -15,7 +15,7 @@ from aiohttp import web
 import weft
 from fakes import Fake, Gemini, OpenAI, reply
 from server import drawn
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import FATAL, CallError, Endpoint, Sent
 from weft.store.blobs import Blobs
@@ -29,7 +29,7 @@ Stand = Callable[[Fake], Any]
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch):
     for name, value in (("QUIET", 5.0), ("SOON", 0.1), ("POLL", 0.02)):
-        monkeypatch.setattr(f"weft.models.batched.{name}", value)
+        monkeypatch.setattr(f"weft.models.batch_api.{name}", value)
 
 
 def judged(fake: Fake, toy: Path, home: Path, **options: Any) -> weft.Run:
@@ -196,7 +196,7 @@ def test_a_field_that_the_server_does_not_know_is_found_out_by_the_first(toy: Pa
 
 
 def test_more_than_a_file_holds_are_several_batches(toy: Path, tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.models.openai_batches.OpenAIBatches.most_lines", 5)
+    monkeypatch.setattr("weft.models.providers.openai_batches.OpenAIBatches.most_lines", 5)
     fake = stand(OpenAI())
     assert all_scored(judged(fake, toy, tmp_path / "home", judge_batch=True))
     sizes = [len(fake.batches.lines(file)) for file in fake.batches.by_file]
@@ -221,7 +221,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(toy: Path, tmp_path: Path, st
     gone = Out("gone", version="1")
     gone.asked = []  # type: ignore[attr-defined]
     gone.picture = Blobs(tmp_path / "home" / "blobs").put(drawn("x"))  # type: ignore[attr-defined]
-    monkeypatch.setattr("weft.models.batched.QUIET", 0.2)
+    monkeypatch.setattr("weft.models.batch_api.QUIET", 0.2)
     began = time.monotonic()
     with pytest.raises(EndpointDown, match="no quota left"):
         weft.evaluate("weave", data=toy, model=gone, judge=fake.name, home=tmp_path / "home", judge_batch=True, concurrency=1)
@@ -229,7 +229,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(toy: Path, tmp_path: Path, st
 
 
 RUN = """
-import sys, weft, weft.models.batched as b
+import sys, weft, weft.models.batch_api as b
 b.QUIET, b.SOON, b.POLL = 5.0, 0.1, 0.02
 data, url, home = sys.argv[1:]
 weft.evaluate("weave", data=data, model="copy", judge=url, home=home, judge_batch=True)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from server import drawn
-from weft.engine.call import Caller, EndpointDown, Patience
-from weft.engine.prices import Budget, Price
+from weft.calls.caller import Caller, EndpointDown, Patience
+from weft.calls.prices import Budget, Price
 from weft.errors import BudgetReached
 from weft.models.endpoint import FATAL, NO, TRANSIENT, CallError, Endpoint, Retry, Sent
 from weft.store.blobs import Blobs

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from server import drawn
-from weft.engine import call as call_module
-from weft.engine.call import Caller, EndpointDown, Halt, Halted, Patience, handed_to, request_key
-from weft.engine.prices import Budget, Price
+from weft.calls import caller as call_module
+from weft.calls.caller import Caller, EndpointDown, Halt, Halted, Patience, handed_to, request_key
+from weft.calls.prices import Budget, Price
 from weft.errors import BudgetReached, StoreError, WeftError
 from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Endpoint, Retry, Sent
 from weft.store.blobs import Blobs

@@ -17,7 +17,7 @@ from server import Provider, Seen, answer, drawn
 from toy import toy_records, write_weave
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.data import WeaveRecords
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
 

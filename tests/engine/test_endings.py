@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import weft
-from weft.engine.call import Caller, EndpointDown
-from weft.engine.prices import Budget
+from weft.calls.caller import Caller, EndpointDown
+from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.endpoint import FATAL, CallError, Endpoint, Sent, TaskEndpoint
 from weft.store.journal import Journal, TurnRecord

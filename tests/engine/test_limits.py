@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weft.engine.limits import Limiter
+from weft.calls.limiter import Limiter
 
 
 def test_no_more_than_the_limit_are_in_flight_and_all_get_their_turn():

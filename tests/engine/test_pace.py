@@ -14,9 +14,9 @@ from aiohttp import web
 
 import weft
 from server import drawn
-from weft.engine.call import Patience
-from weft.engine.limits import Limiter
-from weft.engine.pace import Pace
+from weft.calls.caller import Patience
+from weft.calls.limiter import Limiter
+from weft.calls.throughput import Pace
 
 
 def simulated(seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False) -> tuple[list[float], float]:
@@ -178,9 +178,9 @@ def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
 
 def test_time_outs_lower_the_limit(locked: Locked, tmp_path: Path):
     """From as many as the user allows: each time-out in a round halves it, as a 429 does."""
-    from weft.engine.call import Caller
-    from weft.engine.prices import Budget
-    from weft.models.infer import Infer
+    from weft.calls.caller import Caller
+    from weft.calls.prices import Budget
+    from weft.models.providers.infer import Infer
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
     from weft.types import Message, Text, Want

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from server import drawn
-from weft.engine import prices
-from weft.engine.call import Caller
-from weft.engine.prices import (
+from weft.calls import prices
+from weft.calls.caller import Caller
+from weft.calls.prices import (
     Budget,
     Excess,
     Price,

@@ -15,10 +15,10 @@ from toy import more_records, toy_records, write_weave
 from weft.api import report
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import metrics
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.report.dialogues import about
-from weft.run import load_run
+from weft.runs.run import load_run
 from weft.store.journal import Journal
 from weft.store.locks import only_one
 from weft.types import Image, Verdict

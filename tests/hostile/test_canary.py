@@ -17,7 +17,7 @@ FAILURES = ("400", "401", "403", "404", "408", "413", "429", "500", "503", "bloc
 SCRIPT = """
 import logging, pathlib, sys, traceback
 import weft
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 logging.basicConfig(level=logging.DEBUG)
 data, home, model = sys.argv[1:]
 print(pathlib.Path("/proc/self/cmdline").read_bytes())

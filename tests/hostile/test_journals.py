@@ -15,7 +15,7 @@ import weft
 from server import Provider
 from weft.errors import UserError, WeftError
 from weft.store.journal import Journal
-from weft.store.salvage import check, raw_rows
+from weft.store.recover import check, raw_rows
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -170,7 +170,7 @@ from wires import http_models
 from weft import api
 from weft.errors import WeftError
 from weft.cli.terminal import complain
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 quick = Patience(tries=2, rate_limit_tries=2, empty_tries=1, base=0.001, cap=0.002)
 echo = test_keys.Echo()
 key = {key!r}

@@ -175,7 +175,7 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy:
 
 
 def test_a_run_that_lost_a_turn_is_not_finished(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from weft.engine import generate
+    from weft.evaluation import generate
 
     real = generate.Live.turn
 

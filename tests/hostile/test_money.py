@@ -12,7 +12,7 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, answer
 from toy import more_records, write_weave
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.errors import BudgetReached, UserError
 from weft.models.config import read_config
 

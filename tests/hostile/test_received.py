@@ -11,7 +11,7 @@ import weft
 from toy import toy_records, write_weave
 from weft import api
 from weft.errors import UserError
-from weft.outside import visible
+from weft.untrusted import visible
 
 ESC = "\x1b[31mred\x1b]0;title\x07"
 
@@ -48,7 +48,7 @@ def test_a_file_that_a_journal_names_is_not_run_unasked(received: Path, tmp_path
 
 
 def test_the_viewer_does_not_run_it_either(received: Path, tmp_path: Path):
-    from weft.view.library import Library
+    from weft.report.view.library import Library
 
     library = Library(received)
     runs = library.runs()
@@ -89,7 +89,7 @@ def test_a_control_character_in_a_name_ends_no_report_and_reaches_no_terminal(to
         assert done.returncode == 0 and visible(done.stdout) == done.stdout, done.stderr
     done = run_weft("compare", run.id, other.id, "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert visible(done.stdout + done.stderr) == done.stdout + done.stderr and "Traceback" not in done.stderr
-    from weft.view.library import Library
+    from weft.report.view.library import Library
 
     library = Library(tmp_path / "home")
     assert all("<svg" in api.site.plots.svg(plot.chart) for plot in library.plots((other.id, run.id)).values())

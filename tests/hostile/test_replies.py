@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from server import Provider, answer
-from weft.judges.parse import Unusable, read_reply
+from weft.calls.structured_output import Unusable, read_reply
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -16,7 +16,7 @@ from server import drawn
 from weft.errors import PictureError, StoreError
 from weft.store import blobs as blobs_module
 from weft.store.blobs import Blobs
-from weft.store.pictures import Room
+from weft.store.images import Room
 
 
 def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -94,7 +94,7 @@ BAD_EXIF = [b"", b"II", b"garbage and more", b"II*\0\xff\xff\xff\xff", b"MM\0*\0
 @pytest.mark.parametrize("exif", BAD_EXIF)
 def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywhere(exif: bytes, toy: Path, tmp_path: Path):
     from weft import api
-    from weft.models.fit import fit, strip_of
+    from weft.models.adapt import fit, strip_of
     from weft.types import Message, Takes
 
     data = with_exif(exif)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 import weft
 from server import Seen, answer, drawn
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 
 QUICK = Patience(tries=3, base=0.001, cap=0.002)
 
@@ -88,9 +88,9 @@ def test_a_large_reply_with_a_link_to_a_large_picture_comes_back(tmp_path: Path,
 
     from PIL import Image
 
-    from weft.models.openai_chat import OpenAIChat
+    from weft.models.providers.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
-    from weft.store.pictures import encode_png
+    from weft.store.images import encode_png
     from weft.types import Message, Text, Want
 
     def linked(seen: Seen) -> dict[str, Any]:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.calls.structured_output import Unusable, read_reply
 from weft.errors import WeftError
-from weft.judges.parse import Unusable, read_reply
 from weft.judges.vlm import want_of
 from weft.types import Place, Question
 

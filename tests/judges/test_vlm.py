@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, model_answer
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 
 QUICK = Patience(tries=3, base=0.001, cap=0.002)
 

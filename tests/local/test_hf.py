@@ -11,7 +11,7 @@ from PIL import Image as Pil
 from tiny_models import MAKERS
 
 from weft.errors import UserError
-from weft.models.fit import fit
+from weft.models.adapt import fit
 from weft.models.local.hf import FAMILIES
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs

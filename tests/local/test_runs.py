@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.run import Run
-from weft.session import Job, Session, in_loop
+from weft.evaluation.session import Job, Session, in_loop
+from weft.runs.run import Run
 
 Tiny = Callable[[str], Path]
 

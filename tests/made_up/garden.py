@@ -11,7 +11,7 @@ from weft.benchmarks import Benchmark
 from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.benchmarks.records import Records
 from weft.benchmarks.rows import cell_of, rows_of
-from weft.judges.parse import Unusable
+from weft.calls.structured_output import Unusable
 from weft.types import Mark, Message, Sample, Table, Text, Turn
 
 BEDS = ("roses", "herbs", "trees")

@@ -16,8 +16,8 @@ from PIL import Image as Pil
 
 import weft
 from server import Provider, data_url, drawn, judge_answer
-from weft.engine.call import Caller
-from weft.engine.prices import Budget
+from weft.calls.caller import Caller
+from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.compose import apply
 from weft.models.compose.words import English

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from weft.models.batching import Gatherer
 from weft.models.endpoint import CallError
-from weft.models.gather import Gatherer
 
 
 class Machine:

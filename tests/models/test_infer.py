@@ -15,12 +15,12 @@ from aiohttp import web
 import weft
 import weft.api
 from server import data_url, drawn
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
+from weft.models.load_balancer import Spread
 from weft.models.registry import resolve
-from weft.models.spread import Spread
-from weft.run import load_run
+from weft.runs.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.tabletop.make import make

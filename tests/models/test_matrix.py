@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from fakes import FAKES, Asked, DashScope, Fake, Responses
 from fakes import reply as reply_of
 from server import drawn
-from weft.engine.call import Caller, EndpointDown, Patience, handed_to
-from weft.engine.prices import Budget, most_of
+from weft.calls.caller import Caller, EndpointDown, Patience, handed_to
+from weft.calls.prices import Budget, most_of
 from weft.errors import UserError
+from weft.models.adapt import fit, fitted
 from weft.models.endpoint import CallError, Endpoint, Sent, TaskEndpoint
-from weft.models.fit import fit, fitted
-from weft.models.outcomes import error_facts
+from weft.models.error_mapping import error_facts
 from weft.models.registry import known_of, load_target, providers, resolve
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -493,7 +493,7 @@ def test_a_reply_with_an_empty_code_is_no_error():
 
 
 def test_the_image_model_that_was_called_is_counted(blobs: Blobs):
-    from weft.models.openai_responses import _used
+    from weft.models.providers.openai_responses import _used
 
     tokens = {"input_tokens": 50, "output_tokens": 20}
     used = _used({"usage": tokens, "tool_usage": {"image_gen": {"input_tokens": 300, "output_tokens": 6240}}})

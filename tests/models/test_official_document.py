@@ -12,7 +12,7 @@ import pytest
 import openapi
 from fakes import Fake, Images, OpenAI, Responses
 from server import drawn
-from weft.models.batched import batched
+from weft.models.batch_api import batched
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.types import Message, Text, Want

@@ -15,7 +15,7 @@ import openapi
 from server import Provider, Seen, data_url, drawn
 from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
-from weft.models.openai_chat import OpenAIChat
+from weft.models.providers.openai_chat import OpenAIChat
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft.types import Message, Text, Thought, Want

@@ -11,7 +11,7 @@ from aiohttp import web
 
 import weft
 from fakes import Asked, Fake, reply
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError, WeftError
 from weft.models.registry import KEY_BY_HOST, about, known_of, load_object, parse, resolve
 from weft.store.blobs import Blobs

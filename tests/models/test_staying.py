@@ -11,11 +11,11 @@ import pytest
 
 import weft
 from server import Provider
-from weft.engine.call import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError, WeftError
+from weft.evaluation.session import Job, Session
 from weft.models.identity import one_address
 from weft.models.registry import resolve
-from weft.session import Job, Session
 from weft.store.blobs import Blobs
 from weft.tabletop.make import make
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 import weft
 from server import Provider, Seen, data_url, drawn
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.models.endpoint import CallError
 from weft.models.streamed import Stream
 
@@ -217,7 +217,7 @@ def test_a_form_that_is_not_known_is_asked_for_at_once(tmp_path: Path, serve: Se
 
 
 def test_what_a_stream_is_wrapped_in_does_not_count(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.models.openai_chat.MAX_TEXT", 4000)
+    monkeypatch.setattr("weft.models.providers.openai_chat.MAX_TEXT", 4000)
     plans, paints = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN, 1)))), serve(answer=painted)
     assert len(evaluate(tmp_path, plans, paints).turns[0].reply.images) == 3
     endless = serve(answer=painted, fault=streaming(lambda times: events(["x" * 5000])))

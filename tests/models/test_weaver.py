@@ -293,7 +293,7 @@ def test_a_part_that_raises_costs_its_turn_alone(tmp_path: Path, monkeypatch: py
 
 
 def test_a_dry_run_guesses_pictures(tmp_path: Path):
-    from weft.session import Job, Session
+    from weft.evaluation.session import Job, Session
 
     model = "weaver:planner=openai-chat/a@http://127.0.0.1:9/v1,visualizer=openai-chat/b@http://127.0.0.1:9/v1"
     job = Job(benchmark="weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import weft
-from weft.rating.questions import Source, source_of
-from weft.rating.server import Desk
-from weft.rating.study import Wanted, begun, wanted
+from weft.judge_eval.annotation.questions import Source, source_of
+from weft.judge_eval.annotation.server import Desk
+from weft.judge_eval.annotation.study import Wanted, begun, wanted
+from weft.store.annotations import Ratings, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.store.ratings import Ratings, Study
 from weft.tabletop.make import make
 
 BENCHMARKS = {

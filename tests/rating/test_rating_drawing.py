@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as some
 
-from weft.rating import people
-from weft.rating.drawing import assigned, drawn, mixed
-from weft.store.ratings import Rating
+from weft.judge_eval.annotation import people
+from weft.judge_eval.annotation.drawing import assigned, drawn, mixed
+from weft.store.annotations import Rating
 from weft.types import Verdict
 
 names = some.lists(some.text("abcdef", min_size=1, max_size=4), min_size=1, max_size=7, unique=True)

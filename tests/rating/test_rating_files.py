@@ -14,22 +14,21 @@ from typing import Any
 import pytest
 
 from weft.errors import UserError
-from weft.rating import label_studio, people
-from weft.rating.exchange import Known, read_csv, take
-from weft.rating.form import answer_of
-from weft.rating.questions import Source
-from weft.rating.status import progress, told
-from weft.rating.study import Item, begun, items_of, rating_of, wanted
+from weft.judge_eval.annotation import label_studio, people
+from weft.judge_eval.annotation.exchange import Known, read_csv, take
+from weft.judge_eval.annotation.form import answer_of
+from weft.judge_eval.annotation.questions import Source
+from weft.judge_eval.annotation.status import progress, told
+from weft.judge_eval.annotation.study import Item, begun, items_of, rating_of, wanted
 from weft.report.export import export
 from weft.report.ratings import as_csv
-from weft.run import load_run
+from weft.runs.run import load_run
+from weft.store.annotations import Rating, Ratings, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.store.merge import merge
-from weft.store.ratings import Rating, Ratings, Study
-from weft.store.salvage import check
-from weft.store.shrink import needless, shrink
-from weft.types import Verdict
+from weft.store.prune import needless, shrink
+from weft.store.recover import check
 
 
 def some_answer(item: Item, wish: int) -> dict[str, Any]:
@@ -293,25 +292,6 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, Source]
     assert "ratings.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
 
 
-def test_a_journal_from_before_has_no_ratings_and_is_not_changed_by_looking(copied: Path, sources: dict[str, Source]):
-    path, run = copied / "journal.sqlite", sources["weave"].run.id
-    db = sqlite3.connect(path)
-    db.execute("DROP TABLE ratings")
-    db.execute("DROP TABLE studies")
-    db.commit()
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    ratings = Ratings(path, readonly=True)
-    assert ratings.of(run) == [] and ratings.studies(run) == []
-    journal = Journal(path, readonly=True)
-    assert journal.rated(run) == (0, 0) and load_run(journal, run).summary().rated == (0, 0)
-    needless(copied)
-    assert check(path, save=False).problems == []
-    assert not sqlite3.connect(path).execute("SELECT 1 FROM sqlite_master WHERE name = 'ratings'").fetchone()
-    Ratings(path).put(Rating(run, "s", "q", "ann", (Verdict("a", 0, "m", 1.0, by="person"),)))
-    assert journal.rated(run) == (1, 1)
-
-
 # the command
 
 
@@ -362,7 +342,7 @@ def test_a_run_goes_with_what_people_said_of_it_and_says_so_before(copied: Path,
 
 def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: dict[str, Source]):
     from weft.report.site import numbers
-    from weft.view.library import Library
+    from weft.report.view.library import Library
 
     source = sources["weave"]
     library = Library(copied)

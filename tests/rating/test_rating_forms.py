@@ -10,15 +10,15 @@ import pytest
 
 import weft
 from conftest import BENCHMARKS  # type: ignore[attr-defined]
+from weft.calls.structured_output import Unusable
 from weft.errors import UserError
-from weft.judges.parse import Unusable
-from weft.rating import attention
-from weft.rating.form import Field, Missing, answer_of, chosen, form_of, lowest, nested
-from weft.rating.page import Place, question_page
-from weft.rating.questions import Source, source_of
-from weft.rating.study import begun, id_of, item_of, items_of, known_item, rating_of, verdicts_of, wanted
+from weft.judge_eval.annotation import attention
+from weft.judge_eval.annotation.form import Field, Missing, answer_of, chosen, form_of, lowest, nested
+from weft.judge_eval.annotation.page import Place, question_page
+from weft.judge_eval.annotation.questions import Source, source_of
+from weft.judge_eval.annotation.study import begun, id_of, item_of, items_of, known_item, rating_of, verdicts_of, wanted
+from weft.store.annotations import Ratings
 from weft.store.blobs import Blobs
-from weft.store.ratings import Ratings
 from weft.types import Image, Question
 
 

@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 from browser import Watch, browser, wait_for_pictures
-from weft.rating.links import FILE
-from weft.rating.questions import Source
-from weft.rating.study import items_of, wanted
+from weft.judge_eval.annotation.links import FILE
+from weft.judge_eval.annotation.questions import Source
+from weft.judge_eval.annotation.study import items_of, wanted
+from weft.store.annotations import Rating, Ratings
 from weft.store.blobs import Blobs
-from weft.store.ratings import Rating, Ratings
 
 DESKTOP, PHONE = {"width": 1280, "height": 880}, {"width": 390, "height": 780}
 Serving = Callable[..., Any]
@@ -265,7 +265,7 @@ def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(ho
 
 def test_pages_allow_nothing_from_elsewhere_and_take_no_text_for_markup(tmp_path: Path, serving: Serving):
     import weft
-    from weft.rating.questions import source_of
+    from weft.judge_eval.annotation.questions import source_of
     from weft.tabletop.make import make
 
     class Evil:

@@ -15,11 +15,11 @@ import weft
 from browser import browser
 from server import Provider, Seen, model_answer
 from weft import api
-from weft.catalogue import gist_of
 from weft.report.charts import plots_of
 from weft.report.compare import compare
 from weft.report.listing import listing, sides
-from weft.run import named
+from weft.runs.index import gist_of
+from weft.runs.run import named
 from weft.tabletop.make import make
 
 Serve = Callable[..., Provider]

@@ -13,14 +13,14 @@ import pytest
 from PIL import Image as Pil
 
 from weft.errors import UserError
+from weft.evaluation.session import Job as RunJob
+from weft.evaluation.session import Session
 from weft.models.endpoint import CallError
 from weft.models.registry import resolve
 from weft.secrets import hide
-from weft.serving.alone import Alone
-from weft.serving.door import Door
+from weft.serving.app import Door
+from weft.serving.local_pool import Alone
 from weft.serving.replica import Job
-from weft.session import Job as RunJob
-from weft.session import Session
 from weft.store.blobs import Blobs
 from weft.types import Message, Takes, Text, Want
 
@@ -416,7 +416,7 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
         many = {"messages": [{}] * 20_000}
         assert (await post(address, many))[0] == 400
 
-    monkeypatch.setattr("weft.serving.door.SLOWEST", 1.0)
+    monkeypatch.setattr("weft.serving.app.SLOWEST", 1.0)
     serve(tmp_path, act)
 
 

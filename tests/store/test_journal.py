@@ -97,22 +97,6 @@ def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
     reader.close()
 
 
-def test_a_journal_from_before_is_read_and_gets_its_new_column(tmp_path: Path):
-    import sqlite3
-
-    Journal(tmp_path / "journal.sqlite").close()
-    with sqlite3.connect(tmp_path / "journal.sqlite") as db:
-        db.execute("ALTER TABLE replies DROP COLUMN about")
-        db.execute("ALTER TABLE runs DROP COLUMN begun")
-        db.execute("INSERT INTO replies VALUES ('r', 'a', 0, 0, '{}', 'text', '[]', '{\"outcome\":\"answered\"}')")
-    assert Journal(tmp_path / "journal.sqlite", readonly=True).turns("r")[0].about == "{}"
-    journal = Journal(tmp_path / "journal.sqlite")
-    journal.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered"), '{"gold":1}'))
-    journal.flush()
-    assert [turn.about for turn in journal.turns("r")] == ["{}", '{"gold":1}']
-    journal.close()
-
-
 def test_the_last_run_is_the_one_last_begun_or_gone_on_with(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     for run in ("a", "b", "a"):

@@ -12,10 +12,10 @@ import pytest
 import weft
 from weft.errors import UserError
 from weft.report.export import export
-from weft.run import load_run
+from weft.runs.run import load_run
 from weft.store.journal import Journal
 from weft.store.merge import merge
-from weft.store.shrink import needless, shrink
+from weft.store.prune import needless, shrink
 from weft.tabletop.make import make
 
 WAY: dict[str, Any] = {"model": "tabletop/tiny", "model_options": {"temperature": 1.5}, "judge": "tabletop/exact"}

@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
-from weft.engine.call import Patience
+from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
 from weft.tabletop.make import make

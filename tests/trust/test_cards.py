@@ -10,12 +10,12 @@ import pytest
 
 import weft
 from weft import api
-from weft.cards import ALL, Card, card_for, cards, read
 from weft.errors import UserError
+from weft.judge_eval.calibration import check
+from weft.judge_eval.calibration.exam import Exam, asked
+from weft.judge_eval.calibration.tables import findings, tables
+from weft.runs.cards import ALL, Card, card_for, cards, read
 from weft.stats.agreement import Measured
-from weft.trust import check
-from weft.trust.exam import Exam, asked
-from weft.trust.tables import findings, tables
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 
 import weft
 from browser import Watch, browser, wait_for_pictures
+from weft.report.view.server import Viewer
 from weft.tabletop.make import make
-from weft.view.server import Viewer
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
 
 
 def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
-    from weft.view.library import Library, cuts_of
+    from weft.report.view.library import Library, cuts_of
 
     data = make("tabletop-imug", tmp_path / "data", samples=6, seed=0)
     broken = True
@@ -118,7 +118,7 @@ def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
 
 def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):
     from weft.report.listing import by_name
-    from weft.view.library import Library
+    from weft.report.view.library import Library
 
     library = Library(home)
     ids = (library.runs()[0].record.id,)

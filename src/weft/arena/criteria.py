@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from weft.arena.contest import Duel
+from weft.arena.contestants import Duel
 from weft.arena.tables import scored_answers
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
 from weft.benchmarks.documents import MOST, Most

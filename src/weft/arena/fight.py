@@ -8,20 +8,17 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from weft.arena.contest import Duel, answers_of, battles_of, contestants
+from weft.arena.contestants import Duel, answers_of, battles_of, contestants
 from weft.arena.criteria import Criteria
 from weft.arena.protocol import Arena
-from weft.engine.call import Patience
-from weft.engine.plan import Plan, told_endpoint
-from weft.engine.stage import Means, Stage
+from weft.calls.caller import Patience
 from weft.errors import UserError
-from weft.models import registry
-from weft.models.config import read_config, usual_home
-from weft.run import load_run
-from weft.session import Session, absolute, can_judge, check_numbers, closed
-from weft.store.blobs import Blobs
-from weft.store.journal import Journal
+from weft.evaluation.plan import Plan, told_endpoint
+from weft.evaluation.session import Session, can_judge, check_numbers
+from weft.models.config import usual_home
+from weft.runs.run import load_run
 from weft.types import Dialogue, Reply, Sample, Turn
+from weft.workspace import Limits, Workspace, reading
 
 
 class ArenaJob(Struct, frozen=True, kw_only=True):
@@ -57,27 +54,19 @@ async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
     check_numbers(job)
     if len(job.runs) < (1 if job.single else 2):
         raise UserError("give at least two runs: `weft runs` lists them" if not job.single else "give a run: `weft runs` lists them")
-    home = Path(absolute(job.home))
-    blobs, settings = Blobs(home / "blobs"), read_config()
-    stored = Journal(home / "journal.sqlite", readonly=True)
-    try:
+    workspace = Workspace(job.home)
+    with reading(workspace.home) as stored:
         runs = contestants([load_run(stored, name, job.benchmark) for name in job.runs])
-    finally:
-        stored.close()
     benchmark = Criteria() if job.single else Arena()
     options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
     data = next(iter(runs.values())).record.data
-    judge = can_judge(registry.resolve(job.judge, blobs, job.judge_options, settings, data, rubrics.settings), job.judge_batch)
+    judge = can_judge(workspace.endpoint(job.judge, job.judge_options, data, usual=rubrics.settings), job.judge_batch)
     dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)
     parts = {run.id: name for name, run in runs.items()}
     model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not job.single else "answers", "parts": parts}
-    async with contextlib.AsyncExitStack() as closing:
-        closing.push_async_callback(closed, judge)
-        journal = Journal(home / "journal.sqlite")
-        closing.callback(journal.close)
-        means = Means(job.budget, job.concurrency, None, job.patience)
-        stage = Stage(means, {"judge": judge}, settings.get("prices", {}), journal, blobs, "none")
+    limits = Limits(job.budget, job.concurrency, None, job.patience)
+    async with workspace.open({"judge": judge}, limits) as roles:
         plan = Plan(
             benchmark, dataset, options, rubrics, model, told_endpoint(judge), "none", job.judge_repeats, {"limit": None, "where": {}}
         )
-        yield Session(job, plan, stage, lambda _: Stored(), (benchmark.name, data))
+        yield Session(job, plan, roles, lambda _: Stored(), (benchmark.name, data))

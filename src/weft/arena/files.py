@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.outside import bytes_file, fields, json_from
 from weft.stats.battles import Battle, Winner
+from weft.untrusted import bytes_file, fields, json_from
 
 WINNERS: Mapping[str, Winner] = {"a": "A", "b": "B", "tie(a)": "Tie(A)", "tie(b)": "Tie(B)", "tie": "Tie", "tie()": "Tie"}
 SHOWN = 5  # problems of a file that are told one by one

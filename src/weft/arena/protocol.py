@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.arena import released, rubric
-from weft.arena.contest import Duel
+from weft.arena.contestants import Duel
 from weft.arena.rubric import AB, BA, BATTLE, ONE
 from weft.arena.tables import agreements, published_rates, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of

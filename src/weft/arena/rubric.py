@@ -6,7 +6,7 @@ steps of words and pictures under bare tags, every picture squashed to 512 x 512
 from collections.abc import Sequence
 from typing import Any
 
-from weft.arena.contest import Duel, Made
+from weft.arena.contestants import Duel, Made
 from weft.benchmarks.base import Answered
 from weft.benchmarks.documents import TOLD, Section, Sheet, laid_out
 from weft.benchmarks.opening import released

@@ -7,15 +7,15 @@ from weft.arena.files import Verdicts, read_verdicts
 from weft.arena.protocol import Arena, fought, tables_of
 from weft.benchmarks.base import Benchmark, detail_of
 from weft.errors import UserError
-from weft.run import Run, known, load_run
+from weft.runs.run import Run, known, load_run
 from weft.stats.battles import Battle
-from weft.store.journal import Journal
 from weft.types import Table
+from weft.workspace import open_journal
 
 
 def last_battles(home: Path, kind: type[Benchmark] = Arena) -> str:
     """The run of battles that was fought last; or of scores."""
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     try:
         found = [record.id for record in known(journal) if record.benchmark == kind.name]
     finally:
@@ -73,7 +73,7 @@ def _battles(name: str, home: Path) -> Run:
 def _run(name: str, home: Path, kind: type[Benchmark]) -> Run:
     if name.endswith((".json", ".jsonl")):
         raise UserError(f"there is no file {name}")
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     try:
         return load_run(journal, last_battles(home, kind) if name == "last" else name)
     finally:

@@ -418,7 +418,7 @@ BUILT_IN = {
 INNER = {  # what stands behind commands of their own, and has no dataset that anyone could name
     "arena": "weft.arena.protocol:Arena",
     "arena-scores": "weft.arena.criteria:Criteria",
-    "write": "weft.writing:Writing",
+    "write": "weft.evaluation.writing:Writing",
 }
 RESERVED = (  # what every run has: a benchmark's own options have other names
     "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from weft.benchmarks.prompts import fence, joined
-from weft.models.fit import strip
+from weft.models.adapt import strip
 from weft.store.blobs import Blobs
-from weft.store.pictures import flat
+from weft.store.images import flat
 from weft.types import Image, Part, Text
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from weft.errors import PictureError, UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, CallError, Sent
 from weft.models.registry import Spec
-from weft.outside import read_file, text_file
 from weft.store.blobs import Blobs
-from weft.store.pictures import MAX_BYTES
+from weft.store.images import MAX_BYTES
 from weft.types import Kind, Message, Part, Text, Want, outcome_of
+from weft.untrusted import read_file, text_file
 
 
 class Folder(Local):

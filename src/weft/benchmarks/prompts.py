@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from weft.errors import UserError
 from weft.judges.official_prompts import read_constants
-from weft.outside import text_file
 from weft.types import Image, Part, Text
+from weft.untrusted import text_file
 
 SLOT = re.compile(r"\[\[(\w+)\]\]")
 WARNING = (

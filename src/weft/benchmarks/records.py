@@ -18,10 +18,10 @@ from typing import Any, Literal, NoReturn, cast
 import msgspec
 
 from weft.errors import PictureError, StoreError, UserError
-from weft.outside import read_file
 from weft.store.blobs import Blobs
-from weft.store.pictures import MAX_BYTES
+from weft.store.images import MAX_BYTES
 from weft.types import Dataset, Image, Problem, Sample
+from weft.untrusted import read_file
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 

@@ -4,18 +4,18 @@ import re
 import time
 from pathlib import Path
 
-from weft.cards import FOLDER, Card, cards, keep
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
 from weft.cli.work import quietly
 from weft.errors import JudgeUseless, UserError
-from weft.run import Run
-from weft.session import in_loop
-from weft.trust import page
-from weft.trust.card import card_of
-from weft.trust.exam import Exam, Sitting, asked
-from weft.trust.tables import findings, tables
+from weft.evaluation.session import in_loop
+from weft.judge_eval.calibration import page
+from weft.judge_eval.calibration.card import card_of
+from weft.judge_eval.calibration.exam import Exam, Sitting, asked
+from weft.judge_eval.calibration.tables import findings, tables
+from weft.runs.cards import FOLDER, Card, cards, keep
+from weft.runs.run import Run
 
 ON_THE_PAGE = ("fault by fault", "lies between", "size of the pictures")  # what is too much for a terminal
 

@@ -93,11 +93,11 @@ def wordings(
     import json
 
     from weft.errors import UserError
-    from weft.run import about, load_run
-    from weft.store.journal import Journal
+    from weft.runs.run import about, load_run
     from weft.types import Text
+    from weft.workspace import open_journal
 
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     try:
         turns = load_run(journal, run).turns
     finally:
@@ -136,7 +136,7 @@ def get(
 
       weft data get OWNER/NAME --out imug && weft data check imug imug
     """
-    from weft.benchmarks.hub import get as fetched
+    from weft.benchmarks.download import get as fetched
 
     say(fetched(name, out))
 
@@ -159,11 +159,11 @@ def check(
 
     from weft import api, benchmarks
     from weft.models.baselines import STAND_IN
-    from weft.store.blobs import Blobs
+    from weft.workspace import open_blobs
 
     found = benchmarks.resolve(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = found.load(folder, Blobs(o.Path(home) / "blobs"))
+        dataset = found.load(folder, open_blobs(o.Path(home)))
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
         turns = [turn for sample in dataset.samples for turn in sample.turns]

@@ -8,8 +8,8 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
-from weft.run import named, tables_of
-from weft.session import Job, Session
+from weft.evaluation.session import Job, Session
+from weft.runs.run import named, tables_of
 from weft.tabletop.make import make
 
 SAMPLES, SEED = 100, 0

@@ -31,9 +31,9 @@ def demo(
     from weft.cli.screen import Screen
     from weft.cli.work import quietly
     from weft.errors import UserError
+    from weft.evaluation.session import Job, Session
     from weft.report import plots
-    from weft.run import Run
-    from weft.session import Job, Session
+    from weft.runs.run import Run
     from weft.tabletop.demos import DEMOS
 
     if name not in DEMOS:

@@ -28,15 +28,16 @@ def doctor(
     from weft import __version__
     from weft.models.config import read_config
     from weft.models.http import address_of
+    from weft.models.http_endpoint import key_variable
     from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse, provider, providers
-    from weft.models.wire import key_variable
     from weft.secrets import without_secrets
     from weft.store.journal import Journal
+    from weft.store.layout import journal_file
 
     say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
     for name in ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python"):
         say(f"  {name} {importlib.metadata.version(name)}")
-    path = home / "journal.sqlite"
+    path = journal_file(home)
     if path.exists():
         say(f"journal {path}: {len(Journal(path, readonly=True).runs())} runs, {path.stat().st_size / 1e6:.1f} MB")
     else:

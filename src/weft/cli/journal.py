@@ -39,13 +39,14 @@ def check(
     """
     from weft.errors import UserError
     from weft.store.blobs import damaged_pictures, missing_pictures
+    from weft.store.layout import journal_file
     from weft.store.locks import anyone
-    from weft.store.salvage import check as checked
+    from weft.store.recover import check as checked
 
     at_work = anyone(home)
     if at_work and not dry_run:
         raise UserError(f"run {at_work} is going on in another process: wait for it")
-    health = checked(home / "journal.sqlite", save=not dry_run)
+    health = checked(journal_file(home), save=not dry_run)
     rows = ", ".join(f"{count} {table}" for table, count in health.saved.items() if count) or "nothing"
     bad = damaged_pictures(home, put_aside=not dry_run) if pictures else []
     for name in bad[:10]:
@@ -69,9 +70,9 @@ def check(
 
 
 def _replies(home: o.Path) -> "Iterator[Reply]":
-    from weft.store.journal import Journal
+    from weft.workspace import open_journal
 
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     for record in journal.runs():
         yield from (turn.reply for turn in journal.turns(record.id))
     journal.close()
@@ -90,11 +91,11 @@ def merge(
 
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
-    from weft.catalogue import told_shards
     from weft.cli.terminal import complain
-    from weft.run import one_run
-    from weft.store.journal import Journal
+    from weft.runs.index import told_shards
+    from weft.runs.run import one_run
     from weft.store.merge import merge as merged
+    from weft.workspace import open_journal
 
     touched: dict[str, None] = {}
     for one in other:
@@ -103,7 +104,7 @@ def merge(
         bad = f"; {made.damaged} rows or pictures were damaged and are left out" if made.damaged else ""
         people = f", {made.new_ratings} of {made.ratings} ratings by people" if made.ratings else ""
         say(f"{one}: {made.new_calls} of {made.calls} calls{people} and {made.new_pictures} of {made.pictures} pictures are new here{bad}")
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     for run in touched:
         record = one_run(journal, run)
         turns, due = journal.progress(run)[0], record.manifest["dataset"]["turns"]
@@ -126,12 +127,12 @@ def export(
     """
     from weft.errors import UserError
     from weft.report.export import export as exported
-    from weft.run import load_run
-    from weft.store.journal import Journal
+    from weft.runs.run import load_run
+    from weft.workspace import open_journal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is there already and not empty; name another folder")
-    found = load_run(Journal(home / "journal.sqlite", readonly=True), run, benchmark)
+    found = load_run(open_journal(home), run, benchmark)
     counts = exported(found, home, out)
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what != "missing pictures")
     say(f"{out}: {told}")
@@ -153,11 +154,11 @@ def shrink(
 
       weft runs rm OLD && weft journal shrink
     """
-    from weft.store.journal import Journal
-    from weft.store.shrink import needless
-    from weft.store.shrink import shrink as shrunk
+    from weft.store.prune import needless
+    from weft.store.prune import shrink as shrunk
+    from weft.workspace import open_journal
 
-    Journal(home / "journal.sqlite", readonly=True).close()  # whether it is one at all
+    open_journal(home).close()  # whether it is one at all
     found = needless(home)
     if not found:
         say(f"all of it is needed: {found.all_calls} calls, {found.all_pictures} pictures")

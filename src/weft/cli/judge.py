@@ -67,7 +67,7 @@ def judge(
     """
     from weft.cli.work import finish
     from weft.errors import UserError
-    from weft.session import Session, StoredJob, usually_probed
+    from weft.evaluation.session import Session, StoredJob, usually_probed
 
     if judge is None:
         raise UserError("give --judge; `weft judge --help` has examples, `weft models` the names")
@@ -119,8 +119,8 @@ def check(
     """
     from weft.cli.checking import check_judge
     from weft.errors import UserError
-    from weft.session import usually_probed
-    from weft.trust.exam import PAPERS, Exam
+    from weft.evaluation.session import usually_probed
+    from weft.judge_eval.calibration.exam import PAPERS, Exam
 
     if judge is None:
         raise UserError("give --judge; `weft models` has the names")

@@ -189,18 +189,16 @@ def attempt(
     import asyncio
     import re
     import sys
-    from pathlib import Path
 
-    from weft.engine.prices import price_of
-    from weft.engine.probe import PROBES, Probe, probe
-    from weft.models.config import read_config
+    from weft.calls.prices import price_of
+    from weft.calls.probe import PROBES, Probe, probe
     from weft.models.registry import resolve
-    from weft.store.blobs import Blobs
+    from weft.workspace import Workspace, open_journal
 
     if name == "truth" or name.startswith("folder/"):
         raise UserError(f"{name} answers a dataset's requests only: there is nothing to try")
-    folder = Path(home).absolute()
-    blobs, settings = Blobs(folder / "blobs"), read_config()
+    workspace = Workspace(home)
+    folder, blobs, settings = workspace.home, workspace.blobs, workspace.settings
     endpoint = resolve(name, blobs, o.pairs(model_opt, "--model-opt"), settings)
     say(f"{endpoint.name} at {endpoint.address}")
 
@@ -232,5 +230,6 @@ def attempt(
             kept.write_bytes(blobs.read(image))
             say(f"  {'':<30} {'':<10} {kept}")
 
-    found = asyncio.run(probe(endpoint, blobs, folder, price_of(endpoint, settings.get("prices", {})), tell))
+    journal = open_journal(folder, write=True)
+    found = asyncio.run(probe(endpoint, blobs, journal, price_of(endpoint, settings.get("prices", {})), tell))
     sys.exit(1 if any(one.works is False for one in found) else 0)

@@ -11,10 +11,10 @@ def complete_run(incomplete: str) -> list[str]:
     """Runs of the journal that begin so, by tag and id, for a shell that completes."""
     import os
 
-    from weft.store.journal import Journal
+    from weft.workspace import open_journal
 
     try:
-        records = Journal(Path(os.environ.get("WEFT_HOME", ".weft")) / "journal.sqlite", readonly=True).runs()
+        records = open_journal(Path(os.environ.get("WEFT_HOME", ".weft"))).runs()
     except Exception:  # whatever it is, a shell that completes says nothing
         return []
     names = [name for one in reversed(records) for name in (one.names.get("tag", ""), one.id, one.id.rpartition("-")[2]) if name]

@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from weft.outside import told
-from weft.progress import by_role, facts, line
-from weft.session import Session
+from weft.evaluation.progress import by_role, facts, line
+from weft.evaluation.session import Session
+from weft.untrusted import told
 
 EVERY = 15.0  # seconds between lines where there is no terminal
 

@@ -8,8 +8,8 @@ from weft.cli import options as o
 from weft.cli.terminal import complain, say
 
 if TYPE_CHECKING:
-    from weft.rating.questions import Source
-    from weft.rating.study import Wanted
+    from weft.judge_eval.annotation.questions import Source
+    from weft.judge_eval.annotation.study import Wanted
 
 
 def rate(
@@ -57,7 +57,7 @@ def rate(
     import contextlib
 
     from weft.errors import UserError
-    from weft.rating.study import USUAL, wanted
+    from weft.judge_eval.annotation.study import USUAL, wanted
 
     asked = [status, export is not None, import_ is not None]
     if sum(asked) > 1:
@@ -90,7 +90,7 @@ async def _work(
     prompts: str,
     benchmark: list[str] | None,
 ) -> None:
-    from weft.rating.questions import source_of
+    from weft.judge_eval.annotation.questions import source_of
 
     source = await source_of(run, home, data=data or "", prompts=prompts, benchmark=benchmark or None)
     if source.warning:
@@ -106,15 +106,14 @@ async def _work(
 async def _serve(source: "Source", home: o.Path, want: "Wanted", port: int | None, host: str) -> None:
     import asyncio
 
-    from weft.rating import links
-    from weft.rating.server import LOOPBACK, Desk
-    from weft.rating.study import begun
-    from weft.store.blobs import Blobs
+    from weft.judge_eval.annotation import links
+    from weft.judge_eval.annotation.server import LOOPBACK, Desk
+    from weft.judge_eval.annotation.study import begun
     from weft.store.locks import only_one
-    from weft.store.ratings import Ratings
+    from weft.workspace import open_blobs, open_ratings
 
-    ratings = Ratings(home / "journal.sqlite")
-    study, new = begun(source, want, ratings, Blobs(home / "blobs"))
+    ratings = open_ratings(home, write=True)
+    study, new = begun(source, want, ratings, open_blobs(home))
     found = links.tokens_of(home, study.id, list(study.settings["orders"]))
     with only_one(home, study.id):
         desk = Desk(home, source, study, found.tokens, ratings)
@@ -138,13 +137,12 @@ async def _serve(source: "Source", home: o.Path, want: "Wanted", port: int | Non
 
 
 def _status(run: str, home: o.Path) -> None:
-    from weft.rating.status import told
-    from weft.run import one_run
-    from weft.store.journal import Journal
-    from weft.store.ratings import Ratings
+    from weft.judge_eval.annotation.status import told
+    from weft.runs.run import one_run
+    from weft.workspace import open_journal, open_ratings
 
-    found = one_run(Journal(home / "journal.sqlite", readonly=True), run).id
-    ratings = Ratings(home / "journal.sqlite", readonly=True)
+    found = one_run(open_journal(home), run).id
+    ratings = open_ratings(home)
     studies = ratings.studies(found)
     for study in studies:
         for line in told(study, ratings.of(found, study.id)):
@@ -156,13 +154,12 @@ def _status(run: str, home: o.Path) -> None:
 def _export_csv(run: str, home: o.Path, file: o.Path) -> None:
     from weft.errors import UserError
     from weft.report.ratings import as_csv
-    from weft.run import one_run
+    from weft.runs.run import one_run
     from weft.store.blobs import write_file
-    from weft.store.journal import Journal
-    from weft.store.ratings import Ratings
+    from weft.workspace import open_journal, open_ratings
 
-    found = one_run(Journal(home / "journal.sqlite", readonly=True), run).id
-    ratings = Ratings(home / "journal.sqlite", readonly=True).of(found)
+    found = one_run(open_journal(home), run).id
+    ratings = open_ratings(home).of(found)
     if not ratings:
         raise UserError(f"nobody has rated {found} yet: there is nothing to write")
     write_file(file, as_csv(ratings).encode(), shown=True)
@@ -170,12 +167,11 @@ def _export_csv(run: str, home: o.Path, file: o.Path) -> None:
 
 
 def _export_tasks(source: "Source", home: o.Path, want: "Wanted", file: o.Path, *, given: bool) -> None:
-    from weft.rating import label_studio
-    from weft.rating.study import begun, items_of
-    from weft.store.blobs import Blobs
-    from weft.store.ratings import Ratings
+    from weft.judge_eval.annotation import label_studio
+    from weft.judge_eval.annotation.study import begun, items_of
+    from weft.workspace import open_blobs, open_ratings
 
-    ratings, blobs = Ratings(home / "journal.sqlite"), Blobs(home / "blobs")
+    ratings, blobs = open_ratings(home, write=True), open_blobs(home)
     there = [study for study in ratings.studies(source.run.id) if "orders" in study.settings]
     study = there[-1] if there and not given else begun(source, want, ratings, blobs)[0]
     items = items_of(source, study, blobs)
@@ -184,12 +180,11 @@ def _export_tasks(source: "Source", home: o.Path, want: "Wanted", file: o.Path, 
 
 
 def _import(source: "Source", home: o.Path, file: o.Path) -> None:
-    from weft.rating import exchange, label_studio
-    from weft.store.blobs import Blobs
-    from weft.store.ratings import Ratings
+    from weft.judge_eval.annotation import exchange, label_studio
+    from weft.workspace import open_blobs, open_ratings
 
-    known = exchange.Known(source, Blobs(home / "blobs"))
+    known = exchange.Known(source, open_blobs(home))
     read = label_studio.read(file, known) if file.suffix.lower() == ".json" else exchange.read_csv(file, known)
-    taken = exchange.take(known, Ratings(home / "journal.sqlite"), read)
+    taken = exchange.take(known, open_ratings(home, write=True), read)
     changed = f", {taken.changed} changed" if taken.changed else ""
     say(f"{file}: {taken.found} ratings, {taken.new} new here{changed}")

@@ -60,8 +60,8 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render, select
-    from weft.run import load_run, siblings
-    from weft.store.journal import Journal
+    from weft.runs.run import load_run, siblings
+    from weft.workspace import open_journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
         raise UserError(f"unknown format {format!r}; there are {FORMATS}")
@@ -82,7 +82,7 @@ def report(
         known = benchmarks.resolve(published)
         _text(render.render(list(known.tables([])), [], kind, chosen, known), out)
         return
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
     if over == "seed" and len(runs) == 1:
         runs = [load_run(journal, one, benchmark) for one in siblings(journal, runs[0].id)]
@@ -138,17 +138,17 @@ def compare(
     from weft.cli.fitting import lines
     from weft.cli.screen import Screen
     from weft.errors import UserError
-    from weft.outside import told
     from weft.report.compare import compare as compared
     from weft.report.numbers import between, chance
     from weft.report.over import Pooled, over_seeds
     from weft.report.scale import figure
-    from weft.run import in_common, load_run, named, siblings
-    from weft.store.journal import Journal
+    from weft.runs.run import in_common, load_run, named, siblings
+    from weft.untrusted import told
+    from weft.workspace import open_journal
 
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     runs = [load_run(journal, name, benchmark) for name in (first, second)]
     names = list(named(runs)) if runs[0].id != runs[1].id else [run.name for run in runs]
     if over not in ("", "seed"):

@@ -8,7 +8,7 @@ from weft.cli import options as o
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weft.catalogue import Listed
+    from weft.runs.index import Listed
 
 app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
 
@@ -42,13 +42,13 @@ def runs(
         return
     import msgspec
 
-    from weft.catalogue import chosen, listed
     from weft.errors import UserError
-    from weft.store.journal import Journal
+    from weft.runs.index import chosen, listed
+    from weft.workspace import open_journal
 
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
-    every = listed(Journal(home / "journal.sqlite", readonly=True))
+    every = listed(open_journal(home))
     found = chosen(every, benchmark=benchmark or "", model=model or "", find=find or "", sort=sort)
     if format == "json":
         say(msgspec.json.format(msgspec.json.encode([_plain(one) for one in found]), indent=2).decode())
@@ -95,8 +95,8 @@ def _table(found: "list[Listed]") -> None:
 def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     import time
 
-    from weft.catalogue import age
-    from weft.outside import told
+    from weft.runs.index import age
+    from weft.untrusted import told
 
     manifest = one.record.manifest
     judge = f", judged by {one.judge}" if several else ""
@@ -122,10 +122,10 @@ def tag(
       weft report ours-2k --open
     """
     from weft.errors import UserError
-    from weft.run import known, one_run
-    from weft.store.journal import Journal
+    from weft.runs.run import known, one_run
+    from weft.workspace import open_journal
 
-    journal = Journal((home or context.obj) / "journal.sqlite")
+    journal = open_journal(home or context.obj, write=True)
     found = one_run(journal, run)
     name = " ".join(name.split())
     if name == "last" or len(name) > 60 or not name.isprintable():
@@ -157,12 +157,12 @@ def rm(
       weft runs rm ours-2k ours-4k --yes
     """
     from weft.errors import UserError
-    from weft.run import one_run
-    from weft.store.journal import Journal
+    from weft.runs.run import one_run
     from weft.store.locks import alive
+    from weft.workspace import open_journal
 
     place: o.Path = home or context.obj
-    journal = Journal(place / "journal.sqlite")
+    journal = open_journal(place, write=True)
     found = [alive(one_run(journal, one), place) for one in run]
     busy = next((one.id for one in found if one.state == "running"), "")
     if busy:

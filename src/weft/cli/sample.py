@@ -29,10 +29,10 @@ def show(
       weft show last garden-12 --turn 2
     """
     from weft.errors import UserError
-    from weft.run import load_run
-    from weft.store.journal import Journal
+    from weft.runs.run import load_run
+    from weft.workspace import open_journal
 
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     found = load_run(journal, run, benchmark)
     if sample is None:
         return _trouble(found)
@@ -77,7 +77,7 @@ def _trouble(run: Any) -> None:
 
 def _turn(one: "TurnRecord", given: "list[Verdict]", calls: "dict[str, CallRecord]", traces: list[str], benchmark: Any) -> None:
     from weft.report.scale import written
-    from weft.run import about
+    from weft.runs.run import about
 
     say(f"{one.sample}, turn {one.turn + 1} ({one.want})")
     _parts("asked", about(one).ask)

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from weft.outside import told
+from weft.untrusted import told
 
 
 class Screen(Console):

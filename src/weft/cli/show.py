@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from weft.outside import told
 from weft.report.cells import shown, with_range
 from weft.types import Cell, Table
+from weft.untrusted import told
 
 FEW = 3  # rows that may become columns
 NAME = 28  # columns of the screen that a row's name and the frame want

@@ -8,8 +8,8 @@ from weft.cli import options as o
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weft.session import Session
-    from weft.suite import Card
+    from weft.evaluation.session import Session
+    from weft.evaluation.suite import Card
 
 app = typer.Typer(no_args_is_help=True, help="Several benchmarks, some models, one score card.", rich_markup_mode=None)
 
@@ -48,9 +48,9 @@ def run(
     """
     import sys
 
+    from weft.evaluation.session import usually_probed
+    from weft.evaluation.suite import check_names, entries, jobs, models_of
     from weft.models.config import read_config
-    from weft.session import usually_probed
-    from weft.suite import check_names, entries, jobs, models_of
 
     some = entries(read_config(), only or ())
     common: dict[str, Any] = {"limit": limit, **o.drawn(sample, seed), "home": home, "probe": not no_probe and usually_probed()}
@@ -117,17 +117,17 @@ def report(
       weft suite report --format latex --out card.tex
     """
     from weft.errors import UserError
+    from weft.evaluation.suite import card
     from weft.report import card as cards
     from weft.report.render import render
     from weft.report.select import choices
-    from weft.store.journal import Journal
-    from weft.suite import card
+    from weft.workspace import open_journal
 
     if format not in ("text", "html", "md", "latex", "csv", "json"):
         raise UserError(f"unknown format {format!r}; there are text, html, md, latex, csv, json")
     if format == "text":
         return _show(home, benchmark, average=average)
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     made = card(journal, benchmark, average=average)
     if format != "html":
         chosen = choices({"tables": tables, "intervals": intervals, "label": label}, format)
@@ -149,10 +149,10 @@ def report(
 def _show(home: o.Path, benchmark: Any = None, *, average: bool = False) -> None:
     from weft.cli.screen import Screen
     from weft.cli.show import show_table
-    from weft.store.journal import Journal
-    from weft.suite import card
+    from weft.evaluation.suite import card
+    from weft.workspace import open_journal
 
-    journal = Journal(home / "journal.sqlite", readonly=True)
+    journal = open_journal(home)
     made: Card = card(journal, benchmark, average=average)
     screen = Screen(soft_wrap=True)
     for table in (made.scores, made.costs):

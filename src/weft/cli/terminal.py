@@ -6,13 +6,13 @@ import sys
 
 def say(text: object = "", *, end: str = "\n", flush: bool = False) -> None:
     """To standard output."""
-    from weft.outside import told
+    from weft.untrusted import told
 
     print(told(text), end=end, flush=flush)
 
 
 def complain(text: object) -> None:
     """To standard error, as this program."""
-    from weft.outside import told
+    from weft.untrusted import told
 
     print(f"weft: {told(text)}", file=sys.stderr)

@@ -27,7 +27,7 @@ def view(
     import webbrowser
 
     from weft.errors import UserError
-    from weft.view.server import Viewer
+    from weft.report.view.server import Viewer
 
     async def serve() -> None:
         try:

@@ -12,21 +12,21 @@ import msgspec
 from rich.console import Console
 
 from weft import benchmarks
-from weft.catalogue import gist_of, keep_gist, told_shards, told_state
+from weft.calls.caller import EndpointDown
 from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
-from weft.engine.call import EndpointDown
-from weft.engine.foresee import Share
 from weft.errors import UserError, WeftError
+from weft.evaluation.dry_run import Share
+from weft.evaluation.session import Interrupted, Job, Session, in_loop
+from weft.models.batching import at_work
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
-from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.run import Run
-from weft.session import Interrupted, Job, Session, in_loop
+from weft.runs.index import gist_of, keep_gist, told_shards, told_state
+from weft.runs.run import Run
 
 
 def work(
@@ -54,7 +54,7 @@ def work(
 
 def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The model and its options, once it is served."""
-    from weft.serving.child import served
+    from weft.serving.child_process import served
 
     model = str(options["model"])
     if options.get("preset") or PARTS.fullmatch(model) or model == "truth" or model.startswith(("folder/", "served/")):

@@ -13,12 +13,12 @@ from rich.progress import Progress as Bar
 from weft.api import document_of
 from weft.cli.screen import Screen
 from weft.cli.terminal import complain, say
+from weft.evaluation.session import Interrupted, in_loop
+from weft.evaluation.writing import WriteJob, open_writing, ordered, written
 from weft.models.compose.weaver import WATCH, Progress
 from weft.report import document
-from weft.run import Run
-from weft.session import Interrupted, in_loop
-from weft.store.blobs import Blobs
-from weft.writing import WriteJob, open_writing, ordered, written
+from weft.runs.run import Run
+from weft.workspace import open_blobs
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 
@@ -80,7 +80,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
     _told(run, time.monotonic() - began, words, len(reply.images))
     whole = document_of(run, home, job.text)
     for out in outs:
-        document.write(whole, Blobs(home / "blobs"), out)
+        document.write(whole, open_blobs(home), out)
         say(out)
     if show:
         import webbrowser

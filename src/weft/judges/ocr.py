@@ -23,7 +23,7 @@ from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, UNDECIDED, CallError, Sent
 from weft.models.registry import Spec, about
 from weft.store.blobs import Blobs, write_file
-from weft.store.pictures import flat
+from weft.store.images import flat
 from weft.types import Gives, Image, Message, Takes, Text, Want
 
 MISSING = "reading words in pictures needs the extra `ocr`: pip install 'weft-eval[ocr]'"

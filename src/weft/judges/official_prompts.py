@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.outside import text_file
+from weft.untrusted import text_file
 
 
 def read_constants(checkout: Path, file: str, names: Iterable[str]) -> dict[str, str]:

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from weft.calls.structured_output import Unusable, read_reply, type_of
 from weft.errors import JudgeUseless, PictureError, blamed
-from weft.judges.parse import Unusable, read_reply, type_of
+from weft.models.adapt import fitted, jpeg_of
 from weft.models.endpoint import UNDECIDED
-from weft.models.fit import fitted, jpeg_of
 from weft.store.blobs import Blobs
 from weft.types import Image, Mark, Message, Model, Part, Place, Question, Reply, Takes, Text, Verdict, Want
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.errors import UserError
-from weft.outside import text_file
+from weft.untrusted import text_file
 
 FILE, WHERE, HOME_WHERE, HOME = "weft.toml", "WEFT_CONFIG", "WEFT_HOME", ".weft"
 SECTIONS = {"defaults": "[defaults]", "models": "[models.NAME]", "prices": '[prices."NAME"]', "suite": "[suite.BENCHMARK]"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.outside import fields
+from weft.untrusted import fields
 
 
 def finite(value: Any) -> float:

@@ -1,6 +1,6 @@
 """The interface of anything that can be called: one model behind one wire protocol, one try at a time.
 
-An endpoint knows nothing of memo, limits, retries or the journal; `weft.engine.call` adds those. It answers with `Sent`, or
+An endpoint knows nothing of memo, limits, retries or the journal; `weft.calls.caller` adds those. It answers with `Sent`, or
 raises `CallError` with a typed retry decision. It never raises for what is the model's own doing (a refusal, a missing
 picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
 """

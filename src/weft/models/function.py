@@ -38,12 +38,12 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError, UserError, trace_of
+from weft.models.batching import Done, Gatherer
+from weft.models.code_digest import PLAIN, Source, source_of, version_of
 from weft.models.converters import flag, seconds
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Retry, Sent
-from weft.models.gather import Done, Gatherer
-from weft.models.source import PLAIN, Source, source_of, version_of
 from weft.store.blobs import Blobs
-from weft.store.pictures import lazily
+from weft.store.images import lazily
 from weft.types import Gives, Image, Kind, Message, Part, Question, Reply, Takes, Text, Thought, Want, outcome_of
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError
-from weft.models.bodies import Body, Form
 from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError
-from weft.models.outcomes import error_facts
+from weft.models.error_mapping import error_facts
+from weft.models.request_bodies import Body, Form
 from weft.secrets import hide, scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image

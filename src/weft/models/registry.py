@@ -33,35 +33,41 @@ if TYPE_CHECKING:
 
 GROUP = "weft.models"
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "openai": ("weft.models.openai_chat:openai", "OpenAI's models, in words: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL"),
+    "openai": (
+        "weft.models.providers.openai_chat:openai",
+        "OpenAI's models, in words: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL",
+    ),
     "openai-images": (
-        "weft.models.openai_images:from_spec",
+        "weft.models.providers.openai_images:from_spec",
         "any server that speaks OpenAI's image API, generations and edits: openai-images/NAME@URL",
     ),
     "openai-responses": (
-        "weft.models.openai_responses:from_spec",
+        "weft.models.providers.openai_responses:from_spec",
         "OpenAI's Responses with the image tool: openai-responses/NAME or openai-responses/NAME@URL",
     ),
-    "openai-chat": ("weft.models.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
-    "gemini": ("weft.models.gemini:from_spec", "Google's models, words and pictures in their order: gemini/NAME or gemini/NAME@URL"),
-    "openrouter": ("weft.models.openrouter:from_spec", "many providers behind one key: openrouter/NAME or openrouter/NAME@URL"),
-    "anthropic": ("weft.models.anthropic:from_spec", "Anthropic's models, in words: anthropic/NAME or anthropic/NAME@URL"),
-    "vllm-omni": ("weft.models.vllm_omni:from_spec", "vLLM-Omni's chat: vllm-omni/NAME@URL"),
-    "sglang": ("weft.models.openai_chat:sglang", "SGLang's chat, in words: sglang/NAME@URL (pictures: openai-images)"),
+    "openai-chat": ("weft.models.providers.openai_chat:from_spec", "any server that speaks OpenAI chat completions: openai-chat/NAME@URL"),
+    "gemini": (
+        "weft.models.providers.gemini:from_spec",
+        "Google's models, words and pictures in their order: gemini/NAME or gemini/NAME@URL",
+    ),
+    "openrouter": ("weft.models.providers.openrouter:from_spec", "many providers behind one key: openrouter/NAME or openrouter/NAME@URL"),
+    "anthropic": ("weft.models.providers.anthropic:from_spec", "Anthropic's models, in words: anthropic/NAME or anthropic/NAME@URL"),
+    "vllm-omni": ("weft.models.providers.vllm_omni:from_spec", "vLLM-Omni's chat: vllm-omni/NAME@URL"),
+    "sglang": ("weft.models.providers.openai_chat:sglang", "SGLang's chat, in words: sglang/NAME@URL (pictures: openai-images)"),
     "dashscope": (
-        "weft.models.dashscope:from_spec",
+        "weft.models.providers.dashscope:from_spec",
         "Qwen-Image, and Wan with mode=task: dashscope/NAME or dashscope/NAME@URL",
     ),
-    "ark": ("weft.models.ark:from_spec", "Seedream on Ark: ark/NAME or ark/NAME@URL"),
-    "bfl": ("weft.models.bfl:from_spec", "FLUX of Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
-    "xai": ("weft.models.xai:from_spec", "xAI's pictures: xai/NAME or xai/NAME@URL"),
-    "infer": ("weft.models.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
+    "ark": ("weft.models.providers.ark:from_spec", "Seedream on Ark: ark/NAME or ark/NAME@URL"),
+    "bfl": ("weft.models.providers.bfl:from_spec", "FLUX of Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
+    "xai": ("weft.models.providers.xai:from_spec", "xAI's pictures: xai/NAME or xai/NAME@URL"),
+    "infer": ("weft.models.providers.infer:from_spec", "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer"),
     "hf": ("weft.models.local.hf:from_spec", "weights for transformers, on this machine: hf/REPOSITORY or hf/FOLDER (extra local)"),
     "diffusers": (
         "weft.models.local.diffusion:from_spec",
         "pipelines of diffusers, on this machine: diffusers/REPOSITORY or diffusers/FOLDER (extra local)",
     ),
-    "served": ("weft.models.served:from_spec", "what `weft serve` serves, on one GPU or many: served/NAME@URL"),
+    "served": ("weft.models.providers.served:from_spec", "what `weft serve` serves, on one GPU or many: served/NAME@URL"),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
     "tabletop": (
@@ -300,7 +306,7 @@ def _made(
 ) -> Endpoint:
     """An endpoint of a provider's, at one address or several, under a name and a version of its own where it has them."""
     from weft.models.identity import own, settle
-    from weft.models.spread import Spread
+    from weft.models.load_balancer import Spread
 
     mine = {name: given[name] for name in ("name", "version") if name in given and name not in declared(make)}
     given = {name: value for name, value in given.items() if name not in mine}

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from weft.models.endpoint import TRANSIENT, CallError, Heard
-from weft.outside import fields
+from weft.untrusted import fields
 
 THOUGHTS = ("reasoning_content", "reasoning")
 

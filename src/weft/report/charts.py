@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.naming import apart_but_for
 from weft.report import plots
 from weft.report.scale import figure, points, share
-from weft.run import Run
+from weft.runs.run import Run
+from weft.runs.titles import apart_but_for
 from weft.stats.intervals import mean
 from weft.types import Verdict
 

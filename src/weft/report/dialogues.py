@@ -12,13 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, scale_of
-from weft.outside import fields
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
 from weft.report.scale import written
-from weft.run import about, messages
+from weft.runs.run import about, messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
+from weft.untrusted import fields
 
 TINY = 128  # pictures up to this side are enlarged without blur
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from weft.report import parquet
 from weft.report.ratings import as_csv
-from weft.run import Run, about
+from weft.runs.run import Run, about
+from weft.store.annotations import Rating
 from weft.store.blobs import Blobs, write_folder
-from weft.store.ratings import Rating, Ratings
 from weft.types import Image, Reply, Text, ending_of
+from weft.workspace import open_blobs, open_ratings
 
 SUFFIX = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 README = """A run of weft ({benchmark}), as plain files.
@@ -30,8 +31,8 @@ replies/N-SAMPLE/      turn-T.txt and turn-T-K.png: the replies themselves
 
 def export(run: Run, home: Path, out: Path) -> dict[str, int]:
     """Write the folder; gives how many of each there are."""
-    blobs, counts = Blobs(home / "blobs"), {"replies": 0, "pictures": 0, "verdicts": 0, "missing pictures": 0}
-    people = Ratings(home / "journal.sqlite", readonly=True)
+    blobs, counts = open_blobs(home), {"replies": 0, "pictures": 0, "verdicts": 0, "missing pictures": 0}
+    people = open_ratings(home)
     try:
         ratings = people.of(run.id)
     finally:

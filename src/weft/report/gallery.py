@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from weft.errors import PictureError
-from weft.store.blobs import Blobs, write_file
-from weft.store.pictures import encode_png, orientation, smaller, turned
+from weft.store.blobs import write_file
+from weft.store.images import encode_png, orientation, smaller, turned
 from weft.types import Image
+from weft.workspace import open_blobs
 
 SIDE = 640  # the longer side of a picture on a page, in pixels
 SMALL = 120_000  # bytes up to which a picture that is no longer than that is shown as it is
@@ -30,7 +31,7 @@ class Shown:
     """Pictures at the size of a page, made once."""
 
     def __init__(self, home: Path, side: int = SIDE) -> None:
-        self.blobs, self._folder, self.side = Blobs(home / "blobs"), home / "shown", side
+        self.blobs, self._folder, self.side = open_blobs(home), home / "shown", side
 
     def name(self, image: Image) -> str:
         """What the picture's file is called; the same bytes at the same size have the same name."""

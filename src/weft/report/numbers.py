@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.naming import told_options
 from weft.report.caveats import OFFICIAL, judge_caveats
 from weft.report.cells import shown
 from weft.report.charts import Plot
@@ -15,7 +14,8 @@ from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.scale import figure
-from weft.run import Summary, replies_told
+from weft.runs.run import Summary, replies_told
+from weft.runs.titles import told_options
 from weft.types import Cell, Table
 
 FEW = 3  # runs or comparisons that are shown unfolded

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.errors import UserError, blamed
-from weft.naming import Named, apart, seed_of, title_of, without_seed
-from weft.outside import fields
-from weft.run import Run
+from weft.runs.run import Run
+from weft.runs.titles import Named, apart, seed_of, title_of, without_seed
 from weft.types import Cell, Row, Table
+from weft.untrusted import fields
 
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)  # by degrees of freedom
 NOTE = "± is the standard deviation over seeds. Intervals are over seeds and dialogues."

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from weft.outside import visible
+from weft.untrusted import visible
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1a1a1a", "#882255"]  # Okabe and Ito's, and a dark red
 DARK = ["#3D9BE0", "#F0763A", "#12B886", "#E39BC8", "#F2C037", "#9AD7FF", "#F4F6F8", "#A0629B"]  # the same where it is dark

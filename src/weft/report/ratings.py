@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.report.render import safe
-from weft.store.ratings import Rating
+from weft.store.annotations import Rating
 
 COLUMNS = (
     *("run", "study", "item", "rater", "sample", "turn", "metric", "variant", "value", "score", "reason"),

@@ -9,12 +9,12 @@ import msgspec
 
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
-from weft.outside import visible
 from weft.report.cells import with_range
 from weft.report.latex import latex
 from weft.report.select import TEXTS, Choices, select
-from weft.run import Summary
+from weft.runs.run import Summary
 from weft.types import Table
+from weft.untrusted import visible
 
 
 def render(

@@ -5,7 +5,7 @@ is replaced visibly, as [U+4E2D]."""
 import re
 import unicodedata
 
-from weft.outside import visible
+from weft.untrusted import visible
 
 COMMANDS = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",

@@ -9,13 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from weft.models.adapt import fitted
 from weft.models.endpoint import CallError, Endpoint
-from weft.models.fit import fitted
 from weft.models.registry import resolve
-from weft.outside import fields
 from weft.secrets import scrub
-from weft.serving.wire import Card, Refused, error, read, written
+from weft.serving.chat import Card, Refused, error, read, written
+from weft.store.layout import blobs_folder
 from weft.store.passing import Passing
+from weft.untrusted import fields
 
 
 class Job(Struct, frozen=True):
@@ -42,7 +43,7 @@ class Replica:
     def __init__(self, job: Job) -> None:
         if job.folder:
             os.chdir(job.folder)
-        self._job, self._blobs = job, Passing(Path(job.home).absolute() / "blobs")
+        self._job, self._blobs = job, Passing(blobs_folder(Path(job.home).absolute()))
         self._endpoint: Endpoint = resolve(job.model, self._blobs, job.options, job.config)
         self._lost = ""
         self._in_flight = 0

@@ -17,16 +17,16 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
+from weft.models.batching import at_work
 from weft.models.config import read_config
 from weft.models.endpoint import CallError
-from weft.models.gather import at_work
 from weft.models.registry import PARTS
-from weft.outside import told
 from weft.secrets import hide, without_secrets
-from weft.serving.alone import Alone
-from weft.serving.cluster import Cluster, Wants
-from weft.serving.door import LOOPBACK, Door
+from weft.serving.app import LOOPBACK, Door
+from weft.serving.local_pool import Alone
+from weft.serving.ray_pool import Cluster, Wants
 from weft.serving.replica import Job
+from weft.untrusted import told
 
 TOKEN = "WEFT_SERVE_TOKEN"
 

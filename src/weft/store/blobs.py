@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import PictureError, StoreError
-from weft.outside import open_file
-from weft.store.pictures import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
+from weft.store.images import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
+from weft.store.layout import blobs_folder
 from weft.types import Image, Reply
+from weft.untrusted import open_file
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -101,14 +102,14 @@ class Blobs:
 
 def missing_pictures(home: Path, replies: Iterable[Reply]) -> list[str]:
     """Pictures that replies have, and the store has not."""
-    blobs = Blobs(home / "blobs")
+    blobs = Blobs(blobs_folder(home))
     return list(dict.fromkeys(image.digest for reply in replies for image in reply.images if not blobs.has(image)))
 
 
 def damaged_pictures(home: Path, *, put_aside: bool) -> list[str]:
     """Pictures that are not what their names say; put aside, they are no longer in the store."""
     bad: list[str] = []
-    for path in sorted((home / "blobs").glob("??/*")):
+    for path in sorted(blobs_folder(home).glob("??/*")):
         if DIGEST.fullmatch(path.name) is None or path.is_symlink():
             continue
         with path.open("rb") as file:

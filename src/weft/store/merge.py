@@ -20,9 +20,10 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.blobs import DIGEST, write_file
 from weft.store.journal import Journal
+from weft.store.layout import JOURNAL, blobs_folder, journal_file
 from weft.store.locks import anyone
 from weft.store.records import CallRecord, RunRecord
-from weft.store.salvage import TABLES, usable
+from weft.store.recover import TABLES, usable
 
 BATCH = 500
 MERGED = "another answer to the same question was here first"
@@ -45,23 +46,23 @@ class Merged(Struct, frozen=True):
 
 def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
     """`other` is a home, or the journal in it. Raises UserError where somebody is at work in one of the two."""
-    other = other.parent if other.name == "journal.sqlite" else other
-    if not (other / "journal.sqlite").is_file():
-        raise UserError(f"there is no journal at {other / 'journal.sqlite'}")
+    other = other.parent if other.name == JOURNAL else other
+    if not journal_file(other).is_file():
+        raise UserError(f"there is no journal at {journal_file(other)}")
     if home.exists() and other.resolve() == home.resolve():
         raise UserError(f"{other} is the journal that it is to be merged into")
     for place in (home, other):
         if busy := anyone(place):
             raise UserError(f"run {busy} is going on in {place}: wait for it")
     with tempfile.TemporaryDirectory(prefix="weft-merge-") as folder:
-        copy = Path(folder) / "journal.sqlite"
+        copy = journal_file(folder)
         for suffix in ("", "-wal"):  # never the original: to read it may be to change it
-            if (other / f"journal.sqlite{suffix}").is_file():
-                shutil.copyfile(other / f"journal.sqlite{suffix}", copy.with_name(copy.name + suffix))
+            if (other / f"{JOURNAL}{suffix}").is_file():
+                shutil.copyfile(other / f"{JOURNAL}{suffix}", copy.with_name(copy.name + suffix))
         Journal(copy).close()  # of this version
         theirs = sqlite3.connect(copy)
-        Journal(home / "journal.sqlite").close()
-        ours = sqlite3.connect(home / "journal.sqlite")
+        Journal(journal_file(home)).close()
+        ours = sqlite3.connect(journal_file(home))
         ours.execute("PRAGMA busy_timeout = 30000")
         try:
             pictures = _pictures(home, other, tell)
@@ -79,11 +80,11 @@ def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
 def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int]:
     """Those that are what their names say; found, new here, and damaged."""
     found = new = damaged = 0
-    for file in sorted((other / "blobs").glob("??/*")):
+    for file in sorted(blobs_folder(other).glob("??/*")):
         if DIGEST.fullmatch(file.name) is None or file.is_symlink() or not file.is_file():
             continue
         found += 1
-        place = home / "blobs" / file.name[:2] / file.name
+        place = blobs_folder(home) / file.name[:2] / file.name
         if place.is_file() and place.stat().st_size == file.stat().st_size:
             continue
         data = file.read_bytes()
@@ -232,7 +233,7 @@ class _Merge:
 
 def _settle(home: Path, runs: list[str]) -> None:
     """Runs whose shards are all there by now are finished."""
-    journal = Journal(home / "journal.sqlite")
+    journal = Journal(journal_file(home))
     try:
         records: dict[str, RunRecord] = {record.id: record for record in journal.runs()}
         for run in runs:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs
-from weft.store.pictures import measure, prove
+from weft.store.images import measure, prove
 from weft.types import Image
 
 HELD: "ContextVar[list[str] | None]" = ContextVar("HELD", default=None)

@@ -15,9 +15,9 @@ from weft.benchmarks.imug.classes import CLASS_OF
 from weft.benchmarks.imug.mcq import LETTERS, letters_of, options
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.outside import bytes_file, fields, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Part, Sample, Text, Turn
+from weft.untrusted import bytes_file, fields, json_from
 
 DYNAMIC = "<DYNAMIC>"
 Key = tuple[str, str, str]

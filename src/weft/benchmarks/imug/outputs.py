@@ -14,8 +14,8 @@ from typing import Any, cast
 from weft.benchmarks.outputs import Folder
 from weft.errors import UserError
 from weft.models.endpoint import NO, CallError, Sent
-from weft.outside import fields, json_file
 from weft.types import Message, Part, Text, Want
+from weft.untrusted import fields, json_file
 
 ERROR = "ERROR:"  # how the released client begins what it keeps of a turn that failed
 EMPTY = re.compile(r"ERROR: .*\bnon-empty (?:text|image) field")  # what it says of an empty reply

@@ -21,9 +21,9 @@ from weft.benchmarks.imug.outputs import Outputs
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.models.endpoint import Endpoint
-from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Table, Text, Turn, Verdict
+from weft.untrusted import fields
 
 
 class Imug(Benchmark):

@@ -16,7 +16,7 @@ from weft.benchmarks.base import Answered
 from weft.benchmarks.imug import mcq, released
 from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.prompts import fence, filled, object_schema
-from weft.judges.parse import Unusable
+from weft.calls.structured_output import Unusable
 from weft.types import Image, Mark, Part, Question, Text
 
 LABELS = {"given": "given in turn {}", "made": "made by the model in turn {}"}

@@ -8,12 +8,12 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.parts import parts_of
+from weft.benchmarks.interleaved_outputs import parts_of
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.outside import bytes_file, fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
+from weft.untrusted import bytes_file, fields
 
 FILES = ("test_data.jsonl", "dev_data.jsonl")
 ROOTS = ("", "OpenING-benchmark", "OpenING-Benchmark")

@@ -9,14 +9,14 @@ from msgspec import Meta, Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
+from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import Goal
-from weft.benchmarks.parts import Outputs
 from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
-from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
+from weft.untrusted import fields
 
 Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
 HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"

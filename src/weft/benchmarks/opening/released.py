@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.errors import UserError
-from weft.outside import text_file
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Text
+from weft.untrusted import text_file
 
 if TYPE_CHECKING:
     from PIL import Image as Pil

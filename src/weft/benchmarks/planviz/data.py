@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_of, strays
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.outside import bytes_file, fields, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Problem, Sample, Text, Turn
+from weft.untrusted import bytes_file, fields, json_from
 
 SUBTASKS, TASKS, ENDS = ("route", "workflow", "ui"), ("gen", "edit"), ("open", "closed")
 UNMARKED = "unmarked"

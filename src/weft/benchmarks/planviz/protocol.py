@@ -29,10 +29,10 @@ from weft.benchmarks.records import digest_of
 from weft.errors import PictureError, StoreError, UserError
 from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
-from weft.outside import fields
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Table, Turn, Verdict
+from weft.untrusted import fields
 
 Witness = Annotated[
     Literal["none", "ocr"],

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from weft.judges.parse import Unusable
+from weft.calls.structured_output import Unusable
 from weft.models.thinking import parted
 from weft.types import Question
 

@@ -17,11 +17,11 @@ from typing import Any
 from weft.benchmarks.base import Answered
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.prompts import fence, filled, object_schema
+from weft.calls.structured_output import Unusable
 from weft.errors import UserError
-from weft.judges.parse import Unusable
 from weft.models.endpoint import UNDECIDED
-from weft.outside import fields
 from weft.types import Image, Mark, Part, Question, Text
+from weft.untrusted import fields
 
 CORRECT, VISUAL, EFFICIENT = "correctness", "visual", "efficiency"
 METRICS = (CORRECT, VISUAL, EFFICIENT)

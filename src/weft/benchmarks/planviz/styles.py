@@ -13,8 +13,8 @@ from typing import Any
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.wordings import Wording, faults
 from weft.benchmarks.prompts import Rubrics, fence, filled, object_schema
+from weft.calls.structured_output import Unusable, read_reply
 from weft.errors import WeftError
-from weft.judges.parse import Unusable, read_reply
 from weft.models.baselines import STAND_IN
 from weft.types import Message, Model, Part, Place, Problem, Question, Sample, Text, Want
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
 from weft.benchmarks.planviz.files import Task, write
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 
 PLACES = {"Gate": (80, 440), "Lake": (600, 110), "Rose garden": (300, 250), "Cafe": (560, 400), "Playground": (110, 130)}
 PATHS = (

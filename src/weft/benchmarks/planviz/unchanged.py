@@ -11,7 +11,7 @@ judge, who can say that it is the source again. The rule spares a judge the obvi
 
 from typing import TYPE_CHECKING
 
-from weft.store.pictures import flat
+from weft.store.images import flat
 
 if TYPE_CHECKING:
     from PIL import Image as Pil

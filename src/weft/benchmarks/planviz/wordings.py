@@ -20,8 +20,8 @@ from weft.benchmarks.planviz.style_tables import AS_WRITTEN
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
 from weft.judges.ocr import quoted, unquoted
-from weft.outside import bytes_file, fields, json_from
 from weft.types import Dataset, Problem, Sample, Text
+from weft.untrusted import bytes_file, fields, json_from
 
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 NUMBERS: dict[str, str] = {  # in words, by their figures

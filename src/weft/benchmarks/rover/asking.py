@@ -9,9 +9,9 @@ from pathlib import Path
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.rover.outputs import Outputs
 from weft.models.endpoint import Endpoint
-from weft.outside import text_file
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Reply, Text, Turn
+from weft.untrusted import text_file
 
 TASK = "\n\nTask: "
 MOST = 2  # times that a missing picture is asked for again

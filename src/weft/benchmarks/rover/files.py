@@ -16,10 +16,10 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from weft.benchmarks.hub import download
+from weft.benchmarks.download import download
 from weft.errors import UserError
-from weft.outside import bytes_file, fields, json_file, json_from
 from weft.types import Problem
+from weft.untrusted import bytes_file, fields, json_file, json_from
 
 HUB = "cheryyunl/ROVER"
 CHUNK = 8  # records of a table that are in memory at a time

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.errors import UserError
 from weft.judges.official_prompts import read_constants
-from weft.outside import text_file
+from weft.untrusted import text_file
 
 FILE, EVALUATOR = "prompts.py", "evaluator.py"
 NOTHING = "nothing said"  # under which its words for a missing text are kept

@@ -7,9 +7,9 @@ from typing import Any, cast
 from weft.benchmarks.records import Records
 from weft.benchmarks.rover.files import UNREADABLE, Found, Half, find
 from weft.errors import UserError
-from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Problem
+from weft.untrusted import fields
 
 
 class RoverRecords(Records):

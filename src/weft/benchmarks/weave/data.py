@@ -14,9 +14,9 @@ from msgspec import Struct
 from weft.benchmarks.records import LeftOut, Records
 from weft.benchmarks.weave.domains import CLASS_OF
 from weft.errors import UserError
-from weft.outside import bytes_file, json_from
 from weft.store.blobs import Blobs
 from weft.types import MENTION, Dataset, Image, Sample, Text, Turn, mentions
+from weft.untrusted import bytes_file, json_from
 
 KEY = re.compile(r"(?:(GT|Image) #(\d{1,6})|Text)")
 MARKER = "<image>"

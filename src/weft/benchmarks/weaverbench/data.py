@@ -20,12 +20,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.parts import parts_of
+from weft.benchmarks.interleaved_outputs import parts_of
 from weft.benchmarks.records import Records
 from weft.errors import UserError
-from weft.outside import bytes_file, fields, json_from
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
+from weft.untrusted import bytes_file, fields, json_from
 
 CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of words alone, and with pictures, in the paper (Table 1)
     "Encyclopedic Knowledge": (16, 19),

@@ -12,15 +12,15 @@ from msgspec import Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
-from weft.benchmarks.parts import Outputs
+from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import Goal
 from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
 from weft.models.endpoint import Endpoint
-from weft.outside import fields
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
+from weft.untrusted import fields
 
 
 class WeaverOptions(Struct, frozen=True):

@@ -9,10 +9,10 @@ from weft.benchmarks.base import Answered
 from weft.benchmarks.documents import TOLD, Section, Sheet, laid_out
 from weft.benchmarks.prompts import filled, object_schema
 from weft.benchmarks.weaverbench.data import Goal
-from weft.judges.parse import Unusable
+from weft.calls.structured_output import Unusable
 from weft.models.endpoint import UNDECIDED
-from weft.outside import fields
 from weft.types import Mark, Message, Question, Text
+from weft.untrusted import fields
 
 ADHERENCE, NARRATIVE = "prompt_adherence", "narrative_coordination"
 INTRA, TO_IMAGE, TO_TEXT = "intra_output", "input_to_image", "input_to_text"

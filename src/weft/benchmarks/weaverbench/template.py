@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 
 if TYPE_CHECKING:
     from PIL import Image as Pil

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.errors import PictureError
+from weft.models.adapt import fitted
 from weft.models.compose.words import Words
-from weft.models.fit import fitted
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Reply, Takes, Usage, Want
 

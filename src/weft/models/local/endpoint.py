@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from weft.errors import UserError
+from weft.models.batching import Gatherer, Work
 from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
-from weft.models.gather import Gatherer, Work
 from weft.models.thinking import parted
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Usage, Want, outcome_of

@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.errors import UserError
+from weft.models.batching import Work
 from weft.models.converters import count, finite, flag, one_of, positive, share
-from weft.models.gather import Work
 from weft.models.local.endpoint import Asked, LocalEndpoint, Made
 from weft.models.local.weights import Tell, Weights, architecture, found, needed, versions
 from weft.models.registry import Spec, about, load_target, options

@@ -22,8 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.outside import fields, text_file
 from weft.store.blobs import Blobs, write_file
+from weft.untrusted import fields, text_file
 
 SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
 SHORT = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")

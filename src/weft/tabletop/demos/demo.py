@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from weft.run import Run
+from weft.runs.run import Run
 from weft.stats.intervals import mean
-from weft.store.blobs import Blobs, write_folder
+from weft.store.blobs import write_folder
 from weft.tabletop.make.dialogues import TableDialogue
 from weft.tabletop.make.weave import write_weave
 from weft.tabletop.world.scenes import read
+from weft.workspace import open_blobs
 
 
 class Evaluate(Protocol):
@@ -32,7 +33,7 @@ class Demo(Struct, frozen=True):
 
 def exactly_right(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> Mapping[str, list[float]]:
     """For each dialogue and turn, whether the picture that was made shows the true scene."""
-    blobs = Blobs(home / "blobs")
+    blobs = open_blobs(home)
     made = {(turn.sample, turn.turn): turn.reply for turn in run.turns}
     right: dict[str, list[float]] = {}
     for number, dialogue in enumerate(dialogues, start=1):

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.report import plots
 from weft.report.charts import strategy_label
-from weft.run import Run
+from weft.runs.run import Run
 from weft.stats.intervals import mean
 from weft.tabletop.demos.demo import Demo, Evaluate
 from weft.tabletop.make import make

@@ -12,7 +12,6 @@ import msgspec
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import NO, UNDECIDED, CallError, Sent
-from weft.outside import fields, json_file
 from weft.store.blobs import Blobs
 from weft.tabletop.exact import imug, planviz, rover, weave, weaver
 from weft.tabletop.make.sidecar import sidecar_of
@@ -21,6 +20,7 @@ from weft.tabletop.world.language import Asked
 from weft.tabletop.world.readings import reading_of
 from weft.tabletop.world.scenes import Reading
 from weft.types import Image, Message, Part, Question, Text, Want
+from weft.untrusted import fields, json_file
 
 Truth = Mapping[str, Any]  # of a turn, from the sidecar
 Found = dict[str, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image as Pil
 
 from weft.errors import UserError
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.world.large import SIDES, photograph
 from weft.tabletop.world.scenes import SIDE, read
 

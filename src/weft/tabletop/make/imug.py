@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks.imug import Imug
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.make.domains import IMUG, Mix
 from weft.tabletop.make.imug_dialogues import Chat, make_chat
 from weft.tabletop.make.imug_points import visible, written

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.benchmarks.planviz.files import LISTS, Task, write
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.make.dialogues import Maker, start_scene
 from weft.tabletop.make.requests import MAKERS, any_route
 from weft.tabletop.make.sidecar import write_sidecar

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.make.dialogues import Maker, TableTurn, start_scene
 from weft.tabletop.make.sidecar import write_sidecar
 from weft.tabletop.world import answers

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.make.dialogues import Maker, TableDialogue, TableTurn, make_dialogue, start_scene
 from weft.tabletop.make.domains import MEMORY, WEAVE, Mix
 from weft.tabletop.make.sidecar import write_sidecar

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from weft.store.pictures import encode_png
+from weft.store.images import encode_png
 from weft.tabletop.make.dialogues import Maker, start_scene
 from weft.tabletop.make.requests import MAKERS
 from weft.tabletop.make.sidecar import write_sidecar

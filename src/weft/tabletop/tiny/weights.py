@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import UserError
-from weft.outside import read_file
+from weft.untrusted import read_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,8 +24,8 @@ from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
-from weft.outside import fields
 from weft.types import Dialogue, Image, Message, Question, Sample, Table, Turn, Verdict
+from weft.untrusted import fields
 
 Thinks = Annotated[
     Literal["yes", "no"],

@@ -20,8 +20,8 @@ from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
 from weft.models.thinking import parted
-from weft.outside import fields
 from weft.types import Dialogue, Message, Question, Reply, Sample, Table, Turn, Verdict
+from weft.untrusted import fields
 
 Mode = Annotated[
     Literal["visual", "text", "both"],

@@ -12,7 +12,7 @@ from weft.models.local.endpoint import Made
 from weft.models.local.run.device import DTYPES, clear, current, is_full
 from weft.models.local.run.plain import Plain
 from weft.models.local.run.processors import videos_left_out
-from weft.store.pictures import flat
+from weft.store.images import flat
 from weft.types import Usage
 
 AREA, STEP = 1024 * 1024, 16  # pixels of a picture whose shape is that of another, and what its sides are multiples of

@@ -15,7 +15,7 @@ from weft.models.local.run.device import DTYPES, clear, current, is_full
 from weft.models.local.run.plain import Plain
 from weft.models.local.run.processors import processor_of
 from weft.models.local.run.sampling import Repeats, RowDraws
-from weft.store.pictures import flat
+from weft.store.images import flat
 from weft.types import Image, Text, Usage
 
 OPEN = "<think>"

@@ -1,0 +1,111 @@
+"""How many calls may be in flight at one endpoint, found by trying: additive increase, multiplicative decrease.
+
+The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
+round of calls, and near what was too many by one in several, so that most of the time is spent just below. Push-back (429, 503, 529, a
+time-out) halves it, once for all calls that were in flight together; so does it if more calls only wait longer (`pace.py`). A Retry-After
+holds new calls back until it has passed, and the longer it was, the less often one more is tried. Waiters are served in order.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from weft.calls.throughput import Pace
+
+NEAR = 0.8  # this share of what was too many is near it,
+OVER = 2  # and if so many more are not, it is no longer
+ROUNDS = 8  # of calls until one more is tried near it,
+WAITS = 6  # and times the last Retry-After: all calls are held back if that one is too many
+
+
+class Limiter:
+    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64, pace: Pace | None = None) -> None:
+        self.limit = float(min(start, maximum))
+        self.minimum, self.maximum = minimum, maximum
+        self.active = 0
+        self.decreases = 0
+        self._pace = pace
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._decreased_at = 0.0
+        self._too_many, self._wait = 0.0, 0.0  # the limit when the endpoint last pushed back, and the seconds it asked for
+        self._held_until = 0.0
+
+    @asynccontextmanager
+    async def slot(self, kind: str = "") -> AsyncGenerator[float]:
+        """A place in flight; yields the time it was taken, which `pushed_back` wants to know. What comes back without an error lets the
+        limit grow while all slots are in use. Calls of one `kind` take about as long as each other."""
+        await self._acquire()
+        try:
+            began, flying = time.monotonic(), self.active
+            yield began
+            self._came(began, flying, kind)
+        finally:
+            self.active -= 1
+            self._wake()
+
+    def _came(self, began: float, flying: int, kind: str) -> None:
+        if not self._waiters and self.active < int(self.limit):
+            if self._pace is not None:
+                self._pace.idle()
+            return
+        now = time.monotonic()
+        advice = "grow" if self._pace is None else self._pace.came(kind, now - began, flying, self.limit)
+        if advice == "lower" and self._pace is not None:
+            self.pushed_back(now)
+            self.limit = max(float(self.minimum), min(self.limit, 2 * self._pace.useful))
+        elif advice == "grow":
+            self.limit = min(float(self.maximum), self.limit + self._step(now - began))
+
+    def _step(self, seconds: float) -> float:
+        """What a call that took so long lets the limit grow by."""
+        if not self.decreases:
+            return 1.0
+        near = NEAR * self._too_many <= self.limit <= self._too_many + OVER
+        rounds = max(ROUNDS, WAITS * self._wait / max(1e-9, seconds)) if near else 1.0
+        return 1.0 / (self.limit * rounds)
+
+    def pushed_back(self, began: float, delay: float | None = None) -> None:
+        """The endpoint had too much. `began`: when the call that was turned away took its slot."""
+        now = time.monotonic()
+        if delay:
+            self._held_until = max(self._held_until, now + delay)
+        if began >= self._decreased_at:
+            self._decreased_at = now
+            self.decreases += 1
+            self._too_many, self._wait = self.limit, delay or 0.0
+            self.limit = max(float(self.minimum), self.limit / 2)
+
+    async def _acquire(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wake()
+        try:
+            await waiter  # _wake counts the slot as ours before it wakes us
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.active -= 1
+                self._wake()
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
+        if self._held_until:
+            await self._hold()
+
+    async def _hold(self) -> None:
+        """Wait out a Retry-After. The slot is ours already; if we are cancelled here it must go back."""
+        try:
+            while (hold := self._held_until - time.monotonic()) > 0:  # noqa: ASYNC110 (it is a time that is waited for, and it may move)
+                await asyncio.sleep(hold)
+        except asyncio.CancelledError:
+            self.active -= 1
+            self._wake()
+            raise
+
+    def _wake(self) -> None:
+        while self._waiters and self.active < int(self.limit):
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                self.active += 1
+                waiter.set_result(None)

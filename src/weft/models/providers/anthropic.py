@@ -1,0 +1,109 @@
+"""Anthropic's messages: pictures and words in, words out. A judge, or a model for turns that want words.
+
+A schema goes as `output_config`, so that replies hold to it; thinking that is shown is kept as `Thought`."""
+
+from typing import Any, cast
+
+import msgspec
+
+from weft.models.converters import finite
+from weft.models.endpoint import TRANSIENT, CallError, Sent
+from weft.models.http import MAX_TEXT
+from weft.models.http_endpoint import OPTIONS, Wire, made, url_of, usage_of
+from weft.models.registry import Spec, about, options
+from weft.store.blobs import Blobs
+from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want, outcome_of
+from weft.untrusted import fields
+
+URL = "https://api.anthropic.com/v1"
+VERSION = "2023-06-01"
+TAKES = Takes(own_images="user", most=100)
+MAX_TOKENS = 8192  # one must be sent with every request: ours, where nobody says otherwise
+GIVES = Gives(image=False, both=False, thoughts=True)
+
+
+class Anthropic(Wire):
+    provider = "anthropic"
+    takes = TAKES
+    gives = GIVES
+
+    def __init__(self, model: str, url: str, blobs: Blobs, *, ours: bool, **more: Any) -> None:
+        """`ours`: the limit of a reply is not the user's."""
+        super().__init__(model, url, blobs, **more)
+        self._ours = ours
+
+    def _headers(self) -> dict[str, str]:
+        return {"anthropic-version": VERSION, **({"x-api-key": self._key} if self._key else {})}
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        url, payload = f"{self._url}/messages", self._payload(messages, want)
+        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=MAX_TEXT, bare=True) as came:
+            if came.status >= 400 or came.said:
+                return self._turned_away(came)
+            return self._read(came.body, want)
+
+    def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        payload: dict[str, Any] = {"model": self._model, **self._parameters}
+        system = "\n".join(part.text for m in messages if m.role == "system" for part in m.parts if isinstance(part, Text))
+        payload |= {"system": system} if system else {}
+        payload["messages"] = [{"role": m.role, "content": [_sent_part(part) for part in m.parts]} for m in messages if m.role != "system"]
+        if want.schema is not None:
+            told = fields(payload.get("output_config"))
+            payload["output_config"] = {**told, "format": {"type": "json_schema", "schema": plain_schema(want.schema)}}
+        return payload
+
+    def _read(self, body: Any, want: Want) -> Sent:
+        answer = fields(body)
+        content: Any = answer.get("content")
+        if not isinstance(content, list):
+            raise CallError(f"{self.address} answered 200 without `content`", TRANSIENT)
+        parts: list[Part] = []
+        for one in map(fields, cast(list[Any], content)):
+            if isinstance(one.get("thinking"), str):
+                parts.append(Thought(one["thinking"]))
+            elif isinstance(one.get("text"), str) and one["text"]:
+                parts.append(Text(one["text"]))
+        stop, raw = str(answer.get("stop_reason") or ""), msgspec.json.encode(body).decode()
+        served, used = str(answer.get("model") or self._model), usage_of(body)
+        if stop == "refusal":
+            return Sent(tuple(parts), "refused", "the model refused", raw, served, used)
+        cut = stop in ("max_tokens", "model_context_window_exceeded")
+        if cut and self._ours:  # not the model's doing
+            why = f"the reply was cut at {MAX_TOKENS} tokens, the limit where nobody gives one: give max_tokens"
+            return Sent((), "failed", why, raw, served, used, ended="truncated")
+        outcome, reason = outcome_of(tuple(parts), want.kind)
+        reason = reason or ("the reply was cut at the token limit" if cut else "")
+        return Sent(tuple(parts), outcome, reason, raw, served, used, outcome == "empty" and not cut, "truncated" if cut else "")
+
+
+def _sent_part(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image):
+        return {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": part}}
+    return {"type": "text", "text": part.text}
+
+
+def plain_schema(schema: Any) -> Any:
+    """Without bounds of numbers and lengths, which such schemas may not have: replies are held to the whole one when they are read."""
+    unknown = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems")
+    if isinstance(schema, list):
+        return [plain_schema(one) for one in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        name: {key: plain_schema(one) for key, one in fields(value).items()} if name in ("properties", "$defs") else plain_schema(value)
+        for name, value in fields(schema).items()
+        if name not in unknown
+    }
+    return {**kept, "additionalProperties": False} if kept.get("type") == "object" else kept
+
+
+@about(TAKES, GIVES, url=URL)
+@options(
+    **dict.fromkeys(("temperature", "top_p"), finite),
+    **dict.fromkeys(("max_tokens", "top_k"), int),
+    **OPTIONS,
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Anthropic:
+    url = url_of(spec, URL)
+    ours = "max_tokens" not in chosen and "max_tokens" not in chosen.get("extra", {})
+    return made(Anthropic, spec, blobs, url, {"ours": ours, **chosen}, "ours", max_tokens=MAX_TOKENS)

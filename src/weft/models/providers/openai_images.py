@@ -1,0 +1,67 @@
+"""Any server that speaks OpenAI's image API: `images/generations` where there is no picture to go by, `images/edits` where there are some.
+
+`edits` says how pictures travel: `json` as data URLs (OpenAI), `multipart` as files (vLLM-Omni, SGLang, LightX2V). Those other servers
+must be told to send the picture itself and no link (`response_format`), which OpenAI's own models refuse."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from urllib.parse import urlsplit
+
+from weft.models.converters import one_of
+from weft.models.endpoint import CallError, Sent
+from weft.models.http import MAX_REPLY, Answer
+from weft.models.http_endpoint import OPENAI, OPTIONS, made, url_of
+from weft.models.providers.image_api import PICTURES, ImageApi
+from weft.models.registry import Spec, about, options
+from weft.store.blobs import Blobs
+from weft.types import Image, Message, Takes, Want
+
+TAKES = Takes(images="list", own_images="user", most=16)  # that OpenAI takes
+HOST = urlsplit(OPENAI).hostname
+
+
+class OpenAIImages(ImageApi):
+    provider = "openai-images"
+    takes = TAKES
+
+    def __init__(self, model: str, url: str, blobs: Blobs, *, edits: str = "", sizes: str = "size", **more: Any) -> None:
+        own = urlsplit(url).hostname == HOST
+        self._edits, self._sizes, self._told_format = edits or ("json" if own else "multipart"), sizes, not own
+        told = {"edits": self._edits, **({"sizes": sizes} if sizes != "size" else {})}
+        super().__init__(model, url, blobs, **told, **more)
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        try:
+            return await super().send(messages, want)
+        except CallError as error:
+            if error.retry.kind != "no" or not self._told_format or "response_format" not in str(error):
+                raise
+            self._told_format = False  # OpenAI behind another address, which does not know it
+            return await super().send(messages, want)
+
+    def _asked(self, prompt: str, images: Sequence[Image], want: Want) -> AbstractAsyncContextManager[Answer]:
+        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, "n": 1, **self._drawn(want)}
+        payload |= {"response_format": "b64_json"} if self._told_format and "response_format" not in payload else {}
+        if want.size is not None and self._sizes == "size" and "size" not in self._parameters:
+            payload["size"] = f"{want.size[0]}x{want.size[1]}"
+        if not images:
+            return self._post("/images/generations", payload)
+        if self._edits == "json":
+            return self._post("/images/edits", {**payload, "images": [{"image_url": image} for image in images]})
+        url, called = f"{self._url}/images/edits", self.address
+        return self._http.form(url, payload, images, self._headers(), self._blobs, called=called, most=MAX_REPLY)
+
+
+@about(TAKES, PICTURES, url=OPENAI)
+@options(
+    **OPTIONS,
+    **dict.fromkeys(("seed", "output_compression"), int),
+    **dict.fromkeys(("size", "quality", "background", "output_format", "moderation", "input_fidelity"), str),
+    **dict.fromkeys(("negative_prompt", "response_format"), str),
+    edits=one_of("json", "multipart"),
+    sizes=one_of("size", "words"),
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
+    url = url_of(spec)
+    return made(OpenAIImages, spec, blobs, url, chosen, "edits", "sizes")

@@ -1,0 +1,54 @@
+"""OpenRouter: chat completions with pictures in and out, and what OpenRouter has of its own.
+
+A reply's pictures come apart from its words, so that their order among them is lost. A model's turn goes back with its `images` and, where
+it had some, its `reasoning_details` untouched. Which provider serves a model changes from call to call unless `pin` names one."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from weft.models.converters import one_of, several
+from weft.models.endpoint import Sent
+from weft.models.providers.openai_chat import COMMON, OpenAIChat, chat
+from weft.models.providers.openai_parts import Unpacked
+from weft.models.registry import Spec, about, options
+from weft.store.blobs import Blobs
+from weft.types import Gives, Message, State, Takes, Thought, Want
+from weft.untrusted import fields
+
+URL = "https://openrouter.ai/api/v1"
+GIVES = Gives(order=False, thoughts=True, seed=True, sizes="ratio")
+
+
+class OpenRouter(OpenAIChat):
+    provider = "openrouter"
+
+    def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        return {**super()._payload(messages, want), "usage": {"include": True}}
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        made = super()._message(message)
+        states = [part.state.data for part in message.parts if part.state is not None]
+        return {**made, "reasoning_details": msgspec.json.decode(states[0])} if states and message.role == "assistant" else made
+
+    def _read(self, got: Unpacked, sent: Sent, want: Want) -> Sent:
+        read = super()._read(got, sent, want)
+        choice = fields(next(iter(msgspec.json.decode(read.raw).get("choices") or ()), None))
+        details = fields(choice.get("message")).get("reasoning_details")
+        said = next((at for at, part in enumerate(read.parts) if not isinstance(part, Thought)), None)
+        if not details or said is None:
+            return read
+        kept = replace(read.parts[said], state=State(msgspec.json.encode(details).decode()))
+        return replace(read, parts=(*read.parts[:said], kept, *read.parts[said + 1 :]))
+
+
+@about(Takes(), GIVES, url=URL)
+@options(**COMMON, modalities=str, pin=several, own_images=one_of("images", "user"), sizes=one_of("words", "aspect_ratio"))
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+    own_images = chosen.pop("own_images", "images")
+    takes = Takes(own_images="user" if own_images == "user" else "assistant")
+    if pinned := chosen.pop("pin", None):
+        chosen["extra"] = {"provider": {"only": pinned, "allow_fallbacks": False}, **chosen.get("extra", {})}
+    told = {"sizes": "aspect_ratio", **chosen}
+    return chat(OpenRouter, spec, blobs, URL, told, takes, gives=GIVES, own_images=own_images)

@@ -1,0 +1,198 @@
+"""Runs in a list: for each its title, its main number with its interval, how much of it there is, what it cost, how it stands."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.benchmarks.headline import main_number
+from weft.errors import UserError, WeftError
+from weft.runs.run import Run, benchmark_of, called, known, untagged
+from weft.runs.titles import finer, title_of, with_fact
+from weft.store.journal import Journal
+from weft.store.locks import alive
+from weft.store.records import RunRecord
+from weft.workspace import open_journal
+
+SORTS = ("age", "score", "cost", "title", "benchmark")
+
+
+class Gist(Struct, frozen=True):
+    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
+    was when this was reckoned."""
+
+    stamp: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 3
+    scored: int = 0
+    due: int = 0
+    turns: int = 0
+    failed: int = 0  # turns without a reply, through no fault of the model
+    cost: float | None = None
+
+    @property
+    def number(self) -> str:
+        if self.value is None:
+            return "-"
+        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+        return f"{self.value:.{self.digits}f}{between}"
+
+
+def gist_of(run: Run) -> Gist:
+    benchmark = run.benchmark
+    found = main_number(benchmark, run.verdicts, run.groups) if benchmark.of_one and run.verdicts else None
+    value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
+    costs = [total.cost for total in run.totals]
+    return Gist(
+        stamp=_stamp(run.record, (len(run.turns), run.given)),
+        value=value,
+        low=low,
+        high=high,
+        digits=benchmark.digits,
+        scored=sum(verdict.value is not None for verdict in run.verdicts),
+        due=len(run.verdicts),
+        turns=len(run.turns),
+        failed=sum(turn.reply.outcome == "failed" for turn in run.turns),
+        cost=None if None in costs else sum(one for one in costs if one is not None),
+    )
+
+
+def _stamp(record: RunRecord, there: tuple[int, int]) -> str:
+    return f"{record.round}:{there[0]}:{there[1]}"
+
+
+def keep_gist(home: Path, run: Run) -> None:
+    """What a list of runs says of it, where lists find it."""
+    journal = open_journal(home, write=True)
+    try:
+        journal.note(run.id, gist_of(run))
+    finally:
+        journal.close()
+
+
+class Listed(Struct, frozen=True):
+    """A run in a list."""
+
+    record: RunRecord
+    title: str
+    gist: Gist
+    state: str  # as a person would say it
+    due: int  # turns
+
+    @property
+    def coverage(self) -> str:
+        turns = "" if self.gist.turns == self.due else f"{self.gist.turns}/{self.due} turns"
+        verdicts = "" if self.gist.scored == self.gist.due else f"{self.gist.scored}/{self.gist.due} scored"
+        return ", ".join(one for one in (turns, verdicts) if one) or "all"
+
+    @property
+    def handle(self) -> str:
+        """What it can be called by besides its tag: the last part of its id."""
+        return self.record.id.rpartition("-")[2]
+
+    @property
+    def called(self) -> str:
+        """Its title, behind its tag if it has one."""
+        tag = self.record.names.get("tag")
+        return f"{tag}: {self.title}" if tag else self.title
+
+    @property
+    def judge(self) -> str:
+        return self.record.names.get("judge") or str(self.record.manifest["judge"]["name"])
+
+
+def listed(journal: Journal, benchmarks: Any = None, reckoned: Mapping[str, Gist] | None = None) -> list[Listed]:
+    """All runs with their main numbers, the latest last. Those of finished runs are in the journal, others may have been `reckoned`
+    already."""
+    found = [_listed(journal, alive(record, journal.path.parent), benchmarks, reckoned or {}) for record in known(journal)]
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for at, one in enumerate(found):
+        alike.setdefault((str(one.record.manifest["benchmark"]["name"]), one.title, one.judge), []).append(at)
+    for same in (same for same in alike.values() if len(same) > 1):
+        for at, more in zip(same, finer([called(found[at].record) for at in same]), strict=True):
+            found[at] = replace(found[at], title=with_fact(found[at].title, more))
+    return found
+
+
+def _listed(journal: Journal, record: RunRecord, benchmarks: Any, reckoned: Mapping[str, Gist]) -> Listed:
+    there = journal.progress(record.id)
+    try:
+        gist = msgspec.convert(record.gist, Gist)
+        if gist.stamp != _stamp(record, there):
+            gist = reckoned.get(record.id, gist)
+        if gist.stamp != _stamp(record, there):
+            gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
+    except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
+        gist = Gist(turns=there[0], due=there[1])
+    title, due = title_of(record.manifest, names=untagged(record.names)), record.manifest["dataset"]["turns"]
+    return Listed(record, title, gist, told_state(record, gist), due)
+
+
+def told_state(record: RunRecord, gist: Gist) -> str:
+    """`finished` is for what has something to show."""
+    if record.state == "part":
+        return told_shards(record) or "part"
+    if record.state != "finished":
+        return record.state
+    if gist.turns and gist.failed == gist.turns:
+        return "all failed"
+    if gist.due and not gist.scored:
+        return "nothing scored"
+    return f"finished, {gist.failed} failed" if gist.failed else "finished"
+
+
+def told_shards(record: RunRecord) -> str:
+    """`7 of 8 shards (3/8 is missing)`; nothing for a run that is whole, or was never in shards."""
+    many = {int(one.partition("/")[2]) for one in record.shards if one.partition("/")[2].isdecimal()}
+    if record.state != "part" or len(many) != 1:
+        return ""
+    of = many.pop()
+    missing = [f"{one}/{of}" for one in range(1, of + 1) if f"{one}/{of}" not in record.shards]
+    told = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if len(missing) <= 3 else f"{len(missing)} are missing"
+    return f"{of - len(missing)} of {of} shards ({told})"
+
+
+def age(seconds: float) -> str:
+    """`3 h`, in the largest unit that fits."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return "now"
+
+
+def chosen(found: Sequence[Listed], *, benchmark: str = "", model: str = "", find: str = "", sort: str = "age") -> list[Listed]:
+    """Those of a benchmark, whose model has a text in its name, with all of some words in title, tag, judge or id; the last is the latest,
+    the best, or the dearest."""
+    if sort not in SORTS:
+        raise UserError(f"runs are sorted by {', '.join(SORTS)}, not by {sort!r}")
+    kept = [one for one in found if _fits(one, benchmark, model, find)]
+    return sorted(kept, key=lambda one: _order(one, sort))
+
+
+def _fits(one: Listed, benchmark: str, model: str, find: str) -> bool:
+    manifest = one.record.manifest
+    named = [one.record.names.get("model", ""), str(manifest["model"]["name"])]
+    texts = [*named, one.called, one.judge]
+    return (
+        (not benchmark or manifest["benchmark"]["name"] == benchmark)
+        and any(model.lower() in text.lower() for text in named)
+        and all(any(word in text.lower() for text in texts) or _begins(one, word) for word in find.lower().split())
+    )
+
+
+def _begins(one: Listed, word: str) -> bool:
+    return len(word) >= 3 and (one.record.id.startswith(word) or one.handle.startswith(word))
+
+
+def _order(one: Listed, sort: str) -> Any:
+    benchmark = str(one.record.manifest["benchmark"]["name"])
+    if sort == "score":
+        return (benchmark, -1.0 if one.gist.value is None else one.gist.value)
+    if sort == "cost":
+        return -1.0 if one.gist.cost is None else one.gist.cost
+    return {"title": one.title.lower(), "benchmark": benchmark}.get(sort, 0)

@@ -1,0 +1,326 @@
+"""A run in the journal, finished or not: its turns, its verdicts, what a reader must know to trust its numbers, and its tables."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
+from weft.errors import UserError, blamed
+from weft.models.compose.base import AGAIN
+from weft.models.compose.best_of import SAME
+from weft.runs.cards import card_for, told_of
+from weft.runs.titles import Named, apart, shared, title_of, without_seed
+from weft.stats.repeats import repeats_tables
+from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
+from weft.store.locks import alive
+from weft.store.manifest import Manifest
+from weft.types import Message, Part, Table, Verdict
+from weft.workspace import open_journal
+
+LATER = re.compile(AGAIN.format(count=r"\d+"))
+SHORTEST = 3  # characters of a run's id that may stand for it
+ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
+
+
+class Run:
+    """`verdicts` are settled: one for each metric of a turn, with its variants behind it."""
+
+    def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
+        self.id, self.record, self.benchmark = record.id, record, benchmark
+        self.home = journal.path.parent
+        with journal.at_once():
+            self.turns: list[TurnRecord] = journal.turns(record.id)
+            found = journal.verdicts(record.id)
+            self.totals: list[Totals] = journal.totals(record.id)
+            self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
+        self.given = len(found)  # verdicts as they were given, before they were settled
+        try:
+            self.verdicts: list[Verdict] = benchmark.settle(found)
+        except Exception as error:
+            raise blamed(f"benchmark {benchmark.name}: settling the verdicts of {record.id}", error) from error
+
+    @classmethod
+    def stored(cls, home: str | Path, run: str, benchmark: Benchmark) -> Self:
+        """A run from the journal in a home."""
+        journal = open_journal(Path(home))
+        try:
+            return cls(benchmark, one_run(journal, run), journal)
+        finally:
+            journal.close()
+
+    @property
+    def name(self) -> str:
+        return title_of(self.record.manifest, self.record.state, self.record.names)
+
+    @property
+    def called(self) -> Named:
+        """What its name is made of."""
+        return called(self.record)
+
+    @property
+    def groups(self) -> dict[str, dict[str, str]]:
+        return {turn.sample: turn.groups for turn in self.turns}
+
+    def finished(self, name: str = "") -> Finished:
+        manifest = self.record.manifest
+        data, judge = str(manifest["dataset"]["name"]), str(manifest["judge"]["name"])
+        return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge)
+
+    def summary(self) -> "Summary":
+        made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
+        card = card_for(self.home, self.record.manifest)
+        told = told_of(card, self.benchmark.name) if card is not None else ""
+        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}")) if told else made
+
+    def tables(self) -> list[Table]:
+        return list(tables_of({self.name: self}))
+
+    def table(self) -> Table:
+        """The benchmark's main table."""
+        return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
+
+
+def untagged(names: Mapping[str, str]) -> dict[str, str]:
+    return {role: name for role, name in names.items() if role != "tag"}
+
+
+def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
+    """The benchmark's tables of some runs, made one by one; then how far repeated judgements agree, if there are any."""
+    benchmark = next(iter(runs.values())).benchmark
+    try:
+        yield from benchmark.tables([run.finished(name) for name, run in runs.items()])
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
+    if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
+        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, benchmark.metrics, benchmark.full, benchmark.digits)
+
+
+def called(record: RunRecord) -> Named:
+    began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(record.started))
+    return Named(record.manifest, record.names, record.state == "finished", began)
+
+
+class About(Struct, frozen=True):
+    """What the dataset has of a turn."""
+
+    ask: tuple[Part, ...] = ()
+    truth: tuple[Part, ...] = ()
+    gold: Any = None
+
+
+def about(turn: TurnRecord) -> About:
+    return msgspec.json.decode(turn.about, type=About)
+
+
+def messages(seen: str) -> tuple[Message, ...]:
+    return msgspec.json.decode(seen, type=tuple[Message, ...])
+
+
+def named(runs: Sequence[Run]) -> dict[str, Run]:
+    """Runs of one benchmark under names that tell them apart."""
+    if len({run.benchmark.name for run in runs}) != 1:
+        raise UserError("runs of different benchmarks do not share a table; report them one by one, or all on one card: weft suite report")
+    if len({run.id for run in runs}) < len(runs):
+        raise UserError("a run is given twice")
+    names = apart([run.called for run in runs]) if len(runs) > 1 else [runs[0].name]
+    return dict(zip(names, runs, strict=True))
+
+
+def in_common(runs: Iterable[Run]) -> str:
+    """What is the same in all of several runs, to be said once; nothing for one."""
+    some = list(runs)
+    return ", ".join(shared([run.called for run in some])) if len(some) > 1 else ""
+
+
+def known(journal: Journal) -> list[RunRecord]:
+    """All runs, the one that was last begun or gone on with last, if their records are what they must be."""
+    records = journal.runs()
+    for record in records:
+        try:
+            msgspec.convert(record.manifest, Manifest)
+        except msgspec.ValidationError as error:
+            raise Damaged(journal.path, f"run {record.id}: {error}") from None
+    return records
+
+
+def one_run(journal: Journal, name: str) -> RunRecord:
+    """A run by its tag, its id, the beginning of it or of its last part, or `last`."""
+    records = known(journal)
+    if not records:
+        raise UserError(f"there is no run in {journal.path} yet")
+    found = records[-1:] if name == "last" else [record for record in records if name in (record.id, record.names.get("tag"))]
+    begins = [record for record in records if record.id.startswith(name) or record.id.rpartition("-")[2].startswith(name)]
+    found = found or (begins if len(name) >= SHORTEST else [])
+    if len(found) != 1:
+        there = ", ".join(record.id for record in (found or records)[-8:])
+        more = f" and {len(found or records) - 8} more (`weft runs` lists all)" if len(found or records) > 8 else ""
+        raise UserError(f"{'no' if not found else 'more than one'} run is called {name!r}; there is {there}{more}")
+    return found[0]
+
+
+def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
+    """A run of the journal. Its benchmark is found by name, or is one of those given: a Python file that a journal names is not run unless
+    the user names it as well, since a journal may have come from anywhere."""
+    record = alive(one_run(journal, name), journal.path.parent)
+    return Run(benchmark_of(record, benchmark), record, journal)
+
+
+def siblings(journal: Journal, run: str) -> list[str]:
+    """A run and all that differ from it in their model's seed alone."""
+    records = known(journal)
+    mine = without_seed(next(record.manifest for record in records if record.id == run))
+    return [record.id for record in records if without_seed(record.manifest) == mine]
+
+
+def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
+    name = record.manifest["benchmark"]["name"]
+    some: list[Any] = [*cast(Sequence[Any], given)] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    made = [resolve(one) for one in some]
+    found = next((one for one in made if one.name == name), None)
+    if found is not None:
+        return found
+    if is_known(record.benchmark):
+        return resolve(record.benchmark)
+    if made:
+        raise UserError(f"{record.id} is a run of {name}, not of {', '.join(one.name for one in made)}")
+    raise UserError(
+        f"{record.id} was made with {record.benchmark}; Python files that a journal names are not run unasked: "
+        f"if you trust it, add --benchmark {record.benchmark}"
+    )
+
+
+def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The benchmark's options."""
+    return dict(manifest.get("options", {}))
+
+
+class Summary(Struct, frozen=True):
+    """How a run was made, what is missing and why, what it cost."""
+
+    run: str
+    state: str
+    manifest: dict[str, Any]
+    started: str
+    samples: int
+    turns: int
+    outcomes: dict[str, int]
+    verdicts: int
+    scored: int
+    zero_by_rule: dict[str, int]
+    unscored: dict[str, int]
+    left_out: list[str]
+    totals: list[Totals]
+    seconds: float | None = None  # from the first start to the end
+    calls: int = 0  # behind all replies, those taken over from earlier runs included
+    again: int = 0  # replies that a benchmark's protocol asked for more than once
+    alike: int = 0  # replies that a strategy chose among candidates that were all the same
+    ended: dict[str, int] = {}  # replies that a filter or a limit ended
+    lines: tuple[str, ...] = ()  # the same, in words
+    names: dict[str, str] = {}  # what its user calls it, its model and its judge
+    rated: tuple[int, int] = (0, 0)  # questions that people rated, and how many people
+    card: str = ""  # what is known of its judge
+
+    @property
+    def unfinished(self) -> str:
+        due = self.manifest["dataset"]["turns"]
+        return (
+            "" if self.state == "finished" else f"UNFINISHED: {self.turns} of {due} turns are done; the numbers are those of what is done"
+        )
+
+
+def summarise(
+    record: RunRecord, turns: Sequence[TurnRecord], verdicts: Iterable[Verdict], totals: Sequence[Totals], most: int = 12
+) -> Summary:
+    found = list(verdicts)
+    zero = Counter(_kind(v.reason) for v in found if v.by == "failure" and v.value is not None)
+    unscored = Counter(_root(v.reason) for v in found if v.value is None)
+    summary = Summary(
+        run=record.id,
+        names=record.names,
+        state=record.state,
+        manifest=record.manifest,
+        started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
+        samples=len({turn.sample for turn in turns}),
+        turns=len(turns),
+        outcomes=dict(sorted(Counter(turn.reply.outcome for turn in turns).items())),
+        ended=dict(sorted(Counter(turn.reply.ended for turn in turns if turn.reply.ended).items())),
+        verdicts=len(found),
+        scored=sum(verdict.value is not None for verdict in found),
+        zero_by_rule=_top(zero, most),
+        unscored=_top(unscored, most),
+        left_out=record.left_out,
+        totals=list(totals),
+        seconds=None if record.ended is None else max(0.0, record.ended - record.started),
+        calls=sum(len(turn.reply.keys) for turn in turns),
+        again=sum(LATER.search(turn.reply.reason) is not None for turn in turns),
+        alike=sum(turn.reply.outcome == "answered" and ALIKE.fullmatch(turn.reply.reason) is not None for turn in turns),
+    )
+    return replace(summary, lines=tuple(_lines(summary)))
+
+
+def replies_told(summary: Summary) -> str:
+    """`10 answered, 4 refused; 3 of them blocked`."""
+    outcomes = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items())
+    return outcomes + "".join(f"; {count} of them {name}" for name, count in summary.ended.items())
+
+
+def _lines(summary: Summary) -> list[str]:
+    manifest = summary.manifest
+    outcomes, tagged = replies_told(summary), summary.names.get("tag")
+    chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
+    settings = f", {chosen}" if chosen else ""
+    of = f" of {manifest['dataset']['turns']}" if summary.turns != manifest["dataset"]["turns"] else ""
+    made = [
+        f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
+        f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
+        f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest['judge']['name']}, "
+        f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
+        f"{summary.samples} samples, {summary.turns}{of} turns" + (f": {outcomes}" if outcomes else ""),
+        f"{summary.scored} of {summary.verdicts} verdicts scored",
+    ]
+    if manifest.get("presets"):
+        made.append(f"presets: {', '.join(f'{role} {name}' for role, name in manifest['presets'].items())}")
+    if manifest.get("strategy", "none") != "none":
+        made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
+    if summary.again:
+        made.append(
+            f"{summary.again} of {summary.turns} replies were asked for more than once: nothing of the kind that was due came at first"
+        )
+    if summary.alike:
+        made.append(
+            f"WARNING: in {summary.alike} turns all candidates were the same, so nothing was chosen: does the server draw with a fixed "
+            "seed? Where it takes one, --model-opt seed=0 gives each candidate its own"
+        )
+    if summary.unfinished:
+        made.insert(0, summary.unfinished)
+    made += [f"scored zero, the model's doing ({count}): {reason}" for reason, count in summary.zero_by_rule.items()]
+    made += [f"unscored ({count}): {reason}" for reason, count in summary.unscored.items()]
+    made += [f"left out of the dataset: {problem}" for problem in summary.left_out]
+    for total in summary.totals:
+        cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+        made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
+        made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+    return made
+
+
+def _root(reason: str) -> str:
+    """The reason at the bottom of `waits for turn 3, which failed: waits for turn 2, which failed: ...`."""
+    return reason.rpartition("which failed: ")[2] or reason
+
+
+def _kind(reason: str) -> str:
+    """Reasons that quote what a model said are counted by what happened, not by the words."""
+    return reason.split(": ")[0] + (": " + reason.split(": ")[1] if reason.count(": ") else "")
+
+
+def _top(counted: Counter[str], most: int) -> dict[str, int]:
+    top = dict(counted.most_common(most))
+    rest = sum(counted.values()) - sum(top.values())
+    return {**top, "other reasons": rest} if rest else top
