@@ -6,7 +6,7 @@ from typing import Any
 
 from weft import benchmarks
 from weft.benchmarks.base import Benchmark
-from weft.tabletop.make import WRITERS, make
+from weft_tabletop.make import WRITERS, make
 
 
 def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:

@@ -16,8 +16,8 @@ from weft.errors import UserError, WeftError
 from weft.runs.run import Run, known, load_run
 from weft.store.journal import Journal
 from weft.store.recover import check
-from weft.tabletop.tiny.endpoint import SHIPPED
-from weft.tabletop.tiny.infer import Tiny
+from weft_tabletop.tiny.endpoint import SHIPPED
+from weft_tabletop.tiny.infer import Tiny
 
 
 def weights(chance: random.Random, count: int, folder: Path) -> Counter[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from weft.benchmarks.imug import data
 from weft.store.blobs import Blobs
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 
 def main() -> None:

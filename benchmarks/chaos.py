@@ -33,7 +33,7 @@ import weft  # noqa: E402
 from fakes import BFL, FAKES, DashScope, OpenAI  # noqa: E402
 from trouble import KINDS, Chaos  # noqa: E402
 from weft.calls.caller import Patience  # noqa: E402
-from weft.tabletop.make import make  # noqa: E402
+from weft_tabletop.make import make  # noqa: E402
 
 PATIENCE = Patience(tries=12, rate_limit_tries=12, empty_tries=3, base=0.01, cap=0.05)
 DRAWING = [name for name, kind in FAKES.items() if kind.pictures_out]

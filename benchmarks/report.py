@@ -24,9 +24,9 @@ import msgspec
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.tabletop.make.requests import random_scene
-from weft.tabletop.world.scenes import draw
 from weft.types import Image, Message, Reply, Text, Verdict
+from weft_tabletop.make.requests import random_scene
+from weft_tabletop.world.scenes import draw
 
 SAMPLES, TURNS, PICTURES = 3113, 12034, 6770
 

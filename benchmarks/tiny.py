@@ -18,19 +18,19 @@ from msgspec import structs
 
 from weft.benchmarks.weave import history
 from weft.benchmarks.weave.protocol import WeaveOptions
-from weft.tabletop.exact import imug as points
-from weft.tabletop.make import imug_points
-from weft.tabletop.make.as_messages import chat_messages, sample_of, true_replies
-from weft.tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
-from weft.tabletop.make.requests import EVENTS
-from weft.tabletop.tiny import prompt, vocab
-from weft.tabletop.tiny.endpoint import SHIPPED
-from weft.tabletop.tiny.infer import Tiny
-from weft.tabletop.world import answers
-from weft.tabletop.world.language import DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK, Asked, described, say
-from weft.tabletop.world.operations import EDITS, frames
-from weft.tabletop.world.scenes import Scene, draw, read
 from weft.types import Image
+from weft_tabletop.exact import imug as points
+from weft_tabletop.make import imug_points
+from weft_tabletop.make.as_messages import chat_messages, sample_of, true_replies
+from weft_tabletop.make.dialogues import MAKERS, Maker, TableDialogue, TableTurn, start_scene
+from weft_tabletop.make.requests import EVENTS
+from weft_tabletop.tiny import prompt, vocab
+from weft_tabletop.tiny.endpoint import SHIPPED
+from weft_tabletop.tiny.infer import Tiny
+from weft_tabletop.world import answers
+from weft_tabletop.world.language import DOCUMENTS, HELPED, OPEN, QUESTIONS, SHOW, THINK, Asked, described, say
+from weft_tabletop.world.operations import EDITS, frames
+from weft_tabletop.world.scenes import Scene, draw, read
 
 BEFORE = {  # what must have happened for a request to make sense
     "after": ["gravity"],

@@ -19,7 +19,7 @@ from weft.judge_eval.annotation.study import begun, wanted
 from weft.report.view.server import Viewer
 from weft.store.annotations import Ratings
 from weft.store.blobs import Blobs
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 COUNTS = (1, 3, 8)
 RIVALS: list[dict[str, Any]] = [

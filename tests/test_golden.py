@@ -13,7 +13,7 @@ from PIL import Image as Pil
 import weft
 from server import drawn
 from weft.store.journal import Journal
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITES = os.environ.get("WEFT_GOLDEN") == "write"

@@ -12,13 +12,12 @@ import weft
 SOURCE = Path(weft.__file__).parent
 ORDER = (  # each package may import those before it, and itself
     *("errors", "types", "secrets", "untrusted", "plugins", "store", "models", "calls", "workspace", "stats", "judges", "benchmarks"),
-    *("runs", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api", "tabletop"),
+    *("runs", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api"),
     *("judge_eval.calibration", "cli"),
 )
 LATE = {  # names that are looked up when a user gives them, and lead to a later package
     ("models", "weft.benchmarks.outputs"): "folder/DIR reads outputs in a benchmark's own layout",
     ("models", "weft.judges.ocr"): "ocr is a judge by name",
-    ("models", "weft.tabletop.endpoints"): "tabletop/NAME is a plug-in that ships with weft",
     ("benchmarks", "weft.arena.protocol"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.arena.criteria"): "a stored arena run is reported by its own code",
     ("benchmarks", "weft.evaluation.writing"): "a stored document is reported by its own code",
@@ -74,8 +73,8 @@ def test_every_package_is_in_the_order():
 
 @pytest.mark.parametrize("benchmark", ["weave", "imug", "rover", "planviz"])
 def test_shared_code_does_not_know_a_benchmark(benchmark: str):
-    """Only its own folder, the registry's line, tabletop data in its format, and words on the command line name it."""
-    known = {f"benchmarks/{benchmark}", "benchmarks/base.py", "tabletop", "cli"}
+    """Only its own folder, the registry's line, and the command line name it."""
+    known = {f"benchmarks/{benchmark}", "benchmarks/base.py", "cli"}
     for file in SOURCE.rglob("*.py"):
         place = str(file.relative_to(SOURCE))
         if not any(place.startswith(one) for one in known):
@@ -86,3 +85,14 @@ def test_shared_code_does_not_know_a_benchmark(benchmark: str):
 def test_no_file_is_too_long_to_read():
     lengths = {str(file.relative_to(SOURCE)): len(file.read_text().splitlines()) for file in SOURCE.rglob("*.py")}
     assert not {name: length for name, length in lengths.items() if length > 500}
+
+
+def test_the_tabletop_is_a_plug_in():
+    """It is found by its entry point; only calibration and commands import it, and it imports no command."""
+    users = ("judge_eval/calibration", "cli")
+    for file in SOURCE.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        names = [one.module or "" for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+        assert str(file.relative_to(SOURCE)).startswith(users) or not any(name.startswith("weft_tabletop") for name in names), file
+    for file in (SOURCE.parent / "weft_tabletop").rglob("*.py"):
+        assert not any(module.startswith("weft.cli") for module, *_ in imports(file)), file

@@ -27,8 +27,8 @@ from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.files import LISTS, POINTS, root_of
 from weft.benchmarks.planviz.tables import released_share
-from weft.tabletop.make import make
 from weft.types import Place, Question
+from weft_tabletop.make import make
 
 FILES = ("template.py", "score.py", "qwen_eval_larger_api.py")
 NEEDS = ("openai",)

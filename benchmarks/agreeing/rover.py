@@ -22,7 +22,7 @@ from agreeing.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.rover import arithmetic, released
 from weft.benchmarks.rover.ig import tables as ig
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 FILES = ("base_metric.py", "evaluator.py", "prompts.py")
 NEEDS = ("openai", "datasets", "tqdm")

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from weft.benchmarks.planviz.drawings import flowchart, form, panel, park, plain_font
 from weft.benchmarks.planviz.template import PATHS, PLACES, SWITCHES
 from weft.benchmarks.planviz.unchanged import change, is_unchanged
-from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, Scene, Thing, draw
+from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, COLOURS, Scene, Thing, draw
 
 SOURCES = {
     "a map": park(PLACES, PATHS),

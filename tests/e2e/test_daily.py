@@ -12,7 +12,7 @@ import pytest
 
 import weft as library
 from weft.cli.app import app
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 WEFT = Path(sys.executable).parent / "weft"
 Weft = Callable[..., subprocess.CompletedProcess[str]]

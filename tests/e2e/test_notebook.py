@@ -62,7 +62,7 @@ def test_the_notebook_in_docs_runs_and_shows_tables(tmp_path: Path):
 MODEL = """
 import time
 import weft
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 from pathlib import Path
 if not Path("tables").exists():
     make("tabletop-weave", Path("tables"), samples=6, seed=0)

@@ -14,9 +14,9 @@ import pytest
 import weft
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft.tabletop.make import make
-from weft.tabletop.tiny.endpoint import SHIPPED
-from weft.tabletop.tiny.infer import Tiny
+from weft_tabletop.make import make
+from weft_tabletop.tiny.endpoint import SHIPPED
+from weft_tabletop.tiny.infer import Tiny
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 GRIDS = ["5", "[1, 2, 3]", "[[1,1,1],[1,1,1]]", '[["0","0","0"],["0","0","0"],5]', "null", '["000","111","rgx"]', "[{},{},{}]"]

@@ -23,8 +23,8 @@ from weft.models.registry import resolve
 from weft.runs.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.tabletop.make import make
 from weft.types import Message, Text, Want
+from weft_tabletop.make import make
 
 PICTURE = drawn("made")
 B64 = base64.b64encode(PICTURE).decode()

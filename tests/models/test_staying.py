@@ -17,7 +17,7 @@ from weft.evaluation.session import Job, Session
 from weft.models.identity import one_address
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
 QUICK = Patience(tries=4, base=0.001, cap=0.002, unreachable_tries=2)

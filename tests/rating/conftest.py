@@ -16,7 +16,7 @@ from weft.judge_eval.annotation.study import Wanted, begun, wanted
 from weft.store.annotations import Ratings, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 BENCHMARKS = {
     "weave": "tabletop-weave",

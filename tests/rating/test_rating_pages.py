@@ -266,7 +266,7 @@ def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(ho
 def test_pages_allow_nothing_from_elsewhere_and_take_no_text_for_markup(tmp_path: Path, serving: Serving):
     import weft
     from weft.judge_eval.annotation.questions import source_of
-    from weft.tabletop.make import make
+    from weft_tabletop.make import make
 
     class Evil:
         name, version = "evil", "1"

@@ -17,8 +17,8 @@ from weft.report.layout import HEIGHT, LEAST, WIDTH, layout
 from weft.report.render import render
 from weft.report.select import Choices
 from weft.report.tex import tex
-from weft.tabletop.make import make
 from weft.types import Cell, Row, Table
+from weft_tabletop.make import make
 
 BENCHMARKS = ("weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench", "opening")
 MADE = {"weave": ("weave",), "imug": ("imug",), "rover": ("rover-ig", "rover-tg"), "planviz": ("planviz",)}

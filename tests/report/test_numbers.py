@@ -19,8 +19,8 @@ from weft.report.marks import marks
 from weft.report.render import render
 from weft.stats.intervals import mean, slope, spread
 from weft.stats.paired import difference, holm, permuted
-from weft.tabletop.make import make
 from weft.types import Cell, Row, Table
+from weft_tabletop.make import make
 
 SHARED = Path(__file__).parents[3] / "shared" / "spec" / "published_results.json"
 

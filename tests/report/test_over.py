@@ -11,8 +11,8 @@ import weft
 from weft import api
 from weft.errors import UserError
 from weft.report.over import mean_of, over_seeds, tables_over
-from weft.tabletop.make import make
 from weft.types import Cell
+from weft_tabletop.make import make
 
 
 def runs(folder: Path, kind: str, benchmark: str, **more: Any) -> list[weft.Run]:

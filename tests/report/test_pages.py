@@ -16,7 +16,7 @@ from weft import api
 from weft.errors import UserError
 from weft.report import html
 from weft.runs.run import named
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
 EVIL = (

@@ -13,7 +13,7 @@ from browser import Watch, browser, wait_for_pictures
 from weft import api
 from weft.report import plots
 from weft.report.charts import plots_of
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 LONG = "weaver:planner=openai-chat/Qwen/Qwen3-VL-32B-Instruct,visualizer=openai-images/Qwen/Qwen-Image-Edit-25{:02}"
 

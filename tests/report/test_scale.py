@@ -20,7 +20,7 @@ from weft.report.compare import compare
 from weft.report.listing import listing, sides
 from weft.runs.index import gist_of
 from weft.runs.run import named
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
 SCALES = {"weave": (1.0, 3), "imug": (100.0, 1)}

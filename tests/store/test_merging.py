@@ -16,7 +16,7 @@ from weft.runs.run import load_run
 from weft.store.journal import Journal
 from weft.store.merge import merge
 from weft.store.prune import needless, shrink
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 WAY: dict[str, Any] = {"model": "tabletop/tiny", "model_options": {"temperature": 1.5}, "judge": "tabletop/exact"}
 

@@ -12,7 +12,7 @@ from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
 from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
 

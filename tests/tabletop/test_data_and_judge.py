@@ -8,8 +8,8 @@ import pytest
 
 import weft
 from weft.errors import UserError
-from weft.tabletop.exact.weave import accuracy
-from weft.tabletop.make import make
+from weft_tabletop.exact.weave import accuracy
+from weft_tabletop.make import make
 
 
 @pytest.fixture

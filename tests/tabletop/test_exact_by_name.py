@@ -13,9 +13,9 @@ from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.benchmarks.weave import Weave
 from weft.models.endpoint import CallError
 from weft.store.blobs import Blobs
-from weft.tabletop.exact.endpoint import Exact
-from weft.tabletop.make import make
 from weft.types import Question, Want
+from weft_tabletop.exact.endpoint import Exact
+from weft_tabletop.make import make
 
 
 def reworded(prompts: Rubrics) -> Rubrics:

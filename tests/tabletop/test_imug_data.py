@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import weft
 from weft.benchmarks.imug.classes import CLASS_OF
-from weft.tabletop.make import make
-from weft.tabletop.make.domains import IMUG
-from weft.tabletop.make.imug_dialogues import make_chat
-from weft.tabletop.world.choices import SEVERAL, parse_choice
-from weft.tabletop.world.language import OPEN, parse
+from weft_tabletop.make import make
+from weft_tabletop.make.domains import IMUG
+from weft_tabletop.make.imug_dialogues import make_chat
+from weft_tabletop.world.choices import SEVERAL, parse_choice
+from weft_tabletop.world.language import OPEN, parse
 
 
 def evaluate(data: Path, home: Path, model: str, **options: Any) -> weft.Run:

@@ -8,11 +8,11 @@ from PIL import Image as Pil
 
 import weft
 from weft.errors import UserError
-from weft.tabletop.faults import FAULTS, LINES, blurred, fault_of, has_plea, scene_with, stamped, unworded, worded, words_with
-from weft.tabletop.make import make
-from weft.tabletop.make.requests import random_scene
-from weft.tabletop.world.large import photograph
-from weft.tabletop.world.scenes import read
+from weft_tabletop.faults import FAULTS, LINES, blurred, fault_of, has_plea, scene_with, stamped, unworded, worded, words_with
+from weft_tabletop.make import make
+from weft_tabletop.make.requests import random_scene
+from weft_tabletop.world.large import photograph
+from weft_tabletop.world.scenes import read
 
 
 @pytest.mark.parametrize("side", [64, 128, 512, 1024])

@@ -10,13 +10,13 @@ import pytest
 import weft
 from weft.benchmarks.planviz.data import load
 from weft.store.blobs import Blobs
-from weft.tabletop import rewording
-from weft.tabletop.exact import planviz
-from weft.tabletop.make import make
-from weft.tabletop.world.language import parse
-from weft.tabletop.world.operations import Operation, shortest_paths
-from weft.tabletop.world.scenes import Reading, Scene, Thing, scene_from
 from weft.types import Place, Question, Text
+from weft_tabletop import rewording
+from weft_tabletop.exact import planviz
+from weft_tabletop.make import make
+from weft_tabletop.world.language import parse
+from weft_tabletop.world.operations import Operation, shortest_paths
+from weft_tabletop.world.scenes import Reading, Scene, Thing, scene_from
 
 DOT = Thing("blue", "dot")
 

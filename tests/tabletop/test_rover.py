@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.tabletop.exact import rover
-from weft.tabletop.make import make
-from weft.tabletop.world import answers
-from weft.tabletop.world.language import Asked, described, parse
-from weft.tabletop.world.listening import in_short
-from weft.tabletop.world.operations import Operation
-from weft.tabletop.world.scenes import Reading, Scene, scene_from
+from weft_tabletop.exact import rover
+from weft_tabletop.make import make
+from weft_tabletop.world import answers
+from weft_tabletop.world.language import Asked, described, parse
+from weft_tabletop.world.listening import in_short
+from weft_tabletop.world.operations import Operation
+from weft_tabletop.world.scenes import Reading, Scene, scene_from
 
 
 @pytest.fixture(scope="module")

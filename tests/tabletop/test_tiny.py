@@ -14,16 +14,16 @@ from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
-from weft.tabletop.make import make
-from weft.tabletop.make.dialogues import make_dialogue
-from weft.tabletop.make.domains import WEAVE
-from weft.tabletop.make.requests import random_scene
-from weft.tabletop.tiny import prompt, vocab, weights
-from weft.tabletop.tiny.corpus import BLANK, documents
-from weft.tabletop.tiny.endpoint import SHIPPED, load
-from weft.tabletop.world.language import QUESTIONS
-from weft.tabletop.world.scenes import draw, read
 from weft.types import Message, Text, Want
+from weft_tabletop.make import make
+from weft_tabletop.make.dialogues import make_dialogue
+from weft_tabletop.make.domains import WEAVE
+from weft_tabletop.make.requests import random_scene
+from weft_tabletop.tiny import prompt, vocab, weights
+from weft_tabletop.tiny.corpus import BLANK, documents
+from weft_tabletop.tiny.endpoint import SHIPPED, load
+from weft_tabletop.world.language import QUESTIONS
+from weft_tabletop.world.scenes import draw, read
 
 
 def flip(path: Path) -> None:
@@ -138,8 +138,8 @@ def test_numpy_and_torch_compute_the_same():
     torch = pytest.importorskip("torch", reason="torch is an extra (train)")
     import numpy as np
 
-    from weft.tabletop.tiny.infer import _Cache, _flat
-    from weft.tabletop.tiny.net import Pictures, Talker
+    from weft_tabletop.tiny.infer import _Cache, _flat
+    from weft_tabletop.tiny.net import Pictures, Talker
 
     tiny = load(SHIPPED, "talker")
     pictures, talker = Pictures().eval(), Talker().eval()
@@ -157,7 +157,7 @@ def test_numpy_and_torch_compute_the_same():
 
 
 def test_what_it_kept_of_earlier_prompts_changes_no_reply():
-    from weft.tabletop.tiny.infer import Tiny
+    from weft_tabletop.tiny.infer import Tiny
 
     used = Tiny(SHIPPED)
     codes = used.codes(draw(random_scene(random.Random(3))))

@@ -12,13 +12,13 @@ import weft
 from weft.benchmarks.weaverbench.data import load
 from weft.models.compose.imagine import parse
 from weft.store.blobs import Blobs
-from weft.tabletop import planning
-from weft.tabletop.exact import weaver
-from weft.tabletop.make import make
-from weft.tabletop.make.weaver import steps
-from weft.tabletop.world import language
-from weft.tabletop.world.scenes import Reading, Scene, Thing, scene_from
 from weft.types import Text
+from weft_tabletop import planning
+from weft_tabletop.exact import weaver
+from weft_tabletop.make import make
+from weft_tabletop.make.weaver import steps
+from weft_tabletop.world import language
+from weft_tabletop.world.scenes import Reading, Scene, Thing, scene_from
 
 WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/{}"
 
@@ -153,9 +153,9 @@ def test_what_is_left_open_is_a_dash_and_no_hole(tmp_path: Path, data: Path):
     """A model that says it in other words: pictures are scored, words are not, and nothing is called unscored."""
     file = tmp_path / "own.py"
     file.write_text(
-        "from weft.tabletop.world.language import parse, DOCUMENTS\n"
-        "from weft.tabletop.world.operations import frames\n"
-        "from weft.tabletop.world.scenes import draw\n"
+        "from weft_tabletop.world.language import parse, DOCUMENTS\n"
+        "from weft_tabletop.world.operations import frames\n"
+        "from weft_tabletop.world.scenes import draw\n"
         "def model(messages, want):\n"
         "    asked = parse(messages[-1][1][0])\n"
         "    if asked.kind != 'build':\n"

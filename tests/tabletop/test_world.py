@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from PIL import Image as Pil
 from PIL import ImageFilter
 
-from weft.tabletop.make.dialogues import Maker, make_dialogue
-from weft.tabletop.make.imug_points import visible
-from weft.tabletop.make.requests import MAKERS, random_scene
-from weft.tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
-from weft.tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncovered
-from weft.tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
+from weft_tabletop.make.dialogues import Maker, make_dialogue
+from weft_tabletop.make.imug_points import visible
+from weft_tabletop.make.requests import MAKERS, random_scene
+from weft_tabletop.world.language import QUESTIONS, WORDINGS, described, parse, scene_described
+from weft_tabletop.world.operations import EFFECTS, Operation, frames, shortest_paths, uncovered
+from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
 
 scenes = st.builds(
     Scene, st.sampled_from(list(BACKGROUNDS)), st.lists(st.none() | st.sampled_from(THINGS), min_size=16, max_size=16).map(tuple)
@@ -94,7 +94,7 @@ def test_no_two_wordings_can_be_taken_for_each_other():
     for _ in range(300):
         dialogue = make_dialogue("edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2)
         for turn in dialogue.turns:
-            from weft.tabletop.world.language import _patterns
+            from weft_tabletop.world.language import _patterns
 
             assert {kind for kind, pattern in _patterns(False) if pattern.fullmatch(turn.text)} == {turn.kind}
     assert all(len(wordings) >= 2 for wordings in WORDINGS.values())

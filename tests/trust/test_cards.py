@@ -126,7 +126,7 @@ def test_a_card_that_cannot_be_read_is_told_and_ends_no_report(tmp_path: Path):
 
 
 def weft_data(tmp_path: Path) -> Path:
-    from weft.tabletop.make import make
+    from weft_tabletop.make import make
 
     return make("tabletop-weave", tmp_path / "tables", samples=12, seed=5)
 

@@ -13,7 +13,7 @@ import pytest
 import weft
 from browser import Watch, browser, wait_for_pictures
 from weft.report.view.server import Viewer
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def make_data(
 
       weft data make tabletop-weaver --samples 120 --seed 0 --out documents
     """
-    from weft.tabletop.make import make
+    from weft_tabletop.make import make
 
     say(make(name, out, samples=samples, seed=seed, side=side))
 

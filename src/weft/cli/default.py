@@ -10,7 +10,7 @@ from weft.cli.work import quietly
 from weft.errors import UserError
 from weft.evaluation.session import Job, Session
 from weft.runs.run import named, tables_of
-from weft.tabletop.make import make
+from weft_tabletop.make import make
 
 SAMPLES, SEED = 100, 0
 MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")

@@ -34,7 +34,7 @@ def demo(
     from weft.evaluation.session import Job, Session
     from weft.report import plots
     from weft.runs.run import Run
-    from weft.tabletop.demos import DEMOS
+    from weft_tabletop.demos import DEMOS
 
     if name not in DEMOS:
         raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")

@@ -40,7 +40,7 @@ def tiny(
     if set(chosen) - {"pictures", "talker", "single"}:
         raise UserError(f"--parts {parts}: there are pictures, talker and single")
     try:
-        from weft.tabletop.tiny.train import train
+        from weft_tabletop.tiny.train import train
     except ImportError as error:
         raise UserError(
             f"training needs torch, which is not here ({error}); install the extra, from the clone: pip install -e '.[train]'"

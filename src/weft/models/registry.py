@@ -70,10 +70,6 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "served": ("weft.models.providers.served:from_spec", "what `weft serve` serves, on one GPU or many: served/NAME@URL"),
     "folder": ("weft.benchmarks.outputs:from_spec", "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR"),
     "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
-    "tabletop": (
-        "weft.tabletop.endpoints:from_spec",
-        "tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network",
-    ),
     "ocr": ("weft.judges.ocr:from_spec", "as a judge, decides key points that are plain words by reading them in the picture (extra ocr)"),
     "constant": (
         "weft.models.baselines:constant_from_spec",

@@ -18,8 +18,8 @@ from weft.stats.battles import agreement as same_winner
 from weft.stats.battles import both_orders, first_place
 from weft.stats.intervals import spread, weights
 from weft.stats.repeats import asked_again
-from weft.tabletop.faults import FAULTS, fault_of
 from weft.types import Cell, Verdict
+from weft_tabletop.faults import FAULTS, fault_of
 
 MIDDLE = (0.2, 0.8)
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -20,9 +20,9 @@ from weft.errors import UserError
 from weft.evaluation.session import Job, Session
 from weft.models import registry
 from weft.models.config import read_config
-from weft.tabletop.make import make
-from weft.tabletop.make.enlarged import check_side
 from weft.workspace import open_blobs
+from weft_tabletop.make import make
+from weft_tabletop.make.enlarged import check_side
 
 TRUTH = "tabletop/exact"
 FAULTY = "tabletop/faulty"

@@ -5,8 +5,8 @@ from typing import Literal
 
 from weft.runs.cards import ALL, Card, Effect, MetricCard, Order
 from weft.stats.agreement import Agreement, Measured
-from weft.tabletop.faults import TOLD
 from weft.types import Cell, Row, Table
+from weft_tabletop.faults import TOLD
 
 AGREES = ("n", "Pearson", "Spearman", "Kendall", "slope", "MAE", "bias", "bias, middle", "unusable %")
 NOTE = (

@@ -1,7 +1,0 @@
-"""Phenomena of the papers, shown with the tiny model: each is a table and a plot."""
-
-from weft.tabletop.demos.exposure_bias import exposure_bias
-from weft.tabletop.demos.memory import memory
-from weft.tabletop.demos.scaling import scaling
-
-DEMOS = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}  # with their usual samples

@@ -1,0 +1,30 @@
+"""Visual memory: "put back what was removed last", with the whole dialogue and without, trained on dialogues and on single turns."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.report import plots
+from weft_tabletop.demos.demo import Demo, Evaluate, estimate, exactly_right, written
+from weft_tabletop.make.weave import memory_dialogues
+
+
+def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
+    dialogues = memory_dialogues(samples, 0)
+    data = written(folder / f"memory-{samples}", dialogues)
+    rows: list[dict[str, Any]] = []
+    histories = (("dialogue", "whole dialogue"), ("none", "no history"))
+    for model, trained in (("tabletop/tiny", "dialogues"), ("tabletop/tiny-single", "single turns")):
+        for history, shown in histories:
+            options = {"history": history, "placement": "first", "past": "truth"}
+            right = exactly_right(evaluate(model=model, data=data, options=options), dialogues, home)
+            asked = {
+                str(number): [right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"]
+                for number, dialogue in enumerate(dialogues, start=1)
+            }
+            rows.append({"setting": f"trained on {trained}, {shown}", **estimate(asked)})
+    words = (
+        f"To put back what was removed, the model must remember it: {rows[0]['exactly right']:.2f} with the whole dialogue, "
+        f"{rows[1]['exactly right']:.2f} without. Trained on single turns alone, the whole dialogue gives {rows[2]['exactly right']:.2f}."
+    )
+    chart = plots.bars(rows, x="setting", y="exactly right", title=f"Putting back what was removed ({samples} dialogues)")
+    return Demo("Visual memory", ("setting", "exactly right", "low", "high", "n"), rows, chart, words)

@@ -1,0 +1,79 @@
+"""What stands behind `tabletop/NAME` on the command line."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.models.converters import one_of
+from weft.models.endpoint import Endpoint
+from weft.models.registry import Spec, about, finite, options
+from weft.store.blobs import Blobs
+from weft.types import Gives, Takes
+
+KNOWN = {
+    "exact": (),
+    "oracle": ("error", "seed", "plan"),
+    "faulty": ("seed", "side", "stamp", "says"),
+    "erring": ("sigma", "lenient", "first", "blind", "obeys", "seed"),
+    "tiny": ("temperature", "seed", "weights"),
+    "tiny-single": ("temperature", "seed", "weights"),
+}
+
+
+def _rate(value: Any) -> float:
+    rate = float(value)
+    if not 0 <= rate <= 1:
+        raise ValueError("give a number from 0 to 1")
+    return rate
+
+
+def _side(value: Any) -> int:
+    from weft_tabletop.make.enlarged import check_side
+
+    return check_side(int(value))
+
+
+@about(Takes(), Gives(both=False, order=False, seed=True))
+@options(
+    error=_rate,
+    seed=int,
+    temperature=finite,
+    weights=Path,
+    plan=one_of("dense", "steps"),
+    side=_side,
+    stamp=one_of("obey", "neutral"),
+    says=one_of("obey", "neutral", "long", "markdown"),
+    sigma=_rate,
+    lenient=finite,
+    first=_rate,
+    blind=_rate,
+    obeys=_rate,
+)
+def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
+    """tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network"""
+    if spec.model not in KNOWN:
+        raise UserError(f"{spec.text}: there is tabletop/{', tabletop/'.join(KNOWN)} (exact and erring are judges)")
+    strange = [name for name in chosen if name not in KNOWN[spec.model]]
+    if strange:
+        raise UserError(f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}")
+    if spec.model in ("exact", "erring"):
+        if not spec.data:
+            raise UserError(f"tabletop/{spec.model} is a judge: it needs the dataset it is to judge")
+        from weft_tabletop.exact.endpoint import Exact
+
+        if spec.model == "exact":
+            return Exact(Path(spec.data), blobs)
+        from weft_tabletop.erring import Erring
+
+        return Erring(Path(spec.data), blobs, **chosen)
+    if spec.model == "faulty":
+        from weft_tabletop.faulty import Faulty
+
+        return Faulty(blobs, **chosen)
+    if spec.model == "oracle":
+        from weft_tabletop.oracle import Oracle
+
+        return Oracle(blobs, **chosen)
+    from weft_tabletop.tiny.endpoint import TinyEndpoint
+
+    return TinyEndpoint(blobs, single=spec.model == "tiny-single", **chosen)

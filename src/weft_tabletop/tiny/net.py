@@ -1,0 +1,100 @@
+"""The two networks, in torch. `infer.py` computes the same in numpy; a test holds them together.
+
+Pictures: a convolutional encoder to 4 x 4 places of 4 numbers, each rounded to one of its levels (finite scalar quantisation), and a
+decoder back. One place is one cell of the table.
+Words and codes: a plain decoder-only transformer, pre-norm, GELU, learned positions. Each position also gets an embedding of which place
+inside the picture comes next (0 in text), so that it need not count.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from weft_tabletop.tiny import vocab
+
+WIDTHS = (64, 96, 128, 160)  # of the picture network, from 32 x 32 down to 4 x 4
+WIDTH, LAYERS, HEADS, CONTEXT = 256, 8, 4, 512
+
+
+class Pictures(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        a, b, c, d = WIDTHS
+        self.down = nn.ModuleList([nn.Conv2d(i, o, 3, 2, 1) for i, o in ((3, a), (a, b), (b, c), (c, d))])
+        self.to_code = nn.Conv2d(d, len(vocab.LEVELS), 1)
+        self.from_code = nn.Conv2d(len(vocab.LEVELS), d, 1)
+        self.middle = nn.Conv2d(d, d, 3, 1, 1)
+        self.up = nn.ModuleList([nn.Conv2d(i, 4 * o, 3, 1, 1) for i, o in ((d, c), (c, b), (b, a), (a, 3))])
+        self.register_buffer("levels", torch.tensor(vocab.LEVELS, dtype=torch.float32), persistent=False)
+
+    def encode(self, pictures: Tensor) -> Tensor:
+        """(N, 3, 64, 64) in -1..1 -> (N, 4, 4, 4): numbers before rounding, by channel and place."""
+        x = pictures
+        for layer in self.down:
+            x = F.gelu(layer(x), approximate="tanh")
+        return self.to_code(x)
+
+    def bound(self, z: Tensor) -> Tensor:
+        """Squash each number into its levels: 0 .. level - 1."""
+        top = (self.levels - 1).view(1, -1, 1, 1)
+        return torch.sigmoid(z) * top
+
+    def decode(self, code: Tensor) -> Tensor:
+        """(N, 4, 4, 4), whole numbers 0 .. level - 1 -> (N, 3, 64, 64)."""
+        top = (self.levels - 1).view(1, -1, 1, 1)
+        x = self.from_code(code / top * 2 - 1)
+        x = x + F.gelu(self.middle(x), approximate="tanh")
+        for layer in self.up[:-1]:
+            x = F.gelu(F.pixel_shuffle(layer(x), 2), approximate="tanh")
+        return F.pixel_shuffle(self.up[-1](x), 2)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        z = self.bound(self.encode(pictures))
+        return self.decode(z + (z.round() - z).detach())  # the gradient passes the rounding by
+
+    def codes(self, pictures: Tensor) -> Tensor:
+        """(N, 3, 64, 64) -> (N, 16) whole numbers below CODES."""
+        digits = self.bound(self.encode(pictures)).round().long().flatten(2)  # (N, 4, 16)
+        code = torch.zeros_like(digits[:, 0])
+        for channel, level in enumerate(vocab.LEVELS):
+            code = code * level + digits[:, channel]
+        return code
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)
+        self.fc2 = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, T, WIDTH)
+        rows, time, _ = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(rows, time, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(rows, time, WIDTH))
+        return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
+
+
+class Talker(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Embedding(vocab.size(), WIDTH)
+        self.position = nn.Embedding(CONTEXT, WIDTH)
+        self.place = nn.Embedding(vocab.PLACES + 1, WIDTH)
+        self.blocks = nn.ModuleList([Block() for _ in range(LAYERS)])
+        self.norm = nn.LayerNorm(WIDTH)
+        for embedding in (self.token, self.position, self.place):
+            nn.init.normal_(embedding.weight, std=0.02)
+        for block in self.blocks:
+            for layer in (block.out, block.fc2):
+                nn.init.normal_(layer.weight, std=0.02 / (2 * LAYERS) ** 0.5)
+
+    def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """(B, T) tokens and, for each, the place inside a picture that comes next (0: none) -> (B, T, vocabulary)."""
+        x = self.token(tokens) + self.position.weight[: tokens.shape[1]] + self.place(places)
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x), self.token.weight)

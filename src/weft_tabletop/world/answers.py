@@ -1,0 +1,127 @@
+"""The exact answer to every question about tables."""
+
+from collections.abc import Mapping
+
+from weft_tabletop.world.language import Asked, described, parse, with_article
+from weft_tabletop.world.operations import Operation, uncovered
+from weft_tabletop.world.scenes import Scene
+
+
+def answer(asked: Asked, scenes: Mapping[str, Scene]) -> str:
+    """What is right to say; `scenes` by slot (image, source, other)."""
+    return ANSWERS[asked.kind](asked.args, scenes)
+
+
+def _count(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return str(sum(str(thing) == args["thing"] for thing in scenes["image"].things().values()))
+
+
+def _what(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    found = scenes["image"].at(args["cell"])
+    return with_article(str(found)) if found else "nothing"
+
+
+def _colour(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    found = scenes["image"].at(args["cell"])
+    return found.colour if found else "nothing"
+
+
+def options(args: Mapping[str, str]) -> dict[str, str]:
+    """The letters of a multiple-choice question and what they stand for."""
+    return {item[0]: item[3:] for item in args["options"].split(", ")}
+
+
+def _which(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    there = {str(thing) for thing in scenes["image"].things().values()}
+    return "".join(letter for letter, thing in options(args).items() if thing in there) or "E"
+
+
+def _same(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return "yes" if scenes["image"] == scenes["source"] else "no"
+
+
+def _changed(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    before, after = scenes["image"], scenes["source"]
+    said = [f"at {cell} {_named(before, cell)} became {_named(after, cell)}" for cell in before.differs_at(after)]
+    if before.background != after.background:
+        said.append(f"the background became {after.background}")
+    return ", ".join(said) or "nothing"
+
+
+def _named(scene: Scene, cell: str) -> str:
+    found = scene.at(cell)
+    return with_article(str(found)) if found else "nothing"
+
+
+def _after(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    settled = Operation("gravity").apply(scenes["image"]) == scenes["image"]
+    return "the first" if settled else "the second"
+
+
+def expected(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> Scene:
+    """The base after what the question quotes."""
+    asked = parse(args["done"])
+    return scenes["image"] if asked is None else asked.operation.apply(scenes["image"])
+
+
+def _fulfils(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    due, made = expected(args, scenes), scenes["source"]
+    if due == made:
+        return "yes"
+    if due.background != made.background:
+        return f"no, the background should be {due.background}"
+    cell = due.differs_at(made)[0]
+    return f"no, at {cell} there should be {_named(due, cell)}"
+
+
+def _chosen(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return "the first" if scenes["source"] == expected(args, scenes) else "the second"
+
+
+def _describe(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return described(scenes["image"])
+
+
+def helper(asked: Asked, scenes: Mapping[str, Scene]) -> Scene:
+    """The table that shows the answer to a question that a picture helps with."""
+    base = scenes["image"]
+    if asked.kind == "then":
+        return expected(asked.args, scenes)
+    return uncovered(base, asked.args["way"]) if asked.kind == "hidden" else Operation("route", asked.args).apply(base)
+
+
+def _then(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return _named(expected(args, scenes), args["cell"])
+
+
+def _way(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    after = Operation("route", args).apply(scenes["image"])
+    return str(len(after.differs_at(scenes["image"])))
+
+
+def _hidden(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    whole = uncovered(scenes["image"], args["way"])
+    found = {str(whole.at(cell) or "") for cell in whole.differs_at(scenes["image"])}
+    return next((item[0] for item in args["pieces"].split(", ") if item[3:] in found), "")
+
+
+def _plan(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
+    return described(expected(args, scenes))
+
+
+ANSWERS = {
+    "count": _count,
+    "what": _what,
+    "colour": _colour,
+    "which": _which,
+    "same": _same,
+    "changed": _changed,
+    "after": _after,
+    "fulfils": _fulfils,
+    "chosen": _chosen,
+    "describe": _describe,
+    "plan": _plan,
+    "then": _then,
+    "way": _way,
+    "hidden": _hidden,
+}

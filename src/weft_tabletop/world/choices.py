@@ -1,0 +1,61 @@
+"""Questions with options, as IMUG-Bench asks them: a sentence, then a line for each option, the last of them `E. None of the above.`
+
+What is right follows from a scene alone: the options that are true of it, or E. `count`, `what`, `colour`, `hue` and `place` never have
+more than one right option; `among` and `where` may.
+"""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from weft_tabletop.world.language import CHOICES, Asked, parse
+from weft_tabletop.world.scenes import Scene
+
+SEVERAL = ("among", "where")
+NONE = "None of the above."
+_FORM = re.compile(r"(.+)\nOptions:\n((?:[A-D]\. .+\n){4})E\. None of the above\.", re.DOTALL)
+
+
+class Choice(Struct, frozen=True):
+    asked: Asked
+    options: Mapping[str, str]
+
+    def letters(self, scene: Scene | None) -> str:
+        """Which options are right; E if none is, or if there is no picture."""
+        true = () if scene is None else true_of(self.asked.kind, self.asked.args, scene)
+        return "".join(letter for letter, option in self.options.items() if option in true) or "E"
+
+
+def true_of(kind: str, args: Mapping[str, str], scene: Scene) -> set[str]:
+    """All that is true of a scene among what could be an option."""
+    things = scene.things()
+    if kind == "count":
+        return {str(sum(str(thing) == args["thing"] for thing in things.values()))}
+    if kind in ("what", "colour"):
+        found = scene.at(args["cell"])
+        return {"nothing" if found is None else str(found) if kind == "what" else found.colour}
+    if kind == "among":
+        return {str(thing) for thing in things.values()}
+    cells = [cell for cell, thing in things.items() if thing.shape == args["shape"]]
+    if kind == "where":
+        return set(cells)
+    if len(cells) != 1:
+        return set()
+    return {cells[0]} if kind == "place" else {things[cells[0]].colour}
+
+
+def written(sentence: str, options: Mapping[str, str]) -> str:
+    lines = [sentence, "Options:", *(f"{letter}. {option}" for letter, option in options.items()), f"E. {NONE}"]
+    return "\n".join(lines)
+
+
+def parse_choice(text: str) -> Choice | None:
+    match = _FORM.fullmatch(text.strip())
+    asked = parse(match.group(1), choice=True) if match else None
+    if match is None or asked is None:
+        return None
+    return Choice(asked, {line[0]: line[3:] for line in match.group(2).splitlines()})
+
+
+assert not set(SEVERAL) - CHOICES.keys()
