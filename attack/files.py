@@ -13,7 +13,7 @@ from attack.data import all_of
 from attack.spoil import spoil_bytes, spoil_json
 from weft import api
 from weft.errors import UserError, WeftError
-from weft.runs.run import Run, known, load_run
+from weft.results.run import Run, known, load_run
 from weft.store.journal import Journal
 from weft.store.recover import check
 from weft_tabletop.tiny.endpoint import SHIPPED

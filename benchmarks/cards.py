@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.judge_eval.calibration import check
-from weft.runs.cards import ALL, Card
+from weft.results.cards import ALL, Card
 from weft.stats.agreement import Measured
 
 

@@ -21,7 +21,7 @@ from server import Provider, Seen, data_url, drawn
 from weft.evaluation.session import completed
 from weft.evaluation.writing import WriteJob, open_writing
 
-from weft.runs.run import Run  # isort: skip
+from weft.results.run import Run  # isort: skip
 
 
 def plan(pictures: int, uses: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from weft.runs.titles import Named, apart, shared, title_of, without_seed
+from weft.results.titles import Named, apart, shared, title_of, without_seed
 
 
 def manifest(name: str = "m", model: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import weft
 
 SOURCE = Path(weft.__file__).parent
-ORDER = (  # each package may import those before it, and itself
-    *("errors", "types", "secrets", "untrusted", "plugins", "store", "models", "calls", "workspace", "stats", "judges", "benchmarks"),
-    *("runs", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api"),
-    *("judge_eval.calibration", "cli"),
-)
+ROOT = Path(__file__).parent.parent
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "packages.py"))
+ORDER: tuple[str, ...] = SCRIPT["ORDER"]
 LATE = {  # names that are looked up when a user gives them, and lead to a later package
     ("models", "weft.benchmarks.outputs"): "folder/DIR reads outputs in a benchmark's own layout",
     ("models", "weft.judges.ocr"): "ocr is a judge by name",
@@ -96,3 +96,12 @@ def test_the_tabletop_is_a_plug_in():
         assert str(file.relative_to(SOURCE)).startswith(users) or not any(name.startswith("weft_tabletop") for name in names), file
     for file in (SOURCE.parent / "weft_tabletop").rglob("*.py"):
         assert not any(module.startswith("weft.cli") for module, *_ in imports(file)), file
+
+
+def test_the_table_of_packages_is_what_the_docstrings_say():
+    page = (ROOT / "docs" / "design.md").read_text()
+    assert SCRIPT["with_table"](page) == page, "run: python scripts/packages.py --write"
+
+
+def test_every_module_says_what_it_is():
+    assert not [file for file in [*SOURCE.rglob("*.py"), *(SOURCE.parent / "weft_tabletop").rglob("*.py")] if not SCRIPT["docstring"](file)]

@@ -39,9 +39,9 @@ from weft.report import document, frame, site
 from weft.report.over import over_seeds, pooled, tables_over
 from weft.report.render import render
 from weft.report.select import choices
-from weft.runs import index as catalogue
-from weft.runs import run as stored
-from weft.runs.run import benchmark_of, known, load_run, named, one_run, tables_of
+from weft.results import index as catalogue
+from weft.results import run as stored
+from weft.results.run import benchmark_of, known, load_run, named, one_run, tables_of
 from weft.store.locks import alive
 from weft.types import Table
 from weft.workspace import open_blobs, open_journal

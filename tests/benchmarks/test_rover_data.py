@@ -15,7 +15,7 @@ from PIL import Image as Pil
 
 from rover import as_table, puzzles, tasks, write_json, write_parquet, write_save
 from server import drawn
-from weft.benchmarks import hub
+from weft.benchmarks import download as hub
 from weft.benchmarks.rover.ig import data as ig
 from weft.benchmarks.rover.tg import data as tg
 from weft.errors import UserError

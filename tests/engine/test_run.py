@@ -18,7 +18,7 @@ from weft.benchmarks.weave.tables import metrics
 from weft.calls.caller import EndpointDown, Patience
 from weft.errors import BudgetReached, UserError, WeftError
 from weft.report.dialogues import about
-from weft.runs.run import load_run
+from weft.results.run import load_run
 from weft.store.journal import Journal
 from weft.store.locks import only_one
 from weft.types import Image, Verdict

@@ -19,7 +19,7 @@ import pytest
 
 from weft.benchmarks.base import resolve
 from weft.errors import UserError
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.store.journal import Journal
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is an extra (ray)")

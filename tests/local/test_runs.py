@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weft.evaluation.session import Job, Session, in_loop
-from weft.runs.run import Run
+from weft.results.run import Run
 
 Tiny = Callable[[str], Path]
 

@@ -20,7 +20,7 @@ from weft.errors import UserError
 from weft.models.endpoint import CallError, Sent
 from weft.models.load_balancer import Spread
 from weft.models.registry import resolve
-from weft.runs.run import load_run
+from weft.results.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Message, Text, Want

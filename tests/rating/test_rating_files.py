@@ -22,7 +22,7 @@ from weft.judge_eval.annotation.status import progress, told
 from weft.judge_eval.annotation.study import Item, begun, items_of, rating_of, wanted
 from weft.report.export import export
 from weft.report.ratings import as_csv
-from weft.runs.run import load_run
+from weft.results.run import load_run
 from weft.store.annotations import Rating, Ratings, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal

@@ -15,7 +15,7 @@ from toy import toy_records, write_weave
 from weft import api
 from weft.errors import UserError
 from weft.report import html
-from weft.runs.run import named
+from weft.results.run import named
 from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]

@@ -18,8 +18,8 @@ from weft import api
 from weft.report.charts import plots_of
 from weft.report.compare import compare
 from weft.report.listing import listing, sides
-from weft.runs.index import gist_of
-from weft.runs.run import named
+from weft.results.index import gist_of
+from weft.results.run import named
 from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]

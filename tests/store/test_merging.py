@@ -12,7 +12,7 @@ import pytest
 import weft
 from weft.errors import UserError
 from weft.report.export import export
-from weft.runs.run import load_run
+from weft.results.run import load_run
 from weft.store.journal import Journal
 from weft.store.merge import merge
 from weft.store.prune import needless, shrink

@@ -14,7 +14,7 @@ from weft.errors import UserError
 from weft.judge_eval.calibration import check
 from weft.judge_eval.calibration.exam import Exam, asked
 from weft.judge_eval.calibration.tables import findings, tables
-from weft.runs.cards import ALL, Card, card_for, cards, read
+from weft.results.cards import ALL, Card, card_for, cards, read
 from weft.stats.agreement import Measured
 
 

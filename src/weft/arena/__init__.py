@@ -1,1 +1,1 @@
-"""Battles between models: verdict files read and written, and their tables."""
+"""Battles between stored runs: who meets whom, what the judge is asked, verdict files, ratings and their tables."""

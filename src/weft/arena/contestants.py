@@ -11,7 +11,7 @@ from weft.arena.sampling import drawn
 from weft.benchmarks.base import is_inner
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
-from weft.runs.run import Run, about, named
+from weft.results.run import Run, about, named
 from weft.store.journal import TurnRecord
 from weft.types import Dataset, Image, Part, Problem, Reply, Sample, Text, Turn, caption
 

@@ -16,7 +16,7 @@ from weft.errors import UserError
 from weft.evaluation.plan import Plan, told_endpoint
 from weft.evaluation.session import Session, can_judge, check_numbers
 from weft.models.config import usual_home
-from weft.runs.run import load_run
+from weft.results.run import load_run
 from weft.types import Dialogue, Reply, Sample, Turn
 from weft.workspace import Limits, Workspace, reading
 

@@ -7,7 +7,7 @@ from weft.arena.files import Verdicts, read_verdicts
 from weft.arena.protocol import Arena, fought, tables_of
 from weft.benchmarks.base import Benchmark, detail_of
 from weft.errors import UserError
-from weft.runs.run import Run, known, load_run
+from weft.results.run import Run, known, load_run
 from weft.stats.battles import Battle
 from weft.types import Table
 from weft.workspace import open_journal

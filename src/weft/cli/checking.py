@@ -14,8 +14,8 @@ from weft.judge_eval.calibration import page
 from weft.judge_eval.calibration.card import card_of
 from weft.judge_eval.calibration.exam import Exam, Sitting, asked
 from weft.judge_eval.calibration.tables import findings, tables
-from weft.runs.cards import FOLDER, Card, cards, keep
-from weft.runs.run import Run
+from weft.results.cards import FOLDER, Card, cards, keep
+from weft.results.run import Run
 
 ON_THE_PAGE = ("fault by fault", "lies between", "size of the pictures")  # what is too much for a terminal
 

@@ -93,7 +93,7 @@ def wordings(
     import json
 
     from weft.errors import UserError
-    from weft.runs.run import about, load_run
+    from weft.results.run import about, load_run
     from weft.types import Text
     from weft.workspace import open_journal
 

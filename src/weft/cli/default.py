@@ -9,7 +9,7 @@ from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
 from weft.evaluation.session import Job, Session
-from weft.runs.run import named, tables_of
+from weft.results.run import named, tables_of
 from weft_tabletop.make import make
 
 SAMPLES, SEED = 100, 0

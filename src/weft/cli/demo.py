@@ -33,7 +33,7 @@ def demo(
     from weft.errors import UserError
     from weft.evaluation.session import Job, Session
     from weft.report import plots
-    from weft.runs.run import Run
+    from weft.results.run import Run
     from weft_tabletop.demos import DEMOS
 
     if name not in DEMOS:

@@ -92,8 +92,8 @@ def merge(
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
     from weft.cli.terminal import complain
-    from weft.runs.index import told_shards
-    from weft.runs.run import one_run
+    from weft.results.index import told_shards
+    from weft.results.run import one_run
     from weft.store.merge import merge as merged
     from weft.workspace import open_journal
 
@@ -127,7 +127,7 @@ def export(
     """
     from weft.errors import UserError
     from weft.report.export import export as exported
-    from weft.runs.run import load_run
+    from weft.results.run import load_run
     from weft.workspace import open_journal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -138,7 +138,7 @@ async def _serve(source: "Source", home: o.Path, want: "Wanted", port: int | Non
 
 def _status(run: str, home: o.Path) -> None:
     from weft.judge_eval.annotation.status import told
-    from weft.runs.run import one_run
+    from weft.results.run import one_run
     from weft.workspace import open_journal, open_ratings
 
     found = one_run(open_journal(home), run).id
@@ -154,7 +154,7 @@ def _status(run: str, home: o.Path) -> None:
 def _export_csv(run: str, home: o.Path, file: o.Path) -> None:
     from weft.errors import UserError
     from weft.report.ratings import as_csv
-    from weft.runs.run import one_run
+    from weft.results.run import one_run
     from weft.store.blobs import write_file
     from weft.workspace import open_journal, open_ratings
 

@@ -60,7 +60,7 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render, select
-    from weft.runs.run import load_run, siblings
+    from weft.results.run import load_run, siblings
     from weft.workspace import open_journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
@@ -142,7 +142,7 @@ def compare(
     from weft.report.numbers import between, chance
     from weft.report.over import Pooled, over_seeds
     from weft.report.scale import figure
-    from weft.runs.run import in_common, load_run, named, siblings
+    from weft.results.run import in_common, load_run, named, siblings
     from weft.untrusted import told
     from weft.workspace import open_journal
 

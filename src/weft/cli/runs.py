@@ -8,7 +8,7 @@ from weft.cli import options as o
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
-    from weft.runs.index import Listed
+    from weft.results.index import Listed
 
 app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
 
@@ -43,7 +43,7 @@ def runs(
     import msgspec
 
     from weft.errors import UserError
-    from weft.runs.index import chosen, listed
+    from weft.results.index import chosen, listed
     from weft.workspace import open_journal
 
     if format not in ("text", "json"):
@@ -95,7 +95,7 @@ def _table(found: "list[Listed]") -> None:
 def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     import time
 
-    from weft.runs.index import age
+    from weft.results.index import age
     from weft.untrusted import told
 
     manifest = one.record.manifest
@@ -122,7 +122,7 @@ def tag(
       weft report ours-2k --open
     """
     from weft.errors import UserError
-    from weft.runs.run import known, one_run
+    from weft.results.run import known, one_run
     from weft.workspace import open_journal
 
     journal = open_journal(home or context.obj, write=True)
@@ -157,7 +157,7 @@ def rm(
       weft runs rm ours-2k ours-4k --yes
     """
     from weft.errors import UserError
-    from weft.runs.run import one_run
+    from weft.results.run import one_run
     from weft.store.locks import alive
     from weft.workspace import open_journal
 

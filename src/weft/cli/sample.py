@@ -29,7 +29,7 @@ def show(
       weft show last garden-12 --turn 2
     """
     from weft.errors import UserError
-    from weft.runs.run import load_run
+    from weft.results.run import load_run
     from weft.workspace import open_journal
 
     journal = open_journal(home)
@@ -77,7 +77,7 @@ def _trouble(run: Any) -> None:
 
 def _turn(one: "TurnRecord", given: "list[Verdict]", calls: "dict[str, CallRecord]", traces: list[str], benchmark: Any) -> None:
     from weft.report.scale import written
-    from weft.runs.run import about
+    from weft.results.run import about
 
     say(f"{one.sample}, turn {one.turn + 1} ({one.want})")
     _parts("asked", about(one).ask)

@@ -25,8 +25,8 @@ from weft.models.batching import at_work
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.registry import PARTS
-from weft.runs.index import gist_of, keep_gist, told_shards, told_state
-from weft.runs.run import Run
+from weft.results.index import gist_of, keep_gist, told_shards, told_state
+from weft.results.run import Run
 
 
 def work(

@@ -17,7 +17,7 @@ from weft.evaluation.session import Interrupted, in_loop
 from weft.evaluation.writing import WriteJob, open_writing, ordered, written
 from weft.models.compose.weaver import WATCH, Progress
 from weft.report import document
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.workspace import open_blobs
 
 EVERY = 5.0  # seconds between lines where there is no terminal

@@ -1,1 +1,1 @@
-"""What makes things happen: calls (memo, limit, retry, journal), adaptive limits, and runs."""
+"""From a dataset to a run: the plan, generating replies, judging them, dry runs, and several benchmarks as a suite."""

@@ -39,8 +39,8 @@ from weft.models.config import usual_home
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
-from weft.runs.index import keep_gist
-from weft.runs.run import Run, load_run, options_of
+from weft.results.index import keep_gist
+from weft.results.run import Run, load_run, options_of
 from weft.secrets import scrub
 from weft.store.journal import Journal
 from weft.store.locks import only_one

@@ -22,7 +22,7 @@ from weft.models.config import usual_home
 from weft.models.endpoint import Endpoint
 from weft.models.registry import wired
 from weft.models.thinking import parted
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
 from weft.types import Dataset, Dialogue, Image, Message, Part, Reply, Sample, Table, Text, Turn, Verdict

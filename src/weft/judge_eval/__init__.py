@@ -1,0 +1,1 @@
+"""How good judges are: calibration against exact truth, agreement with people, and annotation by people."""

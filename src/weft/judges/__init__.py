@@ -1,2 +1,2 @@
-"""From a `Question` to its verdicts. `vlm.py` asks a model, `parse.py` reads its reply, `fence.py` keeps material apart from orders,
-`official_prompts.py` takes a paper's exact prompts from the user's own checkout."""
+"""From a `Question` to its verdicts: a model is asked and its reply read; a paper's own prompts come from the user's checkout; OCR reads
+words in images."""

@@ -1,1 +1,2 @@
-"""One file per wire protocol. `endpoint.py` is the interface, `registry.py` finds an endpoint by name."""
+"""Endpoints: the interface (one try at one model), the registry from names to endpoints, providers, weights on this machine, and Models
+made of Models. What a model cannot take in is reshaped before it is sent."""

@@ -1,1 +1,1 @@
-"""Tables to terminal, Markdown, LaTeX, CSV and JSON."""
+"""Tables in every text format, pages, plots, comparisons and exports; the same pages served from the journal."""

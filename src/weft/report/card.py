@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.report.html import join, name, page, tag
 from weft.report.numbers import table_of, top
-from weft.runs.run import load_run, named, tables_of
+from weft.results.run import load_run, named, tables_of
 from weft.store.blobs import write_file
 from weft.store.journal import Journal
 from weft.types import Table

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from weft.report import plots
 from weft.report.scale import figure, points, share
-from weft.runs.run import Run
-from weft.runs.titles import apart_but_for
+from weft.results.run import Run
+from weft.results.titles import apart_but_for
 from weft.stats.intervals import mean
 from weft.types import Verdict
 

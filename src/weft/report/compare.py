@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks.headline import terms_of
 from weft.errors import UserError
-from weft.runs.run import Run, options_of
+from weft.results.run import Run, options_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
 

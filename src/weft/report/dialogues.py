@@ -15,7 +15,7 @@ from weft.benchmarks.base import Benchmark, scale_of
 from weft.report.gallery import Gallery
 from weft.report.html import Html, join, name, page, tag, words
 from weft.report.scale import written
-from weft.runs.run import about, messages
+from weft.results.run import about, messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
 from weft.untrusted import fields

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.report import parquet
 from weft.report.ratings import as_csv
-from weft.runs.run import Run, about
+from weft.results.run import Run, about
 from weft.store.annotations import Rating
 from weft.store.blobs import Blobs, write_folder
 from weft.types import Image, Reply, Text, ending_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.report.parquet import rows
-from weft.runs.run import Run
+from weft.results.run import Run
 
 
 def of(runs: Sequence[Run]) -> Any:

@@ -12,7 +12,7 @@ from weft.report.layout import LEAST, Column, Layout, layout
 from weft.report.marks import marks
 from weft.report.select import Choices
 from weft.report.tex import tex
-from weft.runs.run import Summary
+from weft.results.run import Summary
 from weft.types import Cell, Row, Table
 
 HEADER = (

@@ -11,7 +11,7 @@ from weft.benchmarks.base import Benchmark, Groups
 from weft.report.dialogues import Side, fitted
 from weft.report.html import Html, island, join, page, tag
 from weft.report.scale import ahead, share
-from weft.runs.run import Run, about
+from weft.results.run import Run, about
 from weft.types import Text, Verdict
 
 

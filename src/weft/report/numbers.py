@@ -14,8 +14,8 @@ from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.scale import figure
-from weft.runs.run import Summary, replies_told
-from weft.runs.titles import told_options
+from weft.results.run import Summary, replies_told
+from weft.results.titles import told_options
 from weft.types import Cell, Table
 
 FEW = 3  # runs or comparisons that are shown unfolded

@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from weft.errors import UserError, blamed
-from weft.runs.run import Run
-from weft.runs.titles import Named, apart, seed_of, title_of, without_seed
+from weft.results.run import Run
+from weft.results.titles import Named, apart, seed_of, title_of, without_seed
 from weft.types import Cell, Row, Table
 from weft.untrusted import fields
 

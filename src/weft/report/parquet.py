@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.types import ending_of
 
 

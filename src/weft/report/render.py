@@ -12,7 +12,7 @@ from weft.errors import UserError
 from weft.report.cells import with_range
 from weft.report.latex import latex
 from weft.report.select import TEXTS, Choices, select
-from weft.runs.run import Summary
+from weft.results.run import Summary
 from weft.types import Table
 from weft.untrusted import visible
 

@@ -25,7 +25,7 @@ from weft.report.gallery import SIDE, Inline, Named, Shown
 from weft.report.html import Html, island, join, tag
 from weft.report.listing import list_page, listing, sides
 from weft.report.numbers import FEW, Drawn, numbers_body, numbers_page, top, warnings_of
-from weft.runs.run import Run, Summary, in_common
+from weft.results.run import Run, Summary, in_common
 from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
 from weft.types import Table

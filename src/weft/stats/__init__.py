@@ -1,1 +1,1 @@
-"""Intervals for what is measured on dialogues, whose turns are not independent of each other."""
+"""Intervals that resample dialogues, paired tests, repeated judgements, agreement, and means from a judge's values and some true ones."""

@@ -1,1 +1,1 @@
-"""What weft keeps: pictures by digest (`blobs`) and every call, reply and verdict (`journal`)."""
+"""What weft keeps: images by digest, and every call, reply, verdict and annotation. Homes are merged, recovered and pruned here."""

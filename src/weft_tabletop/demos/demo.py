@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.stats.intervals import mean
 from weft.store.blobs import write_folder
 from weft.workspace import open_blobs

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.report import plots
 from weft.report.charts import strategy_label
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.stats.intervals import mean
 from weft_tabletop.demos.demo import Demo, Evaluate
 from weft_tabletop.make import make

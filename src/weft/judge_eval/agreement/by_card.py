@@ -5,8 +5,8 @@ Intervals of metrics add up as they are: the same answers stand behind them, so 
 
 from weft.benchmarks.headline import terms_of
 from weft.judge_eval.agreement.corrected import Bias
-from weft.runs.cards import card_for
-from weft.runs.run import Run
+from weft.results.cards import card_for
+from weft.results.run import Run
 
 
 def bias_of(run: Run) -> Bias | None:

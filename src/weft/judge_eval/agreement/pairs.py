@@ -7,7 +7,7 @@ from typing import Any
 from weft.benchmarks.agreed import Agreed
 from weft.errors import UserError
 from weft.judge_eval.agreement.scores import Place, Said
-from weft.runs.run import Run
+from weft.results.run import Run
 from weft.store.annotations import Rating
 from weft.store.journal import TurnRecord
 from weft.types import Verdict

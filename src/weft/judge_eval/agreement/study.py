@@ -13,7 +13,7 @@ from weft.errors import UserError, blamed
 from weft.judge_eval.agreement import people, tables
 from weft.judge_eval.agreement.pairs import against, beside, is_of_same, means, said_by, same_kind, same_replies
 from weft.judge_eval.agreement.scores import Said, read_ratings
-from weft.runs.run import Run, known
+from weft.results.run import Run, known
 from weft.stats.battles import Battle, leaning
 from weft.stats.repeats import repeats_tables
 from weft.store.annotations import Rating, Study

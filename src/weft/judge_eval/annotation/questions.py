@@ -18,7 +18,7 @@ from weft.evaluation.generate import dialogues_of
 from weft.evaluation.judging import items_of
 from weft.evaluation.plan import Plan
 from weft.evaluation.session import Session, StoredJob, absolute
-from weft.runs.run import Run, load_run
+from weft.results.run import Run, load_run
 from weft.types import Place, Question, Reply, Sample, Turn
 from weft.workspace import open_journal
 

@@ -17,8 +17,8 @@ from weft.evaluation.session import Session
 from weft.judge_eval.calibration.card import card_of
 from weft.judge_eval.calibration.exam import PAPERS, SIDES, Exam
 from weft.models.config import usual_home
-from weft.runs.cards import Card, keep
-from weft.runs.run import Run
+from weft.results.cards import Card, keep
+from weft.results.run import Run
 
 
 def check(

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from weft.arena.protocol import fought
 from weft.judge_eval.calibration.exam import Exam, Sitting, asked
-from weft.runs.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order
-from weft.runs.run import Run
+from weft.results.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order
+from weft.results.run import Run
 from weft.stats.agreement import DRAWS, Agreement, Measured, agreement
 from weft.stats.battles import agreement as same_winner
 from weft.stats.battles import both_orders, first_place

@@ -5,7 +5,7 @@ from pathlib import Path
 from weft.judge_eval.calibration.tables import findings, tables
 from weft.report.html import Html, name, page, tag
 from weft.report.numbers import table_of, top
-from weft.runs.cards import ALL, Card, MetricCard
+from weft.results.cards import ALL, Card, MetricCard
 from weft.store.blobs import write_file
 from weft.types import Table
 

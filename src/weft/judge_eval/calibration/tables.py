@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from weft.runs.cards import ALL, Card, Effect, MetricCard, Order
+from weft.results.cards import ALL, Card, Effect, MetricCard, Order
 from weft.stats.agreement import Agreement, Measured
 from weft.types import Cell, Row, Table
 from weft_tabletop.faults import TOLD

@@ -1,0 +1,1 @@
+"""One file a provider: what it is sent, and what its replies mean."""

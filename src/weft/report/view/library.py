@@ -20,8 +20,8 @@ from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
-from weft.runs.index import Gist, Listed, chosen, listed
-from weft.runs.run import load_run, named, tables_of
+from weft.results.index import Gist, Listed, chosen, listed
+from weft.results.run import load_run, named, tables_of
 from weft.workspace import open_journal
 
 KEPT = 4  # combinations of runs whose contents stay in memory
@@ -60,8 +60,8 @@ class Library:
         self._gists: dict[str, Gist] = {}
 
     def runs(self, **wanted: str) -> list[Listed]:
-        """Those that are wanted (`weft.runs.index.chosen`), the latest, the best or the dearest first. What was reckoned of a run that goes
-        on is not reckoned again before it has got further."""
+        """Those that are wanted (`weft.results.index.chosen`), the latest, the best or the dearest first. What was reckoned of a run that
+        goes on is not reckoned again before it has got further."""
         with self._lock:
             found = listed(self._journal, self._benchmarks or None, self._gists)
             self._gists = {one.record.id: one.gist for one in found}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from weft.report.html import Html, name, page, tag
 from weft.report.numbers import told_live, top
-from weft.runs.index import SORTS, Listed, age
+from weft.results.index import SORTS, Listed, age
 
 COLUMNS = ("run", "benchmark", "title", "main number", "scored", "cost", "state", "age", "judge")
 WANTED = ("benchmark", "model", "find", "sort")

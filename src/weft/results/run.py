@@ -15,8 +15,8 @@ from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
-from weft.runs.cards import card_for, told_of
-from weft.runs.titles import Named, apart, shared, title_of, without_seed
+from weft.results.cards import card_for, told_of
+from weft.results.titles import Named, apart, shared, title_of, without_seed
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from weft.benchmarks.headline import main_number
 from weft.errors import UserError, WeftError
-from weft.runs.run import Run, benchmark_of, called, known, untagged
-from weft.runs.titles import finer, title_of, with_fact
+from weft.results.run import Run, benchmark_of, called, known, untagged
+from weft.results.titles import finer, title_of, with_fact
 from weft.store.journal import Journal
 from weft.store.locks import alive
 from weft.store.records import RunRecord
