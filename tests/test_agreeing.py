@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import weft
 from toy import more_records, write_weave
+from waiting import HANGS
 from weft import api
 from weft.agreeing.corrected import Bias
 from weft.agreeing.people import attention
@@ -416,14 +417,14 @@ def test_commands_without_ratings_end_in_one_line(run: weft.Run, home: Path):
         ("agree", run.id): f"`weft rate {run.id}` asks people",
         ("report", run.id, "--correct", "--format", "md"): "`weft judge check` makes a card",
     }.items():
-        done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=HANGS)
         assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1, words
 
 
 def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
     def call(*words: object) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "COLUMNS": "250"}
-        return subprocess.run([WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=120, env=env)
+        return subprocess.run([WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
 
     text = call("agree", run.id).stdout
     assert "Agreement between first and people, by metric" in text and "Krippendorff" in text and "all metrics" in text

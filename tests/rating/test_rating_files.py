@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
 from weft.errors import UserError
 from weft.rating import label_studio, people
 from weft.rating.exchange import Known, read_csv, take
@@ -316,7 +317,7 @@ def test_a_journal_from_before_has_no_ratings_and_is_not_changed_by_looking(copi
 
 
 def weft(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=100)
+    return subprocess.run([sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=HANGS)
 
 
 def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(copied: Path, sources: dict[str, Source], tmp_path: Path):
