@@ -51,9 +51,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(home: Path) -> weft.Run:
-    """Three times four dialogues; the model repeats the last picture, so that questions in words are the judge's, too."""
-    data = write_weave(home / "data", more_records(3))
+def data(home: Path) -> Path:
+    """Three times four dialogues."""
+    return write_weave(home / "data", more_records(3))
+
+
+@pytest.fixture(scope="module")
+def run(home: Path, data: Path) -> weft.Run:
+    """The model repeats the last picture, so that questions in words are the judge's, too."""
     return weft.evaluate("weave", data=data, model="copy", judge=Judge("first"), home=home / ".weft")
 
 
@@ -135,9 +140,8 @@ def test_groups_are_those_that_are_asked_for(run: weft.Run, home: Path, rated: l
         run.agree(by="nonsense", home=home / ".weft")
 
 
-def test_what_no_judge_gave_is_left_out_and_counted(home: Path):
+def test_what_no_judge_gave_is_left_out_and_counted(home: Path, data: Path):
     """A model that fails everywhere: people may rate it, but there is no judge to compare."""
-    data = home / "data"
 
     def silent(messages: Any, want: str) -> Any:
         return "no picture today"
