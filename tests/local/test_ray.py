@@ -170,7 +170,6 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
         )
         began = until("a replica with a batch that it does not finish", lambda: list(held.glob("batch-*")), first)
         victim = int(until("its number", began[0].read_text))
-        assert victim in replicas_of(address)
         os.kill(victim, signal.SIGKILL)
         more(held, 1000)
         _, told = first.communicate(timeout=HANGS)
