@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +15,31 @@ import pytest
 from fakes import Fake
 from server import Provider
 from toy import toy_records, write_weave
+from waiting import HANGS
 from weft.store.blobs import Blobs
 
 hypothesis.settings.register_profile("weft", deadline=None)  # a busy machine is no defect
 hypothesis.settings.load_profile("weft")
 os.environ["WEFT_PROBE"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
+SEED = os.environ.get("WEFT_TEST_SEED")  # an integer: tests run in an order of chance, which is the same for the same seed
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
+
+
+def pytest_report_header() -> str | None:
+    return f"order: WEFT_TEST_SEED={int(SEED)}" if SEED else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Quiet runs have no header."""
+    if SEED:
+        terminalreporter.write_line(f"order: WEFT_TEST_SEED={int(SEED)}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shuffle the tests by the seed alone, so that every worker has the same order."""
+    if SEED:
+        random.Random(int(SEED)).shuffle(items)
 
 
 @pytest.fixture(autouse=True)
@@ -54,12 +74,12 @@ def stand() -> Iterator[Callable[[Fake], Fake]]:
     closing = contextlib.AsyncExitStack()
 
     def start(fake: Fake) -> Fake:
-        return asyncio.run_coroutine_threadsafe(closing.enter_async_context(fake.up()), loop).result(10)
+        return asyncio.run_coroutine_threadsafe(closing.enter_async_context(fake.up()), loop).result(HANGS)
 
     yield start
-    asyncio.run_coroutine_threadsafe(closing.aclose(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(closing.aclose(), loop).result(HANGS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(HANGS)
     loop.close()
 
 
@@ -73,13 +93,13 @@ def serve() -> Iterator[Callable[..., Provider]]:
 
     def start(**options: Any) -> Provider:
         provider = Provider(**options)
-        asyncio.run_coroutine_threadsafe(provider.start(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(provider.start(), loop).result(HANGS)
         started.append(provider)
         return provider
 
     yield start
     for provider in started:
-        asyncio.run_coroutine_threadsafe(provider.stop(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(provider.stop(), loop).result(HANGS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(HANGS)
     loop.close()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import weft
 from toy import more_records, write_weave
+from waiting import HANGS
 from weft import api
 from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import resolve
@@ -50,9 +51,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(home: Path) -> weft.Run:
-    """Three times four dialogues; the model repeats the last picture, so that questions in words are the judge's, too."""
-    data = write_weave(home / "data", more_records(3))
+def data(home: Path) -> Path:
+    """Three times four dialogues."""
+    return write_weave(home / "data", more_records(3))
+
+
+@pytest.fixture(scope="module")
+def run(home: Path, data: Path) -> weft.Run:
+    """The model repeats the last picture, so that questions in words are the judge's, too."""
     return weft.evaluate("weave", data=data, model="copy", judge=Judge("first"), home=home / ".weft")
 
 
@@ -134,9 +140,8 @@ def test_groups_are_those_that_are_asked_for(run: weft.Run, home: Path, rated: l
         run.agree(by="nonsense", home=home / ".weft")
 
 
-def test_what_no_judge_gave_is_left_out_and_counted(home: Path):
+def test_what_no_judge_gave_is_left_out_and_counted(home: Path, data: Path):
     """A model that fails everywhere: people may rate it, but there is no judge to compare."""
-    data = home / "data"
 
     def silent(messages: Any, want: str) -> Any:
         return "no picture today"
@@ -416,14 +421,14 @@ def test_commands_without_ratings_end_in_one_line(run: weft.Run, home: Path):
         ("agree", run.id): f"`weft rate {run.id}` asks people",
         ("report", run.id, "--correct", "--format", "md"): "`weft judge check` makes a card",
     }.items():
-        done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([WEFT, *words], cwd=home, capture_output=True, text=True, timeout=HANGS)
         assert done.returncode == 2 and told in done.stderr and done.stderr.count("\n") == 1, words
 
 
 def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
     def call(*words: object) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "COLUMNS": "250"}
-        return subprocess.run([WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=120, env=env)
+        return subprocess.run([WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
 
     text = call("agree", run.id).stdout
     assert "Agreement between first and people, by metric" in text and "Krippendorff" in text and "all metrics" in text

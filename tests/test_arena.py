@@ -13,6 +13,7 @@ import pytest
 
 import weft
 from server import Provider, Seen, judge_answer
+from waiting import HANGS
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contestants import contestants, items_of
 from weft.arena.protocol import Arena, as_released, decided, fought
@@ -335,7 +336,7 @@ def test_published_rates_beside_the_real_items_alone():
 
 
 def weft_(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS)
 
 
 def test_commands(tmp_path: Path, serve: Serve):

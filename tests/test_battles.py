@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waiting import HANGS
 from weft.arena.files import read_scores, read_verdicts
 from weft.arena.tables import agreements, score_summary, win_rates
 from weft.errors import UserError
@@ -266,7 +267,7 @@ def test_files_that_are_no_verdicts(text: str, said: str, tmp_path: Path):
 
 
 def weft(*words: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([Path(sys.executable).parent / "weft", *map(str, words)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([Path(sys.executable).parent / "weft", *map(str, words)], capture_output=True, text=True, timeout=HANGS)
 
 
 def test_the_commands(tmp_path: Path):

@@ -14,6 +14,7 @@ from aiohttp import web
 import weft
 from planviz import evaluate, judged, records, written
 from server import Provider, Seen
+from waiting import HANGS
 from weft.benchmarks.planviz.styles import STYLES
 from weft.benchmarks.planviz.wordings import faults
 from weft.errors import UserError, WeftError
@@ -91,7 +92,7 @@ def reworder(drafts: Callable[[Seen, int], list[str]], kept: Callable[[Seen], li
 
 def command(*words: Any) -> "subprocess.CompletedProcess[str]":
     weft_command = Path(sys.executable).parent / "weft"
-    return subprocess.run([weft_command, *map(str, words)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([weft_command, *map(str, words)], capture_output=True, text=True, timeout=HANGS)
 
 
 def task_of(seen: Seen) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import weft as library
+from waiting import HANGS
 from weft.cli.app import app
 from weft_tabletop.make import make
 
@@ -54,7 +55,7 @@ def weft(tmp_path: Path) -> Weft:
 
     def call(*words: Any, **env: str) -> subprocess.CompletedProcess[str]:
         told = {**os.environ, "COLUMNS": "200", **env}
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=300, env=told)
+        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=told)
 
     return call
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from waiting import HANGS
 
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not here")
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not here")
@@ -30,7 +31,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def execute(notebook: Any, folder: Path) -> None:
-    nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=HANGS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
 
 
 def run(folder: Path, *cells: str) -> list[Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
+
 WEFT = Path(sys.executable).parent / "weft"
 Weft = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -18,7 +20,7 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
     def call(*words: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
 
     return call
 

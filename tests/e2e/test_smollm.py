@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from waiting import HANGS
 from weft.calls.caller import Patience
 
 SERVE = textwrap.dedent("""
@@ -72,6 +73,6 @@ def test_it_judges_a_run_from_end_to_end(url: str, toy: Path, tmp_path: Path):
 
 def test_models_try_tells_what_it_can(url: str, tmp_path: Path):
     words = [sys.executable, "-m", "weft", "models", "try", f"openai-chat/smollm2@{url}", "--model-opt", "max_tokens=40"]
-    done = subprocess.run([*words, "--model-opt", "images=none"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*words, "--model-opt", "images=none"], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     told = {line.split("  ")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert "works" in told["words"] and "works" in told["words by a schema"] and "FAILS" in told["a picture"] and done.returncode == 1

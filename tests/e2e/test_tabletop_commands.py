@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
+
 WEFT = Path(sys.executable).parent / "weft"
 Weft = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -17,7 +19,7 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
     def call(*words: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=400, env=dict(os.environ))
+        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
 
     return call
 
@@ -120,8 +122,8 @@ def test_the_view_serves_until_it_is_stopped(weft: Weft, tmp_path: Path):
         assert served.stdout is not None
         address = served.stdout.readline().strip()
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        assert "imug-oracle-" in opener.open(address, timeout=20).read().decode()
+        assert "imug-oracle-" in opener.open(address, timeout=HANGS).read().decode()
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(address.partition("?")[0], timeout=20)
+            urllib.request.urlopen(address.partition("?")[0], timeout=HANGS)
         served.send_signal(signal.SIGINT)
         assert served.wait(20) == 0

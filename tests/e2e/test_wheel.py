@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
+
 ROOT = Path(__file__).parents[2]
 SETUPTOOLS = 77  # the first that knows what pyproject.toml says of the license
 ALL = """
@@ -60,7 +62,7 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(program: Path, folder: Path, *words: Any) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run([program, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([program, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -14,6 +14,7 @@ import pytest
 
 from browser import browser as chromium
 from server import Provider, data_url, drawn
+from waiting import HANGS
 from weft.report.document import Document, as_html, as_markdown, tame, title_of
 from weft.store.blobs import Blobs
 from weft.types import Text
@@ -25,7 +26,7 @@ WOVEN = "weaver:planner=tabletop/oracle,visualizer=tabletop/tiny"
 
 
 def weft(cwd: Path, *arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120, **more)
+    return subprocess.run([WEFT, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=HANGS, **more)
 
 
 def test_a_page_and_markdown_without_network(tmp_path: Path):

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from fakes import FAKES, Fake
+from waiting import HANGS
 
 CANARY = "sk-canary-5f0e1d2c3b4a59687706"
 FAILURES = ("400", "401", "403", "404", "408", "413", "429", "500", "503", "blocked", "error in 200", "html", "cut", "redirect", "words")
@@ -83,7 +84,7 @@ def test_the_key_is_nowhere_after_a_run_with_every_failure(provider: str, toy: P
     stand(fake)
     home = tmp_path / "home"
     words = [sys.executable, "-c", SCRIPT, str(toy), str(home), fake.name]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "WEFT_API_KEY": CANARY}, cwd=tmp_path)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HANGS, env={**os.environ, "WEFT_API_KEY": CANARY}, cwd=tmp_path)
     assert any(CANARY in one for one in sent) and len(sent) >= 3, (done.stdout[-500:], done.stderr[-1500:])
     assert CANARY not in done.stdout and CANARY not in done.stderr
     words = [sys.executable, "-m", "weft", "report", "last", "--home", str(home), "--out", str(tmp_path / "site")]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import weft
+from waiting import HANGS
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft_tabletop.make import make
@@ -24,7 +25,7 @@ BASE = ["--model", "truth", "--judge", "constant/5"]
 
 
 def run_weft(*words: str | bytes, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=60, errors="replace")
+    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
 
 
 def one_line(done: subprocess.CompletedProcess[str], code: int = 2) -> str:

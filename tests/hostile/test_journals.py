@@ -13,13 +13,14 @@ import pytest
 
 import weft
 from server import Provider
+from waiting import HANGS
 from weft.errors import UserError, WeftError
 from weft.store.journal import Journal
 from weft.store.recover import check, raw_rows
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=60, errors="replace")
+    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
 
 
 @pytest.fixture

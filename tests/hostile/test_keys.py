@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
 from weft import secrets
 from weft.errors import UserError
 from weft.models import registry
@@ -191,7 +192,7 @@ api.write_report([run], "report", home="home")
 print(len(test_keys.ECHOES), len(echo.requests), sum(key.encode() in r for r in echo.requests))
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=600, env={**os.environ, "WEFT_API_KEY": key + " "}
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=HANGS, env={**os.environ, "WEFT_API_KEY": key + " "}
     )
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     ways, requests, with_key = (int(word) for word in done.stdout.split()[-3:])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import weft
+from waiting import HANGS
 from weft.errors import BudgetReached, WeftError
 
 TURNS = 10
@@ -126,7 +127,7 @@ def test_a_model_that_forks_is_still_one_run(toy: Path, tmp_path: Path):
         run = weft.evaluate("weave", data={str(toy)!r}, model=model, judge="constant/5", home={str(tmp_path / kind.__name__)!r})
         print(run.record.state, len(run.turns), sum(v.value is None for v in run.verdicts))
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=HANGS)
         assert done.stdout.split() == ["finished", "10", "0"], done.stdout + done.stderr
 
 
@@ -143,7 +144,7 @@ def test_a_model_that_ends_the_loop_is_an_error_and_never_a_success(toy: Path, t
     code += f"async def model(messages, want):\n    {ENDINGS[way]}\n    return 'x'\n"
     (tmp_path / "mine.py").write_text(code)
     command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 1 and "run the same command again" in done.stderr, (done.returncode, done.stderr[-500:])
 
 
@@ -153,7 +154,7 @@ def test_a_model_that_goes_to_another_folder_takes_nothing_with_it(toy: Path, tm
     code += "    def __call__(self, messages, want):\n        return Image.new('RGB', (9, 9), 'red') if want == 'image' else 'x'\n"
     (tmp_path / "mine.py").write_text(code)
     command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:Model", "--judge", "constant/5"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0 and not list((tmp_path / "elsewhere").iterdir()), done.stderr
 
 
@@ -202,7 +203,7 @@ def test_a_model_that_blocks_the_loop_can_be_broken_off(toy: Path, tmp_path: Pat
     for _ in range(2):  # the first is waited for, the second breaks it off
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANGS)
     assert process.returncode == 130 and "Traceback" not in err, err
 
 

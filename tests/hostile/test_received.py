@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from toy import toy_records, write_weave
+from waiting import HANGS
 from weft import api
 from weft.errors import UserError
 from weft.untrusted import visible
@@ -17,7 +18,7 @@ ESC = "\x1b[31mred\x1b]0;title\x07"
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=120, errors="replace")
+    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
 
 
 @pytest.fixture

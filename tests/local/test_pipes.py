@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pil
 
+from waiting import HANGS
 from weft.errors import UserError
 from weft.models.local.diffusion import PIPES
 from weft.models.registry import resolve
@@ -200,5 +201,5 @@ model = resolve(f"diffusers/{sys.argv[1]}", Blobs(Path(sys.argv[2])), {"steps": 
 asyncio.run(model.load())
 print("loaded")
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tiny(name)), str(tmp_path)], capture_output=True, text=True, timeout=90)
+    done = subprocess.run([sys.executable, "-c", program, str(tiny(name)), str(tmp_path)], capture_output=True, text=True, timeout=HANGS)
     assert done.stdout == "loaded\n", done.stderr[-2000:]

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS, until
 from weft.benchmarks.base import resolve
 from weft.errors import UserError
 from weft.results.run import Run
@@ -26,8 +27,22 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=
 Tiny = Callable[[str], Path]
 WEFT = [sys.executable, "-m", "weft"]
 MINE = '''
-import os, time
+import itertools, os, pathlib, time
 from PIL import Image
+
+def held(name):
+    """Where there is a folder for it: say who is here, in files with numbers, and go on once so many may."""
+    if not os.environ.get("MINE_HELD"):
+        return
+    place = pathlib.Path(os.environ["MINE_HELD"])
+    for number in itertools.count():
+        try:
+            (place / f"{name}-{number}").open("x").write(str(os.getpid()))
+            break
+        except FileExistsError:
+            continue
+    while number >= len(list(place.glob(f"may-{name}-*"))):
+        time.sleep(0.02)
 
 class Model:
     """Slow, and the same whoever answers."""
@@ -37,6 +52,8 @@ class Model:
         print("what a model prints is in nobody's way " * 100)
         if os.environ.get("MINE_FAILS"):
             raise ValueError("the weights are not there")
+        if os.environ.get("MINE_STARTS_HELD"):
+            held("start")
 
     def __call__(self, messages, want, draw):
         return self.answer(messages, want, draw)
@@ -46,7 +63,7 @@ class Model:
         return f"I read {len(said)} letters." if want == "text" else Image.new("RGB", (8, 8), (len(said) % 256, draw, 9))
 
     def batch(self, requests):
-        time.sleep(float(os.environ.get("MINE_SLEEPS", "0")))
+        held("batch")
         return [self.answer(one.messages, one.want, one.draw) for one in requests]
 '''
 
@@ -71,7 +88,7 @@ def server(place: Path, *arguments: str, **more: str) -> Iterator[tuple[subproce
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         try:
-            process.wait(40)
+            process.wait(HANGS)
         finally:
             process.kill()
             log.close()
@@ -82,7 +99,7 @@ def run_command(data: Path, model: str, home: Path, *more: str, benchmark: str =
 
 
 def finished(command: list[str], place: Path, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment(**more), timeout=180)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment(**more), timeout=HANGS)
     assert done.returncode == code, done.stderr
     return done
 
@@ -117,7 +134,7 @@ def left_behind(mark: str) -> tuple[set[str], set[Path]]:
 
 
 def metrics(address: str) -> str:
-    with urllib.request.urlopen(f"{address.removesuffix('/v1')}/metrics", timeout=10) as came:
+    with urllib.request.urlopen(f"{address.removesuffix('/v1')}/metrics", timeout=HANGS) as came:
         return came.read().decode()
 
 
@@ -139,29 +156,36 @@ def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: 
     assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "one"), place)
     assert outcome(place / "many") == outcome(place / "one") == outcome(place / "single")
-    _first(lambda: [1] if left_behind(mark) == (set(), set()) else [])  # Ray's agents take a moment to see that their node is gone
+    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))  # Ray's agents see later that their node is gone
 
 
 def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Path, tables: Path):
     finished(run_command(tables, "mine.py:Model", place / "whole"), place)
-    with server(place, "mine.py:Model", "--replicas", "2", MINE_SLEEPS="0.7") as (process, address):
+    held = place / "held"
+    held.mkdir()
+    with server(place, "mine.py:Model", "--replicas", "2", MINE_HELD=str(held)) as (process, address):
         model = f"served/mine@{address}"
         first = subprocess.Popen(
             run_command(tables, model, place / "shot"), cwd=place, env=environment(), stderr=subprocess.PIPE, text=True
         )
-        victim = _first(lambda: replicas_of(address)[:1])
+        began = until("a replica with a batch that it does not finish", lambda: list(held.glob("batch-*")), first)
+        victim = int(until("its number", began[0].read_text))
         os.kill(victim, signal.SIGKILL)
-        _, told = first.communicate(timeout=120)
+        more(held, 1000)
+        _, told = first.communicate(timeout=HANGS)
         assert first.returncode == 0, told
         assert re.search(r"\(([1-9]\d*) retries\)", told), told
         assert 'status="500"' in metrics(address)
         assert outcome(place / "shot") == outcome(place / "whole")
-        # then the head, with all that it has started
+        # then the head, with all that it has started, while calls are in flight: three batches come back, and no more
+        for one in held.glob("may-*"):
+            one.unlink()
+        more(held, len(list(held.glob("batch-*"))) + 3)
         run = run_command(tables, model, place / "beheaded")
         second = subprocess.Popen(run, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True)
-        _first(lambda: [1] if _answers(place / "beheaded") >= 3 else [])
+        until("three answers in the journal", lambda: _answers(place / "beheaded") >= 3, second)
         process.kill()
-        _, told = second.communicate(timeout=170)
+        _, told = second.communicate(timeout=HANGS)
         assert second.returncode == 1 and "cannot reach" in told, told
         kept = _answers(place / "beheaded")
         assert 3 <= kept < len(stored(place / "whole").turns)
@@ -169,6 +193,12 @@ def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Pat
         finished(run_command(tables, f"served/mine@{address}", place / "beheaded"), place)
     assert outcome(place / "beheaded") == outcome(place / "whole")
     assert _answers(place / "beheaded") == len(stored(place / "whole").turns)  # what had come back was not asked again
+
+
+def more(held: Path, count: int) -> None:
+    """So many batches may be worked on, those before included."""
+    for number in range(count):
+        (held / f"may-batch-{number}").touch()
 
 
 def _answers(home: Path) -> int:
@@ -181,18 +211,6 @@ def _answers(home: Path) -> int:
         return int(row[0])
     finally:
         journal.close()
-
-
-def _first(look: Callable[[], list[Any]]) -> Any:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            if found := look():
-                return found[0]
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("it did not come to that")
 
 
 def test_what_can_never_be_is_said_at_once(place: Path):
@@ -249,7 +267,7 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
     log = (place / "job.log").open("w+")
     running = subprocess.Popen(["bash", "-c", scripts()[0]], env=environment(**job), stdout=log, stderr=log, start_new_session=True)
     try:
-        code = running.wait(150)
+        code = running.wait(HANGS)
         log.seek(0)
         told = log.read()
         assert code == 0 and "of 2 replicas ready" in told, told
@@ -273,7 +291,7 @@ def test_the_script_without_ray(place: Path, tables: Path):
     program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/home-$1"\n')
     job = {"PATH": f"{place / 'bin'}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(place), "GPUS": "2"}
     job |= {"DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"}
-    done = subprocess.run(["bash", "-c", scripts()[1]], env=environment(**job), capture_output=True, text=True, timeout=90)
+    done = subprocess.run(["bash", "-c", scripts()[1]], env=environment(**job), capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("requests; closing") == 2 and "served 0 requests" not in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "here"), place)
@@ -281,14 +299,20 @@ def test_the_script_without_ray(place: Path, tables: Path):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
-@pytest.mark.parametrize("moment", [0.5, 4.0])
-def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: float):
-    mark = f"{place}-mark"
+@pytest.mark.parametrize("moment", ["a folder for Ray", "a node of Ray", "a replica that loads its model"])
+def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: str):
+    mark, held = f"{place}-mark", place / "held"
+    held.mkdir()
     command = [*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=environment(MARK=mark))
-    time.sleep(moment)
+    told = environment(MARK=mark, MINE_HELD=str(held), MINE_STARTS_HELD="1")
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=told)
+    looks: dict[str, Callable[[], Any]] = {
+        "a folder for Ray": lambda: list(Path(tempfile.gettempdir()).glob(f"weft-ray-{process.pid}-*")),
+        "a node of Ray": lambda: [one for one in left_behind(mark)[0] if "raylet" in one],
+        "a replica that loads its model": lambda: list(held.glob("start-*")),
+    }
+    until(moment, looks[moment], process)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode in (130, -signal.SIGINT) and "stack" not in told.lower(), told
-    time.sleep(0.5)
-    _first(lambda: [1] if left_behind(mark) == (set(), set()) else [])  # Ray's agents take a moment to see that their node is gone
+    _, said = process.communicate(timeout=HANGS)
+    assert process.returncode in (130, -signal.SIGINT) and "stack" not in said.lower(), said
+    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))  # Ray's agents see later that their node is gone

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from waiting import HANGS
 from weft.evaluation.session import Job, Session, in_loop
 from weft.results.run import Run
 
@@ -72,10 +73,10 @@ def test_the_command_and_the_same_command_again(tiny: Tiny, tables: Path, tmp_pa
         "constant/max",
     ]
     command += ["--model-opt", "max_tokens=6", "--home", str(tmp_path / "home")]
-    first = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
+    first = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=HANGS)
     assert first.returncode == 0, first.stderr
     assert "batches of" in first.stderr and "Loading" not in first.stderr
-    again = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=120)
+    again = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), timeout=HANGS)
     assert again.returncode == 0 and "batches of" not in again.stderr and again.stdout == first.stdout
 
 

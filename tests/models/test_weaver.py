@@ -18,6 +18,7 @@ from hypothesis import strategies as some
 
 import weft
 from server import Provider, data_url, drawn
+from waiting import HANGS, until
 from weft.models.compose.imagine import LEAST, MOST, MOST_PICTURES, Imagine, parse
 from weft.models.compose.weaver import WATCH, Progress, Weaver
 from weft.models.sizes import ratio
@@ -361,14 +362,12 @@ weft.evaluate("weaverbench", data={str(data)!r}, home={str(tmp_path / "home")!r}
     model="weaver:planner=openai-chat/plans@{plans.url},visualizer=openai-chat/paints@{paints.url}")
 """
     process = subprocess.Popen([sys.executable, "-c", program])
-    until = time.monotonic() + 30
-    while paints.count < 5 and time.monotonic() < until:
-        time.sleep(0.05)
+    until("five calls for pictures", lambda: paints.count >= 5, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     begun = paints.count
     assert begun >= 5
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANGS)
     assert 12 <= paints.count <= 12 + 2, "only what was in flight is drawn again"
     assert plans.count <= 4 + 8 + 2
 

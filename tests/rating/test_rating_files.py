@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
 from weft.errors import UserError
 from weft.judge_eval.annotation import label_studio, people
 from weft.judge_eval.annotation.exchange import Known, read_csv, take
@@ -296,7 +297,7 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, Source]
 
 
 def weft(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=100)
+    return subprocess.run([sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=HANGS)
 
 
 def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(copied: Path, sources: dict[str, Source], tmp_path: Path):

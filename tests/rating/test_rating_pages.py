@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from browser import Watch, browser, wait_for_pictures
+from waiting import HANGS
 from weft.judge_eval.annotation.links import FILE
 from weft.judge_eval.annotation.questions import Source
 from weft.judge_eval.annotation.study import items_of, wanted
@@ -288,7 +289,7 @@ def test_a_study_is_served_once_at_a_time(house: Path, sources: dict[str, Source
     server = Server(house, run)
     try:
         words = [sys.executable, "-m", "weft", "rate", run, "--raters", "ann,bob", "--sample", "20", "--home", str(house)]
-        second = subprocess.run(words, capture_output=True, text=True, timeout=60, env=dict(os.environ))
+        second = subprocess.run(words, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
         assert second.returncode == 2 and "already going on" in second.stderr
     finally:
         server.kill()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import weft
+from waiting import HANGS
 from weft.benchmarks import resolve
 from weft.errors import UserError
 from weft.report.layout import HEIGHT, LEAST, WIDTH, layout
@@ -45,7 +46,9 @@ def compiled(folder: Path, preamble: str, *texts: str) -> str:
     body = "\n\\clearpage\n".join(texts)
     packages = rf"\usepackage{{booktabs}}\usepackage{{graphicx}}{WATCHED}"
     (folder / "t.tex").write_text(f"{preamble}{packages}\\begin{{document}}\n{body}\n\\end{{document}}\n", encoding="ascii")
-    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=folder, capture_output=True, timeout=120)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=folder, capture_output=True, timeout=HANGS
+    )
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
     return (folder / "t.log").read_text(errors="replace")
 

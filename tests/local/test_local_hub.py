@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from waiting import HANGS
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GO = """
 import asyncio, sys
@@ -81,7 +83,7 @@ def hub(tiny: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[..., s
         env = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
         env |= {"PATH": "/usr/bin", "HOME": str(tmp_path), "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_OFFLINE": "0" if online else "1"}
         command = [sys.executable, "-c", GO, str(tmp_path / "home"), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=HANGS)
 
     yield go
     server.shutdown()
