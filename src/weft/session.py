@@ -20,6 +20,7 @@ from msgspec import Struct, field, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
+from weft.benchmarks.prompts import Rubrics
 from weft.catalogue import keep_gist
 from weft.engine.call import Halt, Patience
 from weft.engine.doubts import doubts
@@ -32,7 +33,7 @@ from weft.engine.judging import Judging
 from weft.engine.plan import Plan, loaded, shard_in, shard_of, told_endpoint, told_model
 from weft.engine.stage import Means, Stage, Tell
 from weft.errors import UserError, WeftError, trace_of
-from weft.judges.vlm import VlmJudge
+from weft.judges.vlm import VlmJudge, most_useless
 from weft.models import registry
 from weft.models.baselines import Truth
 from weft.models.batched import batched
@@ -129,7 +130,8 @@ class Session:
         self._work: asyncio.Future[None] | None = None
         self.over = threading.Event()  # that it is, however it ended
         self.nothing = False  # whether it ended before anyone was reached, and left nothing
-        judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised)
+        most = most_useless(official=plan.rubrics.official)
+        judge = VlmJudge(self.callers["judge"], stage.blobs, plan.benchmark, stage.jpegs, self._raised, most)
         judging = Judging(plan, self.run_id, judge, stage.blobs, self.journal, self.halt, others)
         source, soon = source_of(self.callers), self.callers["judge"].soon
         if isinstance(source, Live):
@@ -168,7 +170,7 @@ class Session:
                 closing.push_async_callback(closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            stage = Stage(_means(job), endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
+            stage = Stage(_means(job, rubrics), endpoints, settings.get("prices", {}), journal, blobs, job.strategy)
             stage.join(helpers)
             if dataset is not None:
                 dataset = await stage.completed(benchmark, dataset, options, helpers, dry=dry, tell=tell)
@@ -226,7 +228,7 @@ class Session:
                 closing.push_async_callback(closed, endpoint)
             journal = Journal(home / "journal.sqlite")
             closing.callback(journal.close)
-            stage = Stage(_means(job), {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
+            stage = Stage(_means(job, rubrics), {"judge": judge}, settings.get("prices", {}), journal, blobs, strategy)
             stage.join(helpers)
             dataset = await stage.completed(benchmark, dataset, options, helpers)
             if dataset.digest != manifest["dataset"]["digest"]:
@@ -440,8 +442,10 @@ def check_numbers(job: Asked) -> None:
             raise UserError(f"{name} must be at least 1, not {value}")
 
 
-def _means(job: Job | StoredJob) -> Means:
-    return Means(job.budget, job.concurrency, job.judge_concurrency if isinstance(job, Job) else None, job.patience, job.probe)
+def _means(job: Job | StoredJob, rubrics: Rubrics) -> Means:
+    """With a paper's own prompts nobody is asked what its scripts do not ask: there is no small question."""
+    judges = job.judge_concurrency if isinstance(job, Job) else None
+    return Means(job.budget, job.concurrency, judges, job.patience, job.probe and not rubrics.official)
 
 
 def checked(job: Job) -> Job:

@@ -14,7 +14,7 @@ from weft.engine.generate import Generator, Source
 from weft.engine.judging import Judging
 from weft.engine.plan import Plan
 from weft.errors import WeftError
-from weft.judges.vlm import Jpegs, VlmJudge
+from weft.judges.vlm import Jpegs, VlmJudge, most_useless
 from weft.store.blobs import Blobs
 from weft.types import Message, Reply, Sample, Want
 
@@ -59,7 +59,9 @@ class Early:
         """`whole` ends the run as well: what makes asking pointless now makes it pointless then."""
         nobody: Any = Nobody()
         self._plan, self._halt, self._loop = plan, Passing(whole), asyncio.get_running_loop()
-        judging = Judging(plan, "", VlmJudge(Unjudging(judge), blobs, plan.benchmark, jpegs), blobs, nobody, self._halt)
+        most = most_useless(official=plan.rubrics.official)
+        reading = VlmJudge(Unjudging(judge), blobs, plan.benchmark, jpegs, most_useless=most)
+        judging = Judging(plan, "", reading, blobs, nobody, self._halt)
         self._generator = Generator(plan, "", source, judging, nobody, self._halt, width)
         self._read: asyncio.Queue[Sample | None] = asyncio.Queue()
         self._seen: set[str] = set()
