@@ -204,7 +204,7 @@ class Sides:
         home = self._work / "homes" / "model"
         shutil.rmtree(home, ignore_errors=True)
         weft_cli("run", "imug", "--data", self._data, "--model", f"infer/{self._server.url}/weft/model/infer", "--judge", "constant/3",
-                 "--official", "--home", home, "--concurrency", 4)  # fmt: skip
+                 "--prompts", f"official:{self._checkout}", "--official", "--home", home, "--concurrency", 4)  # fmt: skip
         sides = ([(one.kind, one.messages, one.rest) for one in self._server.of(side, "model")] for side in ("released", "weft"))
         told.bags("model", "requests of the client", *sides)
 

@@ -155,7 +155,13 @@ def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, 
         done = subprocess.run([python, script, checkout, some, f"{save}/", loop, mode, address], capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"the released {loop} loop ended: {done.stderr[-2000:]}")
-        run(root=some, work=work, model=f"openai-chat/m@{server.url}/weft/{label}/v1", home=f"{loop}-{mode}", options=["--official", *view])
+        run(
+            root=some,
+            work=work,
+            model=f"openai-chat/m@{server.url}/weft/{label}/v1",
+            home=f"{loop}-{mode}",
+            options=["--official", "--prompts", f"official:{checkout}", *view],
+        )
         theirs, ours = ([(one.kind, one.messages) for one in server.of(side, label)] for side in ("released", "weft"))
         told.bags("model", f"requests of the {loop} loop, {mode}", theirs, ours)
         if skipped:

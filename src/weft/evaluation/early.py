@@ -15,7 +15,7 @@ from weft.errors import WeftError
 from weft.evaluation.generate import Generator, Source
 from weft.evaluation.judging import Judging
 from weft.evaluation.plan import Plan
-from weft.judges.vlm import Jpegs, VlmJudge
+from weft.judges.vlm import Jpegs, VlmJudge, most_useless
 from weft.types import Message, Reply, Sample, Want
 
 
@@ -60,9 +60,9 @@ class Early:
         nobody: Any = Nobody()
         self.jpegs: Jpegs = {}
         self._plan, self._halt, self._loop = plan, Passing(roles.halt), asyncio.get_running_loop()
-        judging = Judging(
-            plan, "", VlmJudge(Unjudging(roles.callers["judge"]), roles.blobs, plan.benchmark, self.jpegs), roles.blobs, nobody, self._halt
-        )
+        most = most_useless(official=plan.rubrics.official)
+        judge = VlmJudge(Unjudging(roles.callers["judge"]), roles.blobs, plan.benchmark, self.jpegs, most_useless=most)
+        judging = Judging(plan, "", judge, roles.blobs, nobody, self._halt)
         self._generator = Generator(plan, "", source, judging, nobody, self._halt, roles.width)
         self._read: asyncio.Queue[Sample | None] = asyncio.Queue()
         self._seen: set[str] = set()

@@ -20,6 +20,7 @@ from msgspec import Struct, field, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
+from weft.benchmarks.prompts import Rubrics
 from weft.calls.caller import Halt, Patience
 from weft.calls.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.calls.roles import Limits, ModelsByRole
@@ -32,7 +33,7 @@ from weft.evaluation.judging import Judging
 from weft.evaluation.plan import Plan, loaded, shard_in, shard_of, told_endpoint, told_model
 from weft.evaluation.prepare import Prepared, Tell, prepare
 from weft.evaluation.reuse_notes import doubts
-from weft.judges.vlm import VlmJudge
+from weft.judges.vlm import VlmJudge, most_useless
 from weft.models.baselines import Truth
 from weft.models.batch_api import batched
 from weft.models.config import usual_home
@@ -130,7 +131,8 @@ class Session:
         self.over = threading.Event()  # that it is, however it ended
         self.nothing = False  # whether it ended before anyone was reached, and left nothing
         jpegs = early.jpegs if early is not None else None
-        judge = VlmJudge(self.callers["judge"], roles.blobs, plan.benchmark, jpegs, self._raised)
+        most = most_useless(official=plan.rubrics.official)
+        judge = VlmJudge(self.callers["judge"], roles.blobs, plan.benchmark, jpegs, self._raised, most)
         judging = Judging(plan, self.run_id, judge, roles.blobs, self.journal, self.halt)
         source, soon = source_of(self.callers), self.callers["judge"].soon
         if isinstance(source, Live):
@@ -166,7 +168,7 @@ class Session:
         async with contextlib.AsyncExitStack() as closing:
             endpoints = {**(model.endpoints if model is not None else {}), "judge": judge}
             closing.push_async_callback(close_all, helpers.values())
-            roles = await closing.enter_async_context(workspace.open(endpoints, _limits(job), composed=job.strategy != "none"))
+            roles = await closing.enter_async_context(workspace.open(endpoints, _limits(job, rubrics), composed=job.strategy != "none"))
             roles.join(helpers)
             prepared: Prepared | None = None
             if dataset is not None:
@@ -219,7 +221,7 @@ class Session:
         strategy, place = manifest["strategy"], (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(close_all, helpers.values())
-            roles = await closing.enter_async_context(workspace.open({"judge": judge}, _limits(job), composed=strategy != "none"))
+            roles = await closing.enter_async_context(workspace.open({"judge": judge}, _limits(job, rubrics), composed=strategy != "none"))
             roles.join(helpers)
             prepared = await prepare(roles, benchmark, dataset, options, helpers)
             if prepared.dataset.digest != manifest["dataset"]["digest"]:
@@ -420,8 +422,10 @@ def check_numbers(job: Asked) -> None:
             raise UserError(f"{name} must be at least 1, not {value}")
 
 
-def _limits(job: Job | StoredJob) -> Limits:
-    return Limits(job.budget, job.concurrency, job.judge_concurrency if isinstance(job, Job) else None, job.patience, job.probe)
+def _limits(job: Job | StoredJob, rubrics: Rubrics) -> Limits:
+    """With a paper's own prompts nothing is sent but what its released scripts send: no question comes before the run."""
+    judges = job.judge_concurrency if isinstance(job, Job) else None
+    return Limits(job.budget, job.concurrency, judges, job.patience, job.probe and not rubrics.official)
 
 
 def checked(job: Job) -> Job:

@@ -54,11 +54,13 @@ class VlmJudge:
         reader: Reader,
         jpegs: Jpegs | None = None,
         raised: Callable[[Place, Exception], None] | None = None,
+        most_useless: int | None = MOST_USELESS,
     ) -> None:
         """`jpegs` are pictures as JPEG that were made already, for whoever else needs them. `raised` is told what a reader raised that is
-        not the reply's fault."""
+        not the reply's fault. After `most_useless` questions in a row `JudgeUseless` is raised; None: never."""
         self._model, self._blobs, self._reader, self._jpegs = model, blobs, reader, jpegs if jpegs is not None else {}
-        self._raised, self._useless = raised, 0  # questions in a row whose replies could not be used
+        self._raised, self._most_useless = raised, most_useless
+        self._useless = 0  # questions in a row whose replies could not be used
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
         """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
@@ -92,7 +94,7 @@ class VlmJudge:
             ]
         self._model.void(keys, problem)
         self._useless += useless and problem.startswith(UNUSABLE)
-        if useless and self._useless >= MOST_USELESS:
+        if useless and self._most_useless is not None and self._useless >= self._most_useless:
             told = f"answered {self._useless} questions in a row with what cannot be used"
             raise JudgeUseless(f"the judge {self._model.name} {told}; the last: {problem.removeprefix(UNUSABLE)}")
         return [
@@ -109,6 +111,11 @@ class VlmJudge:
         except PictureError as error:
             return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
         return await self._model.reply(messages, want_of(question, draw))
+
+
+def most_useless(*, official: bool) -> int | None:
+    """With a paper's own prompts a run goes on, whatever the judge says: so do the paper's scripts."""
+    return None if official else MOST_USELESS
 
 
 def read_marks(reader: Reader, question: Question, text: str, *, partial: bool = False) -> Sequence[Mark]:
