@@ -34,7 +34,7 @@ tools:
 	@sh tests/tools.sh
 
 attack: .venv/ready
-	$(BIN)/python -m attack $(PARTS) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE))
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(PARTS) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE))
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -42,12 +42,12 @@ check: .venv/ready
 	$(BIN)/basedpyright
 
 bench: .venv/ready
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/tiny.py
-	$(BIN)/python benchmarks/report.py
-	$(BIN)/python benchmarks/again.py
-	$(BIN)/python benchmarks/walk.py
-	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python bench/engine.py
+	$(BIN)/python bench/tiny.py
+	$(BIN)/python bench/report.py
+	$(BIN)/python bench/again.py
+	$(BIN)/python bench/walk.py
+	$(BIN)/python bench/memory.py
 
 # what a run needs, and no more
 .venv/plain: pyproject.toml constraints.txt

@@ -1,4 +1,4 @@
-"""`official` of IMUG-Bench is what its released scripts send and compute. `python benchmarks/agreement.py imug CHECKOUT` shows the same
+"""`official` of IMUG-Bench is what its released scripts send and compute. `python -m conformance imug CHECKOUT` shows the same
 beside the scripts themselves; here their repository is a made-up one of the same build, with words of our own."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`official` of ROVER is what its released code sends and keeps. `python benchmarks/agreement.py rover CHECKOUT` shows the same beside
+"""`official` of ROVER is what its released code sends and keeps. `python -m conformance rover CHECKOUT` shows the same beside
 that code; here its repository is a made-up one of the same build, with words of our own."""
 
 import hashlib

@@ -1,5 +1,5 @@
 """`official` of WEAVE is what the released scripts send and compute: inputs in tests/test_history.py, the judge and the arithmetic here.
-`python benchmarks/agreement.py weave CHECKOUT` shows the same beside the scripts themselves."""
+`python -m conformance weave CHECKOUT` shows the same beside the scripts themselves."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -12,7 +12,7 @@ the interval narrower than that of people alone. lambda is between 0 and 1, and 
 Items that nobody needs to judge (`sure`: a rule's, a model's failure) stand for themselves. A main number is a weighted sum of means, whose
 items may be of the same dialogues: what leaving a whole dialogue out would move (the jackknife) is squared and added up, so that whatever
 goes together within a dialogue is allowed for. Intervals have Student's t: its degrees of freedom are those of dialogues with ratings and
-of dialogues without, put together as Welch and Satterthwaite do; one is taken off for a chosen lambda. `python benchmarks/powered.py`
+of dialogues without, put together as Welch and Satterthwaite do; one is taken off for a chosen lambda. `python bench/powered.py`
 shows whether they hold what they promise.
 """
 

@@ -1,0 +1,262 @@
+"""ROVER: the released scorer and summary beside `weft score`: requests to the judge, scores, table cells, missing texts and pictures, odd
+replies; and what both read from random replies. The half is the checkout's: its main branch scores IG, the branch for TG scores TG.
+
+The dataset is a folder in the hub's layout, read by the authors' code through `datasets` and by weft by itself. Without --data it is the
+tabletop's, with some pictures in unusual forms. The branch for TG has no summary, and imports a prompt that it does not define: one of ours
+stands in for it in the scratch folder, for both sides."""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import weft
+from conformance.server import Asked, Server
+from conformance.told import Told
+from conformance.weave import settings, weft_cli
+from server import drawn
+from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover.ig import tables as ig
+from weft_tabletop.make import make
+
+FILES = ("base_metric.py", "evaluator.py", "prompts.py")
+NEEDS = ("openai", "datasets", "tqdm")
+DRIVER = Path(__file__).with_name("rover_driver.py")
+LACKS = "prompt_reasoning_alignment_multi_view"  # imported, and not defined
+ODD = {  # what a judge may say, and why it is read otherwise where it is; KEY is the score's key
+    "a fraction": '{"KEY": 4.7, "reasoning": "x"}',
+    "a fraction as text": '{"KEY": "4.5", "reasoning": "x"}',
+    "not applicable": '{"KEY": "N/A", "reasoning": "x"}',
+    "zero": '{"KEY": 0, "reasoning": "x"}',
+    "six": '{"KEY": 6, "reasoning": "x"}',
+    "below zero": '{"KEY": -1, "reasoning": "x"}',
+    "a number as text": '{"KEY": "3", "reasoning": "x"}',
+    "score: 10": "I would say score: 10.",
+    "2/5 in prose": "It gets 2/5 from me.",
+    "3 points": "That is worth 3 points.",
+    "doubled braces": '{{"KEY": 4, "reasoning": "x"}}',
+    "in a fence": '```json\n{"KEY": 5, "reasoning": "x"}\n```',
+    "another key": '{"score": 2, "reasoning": "x"}',
+    "no number": '{"KEY": null, "reasoning": "none"}',
+    "nothing to read": "I cannot tell.",
+}
+PIECES = [
+    *(
+        "{",
+        "}",
+        "{{",
+        "}}",
+        '"KEY"',
+        "KEY",
+        "READ",
+        ":",
+        " ",
+        "\n",
+        "1",
+        "3",
+        "5",
+        "6",
+        "0",
+        "4.5",
+        '"4.5"',
+        '"N/A"',
+        "null",
+        "/5",
+        "out of 5",
+    ),
+    *("score", "rating", "points", "stars", "is", "=", ".", ",", ")", "]", '"reasoning"', '"x"', "```json", "```", "[", "true", "10"),
+]
+
+
+def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
+    half = "tg" if "interleaved_reasoning" in (checkout / "evaluator.py").read_text() else "ig"
+    told.say(f"the checkout scores ROVER-{half.upper()}")
+    with Server() as server:
+        server.answers = {"judge": judge}
+        scoring = Scoring(half, checkout, work, python, server, data)
+        told.say(f"{len(scoring.tasks)} tasks, from {data or 'the tabletop, with pictures in unusual forms'}")
+        if told.wants("parsing"):
+            parsing(scoring, told)
+        if told.wants("judge"):
+            scoring.compare("all there", told)
+            scoring.compare("texts missing", told, no_text=2)
+            scoring.compare("a third missing", told, no_picture=3)
+        if told.wants("odd"):
+            odd(scoring, told)
+
+
+def judge(asked: Asked) -> str:
+    """By what it is shown alone. The key is the one that its prompt asks for."""
+    number = int(asked.seed[:6], 16)
+    return json.dumps({key_of(asked.texts): 1 + number % 5, "reasoning": asked.seed[:8]})
+
+
+def key_of(prompt: str) -> str:
+    names = ("reasoning_process", "reasoning_visual", "reasoning_alignment", "visual_consistency", "image_quality", "interleaved_reasoning")
+    found = {name: prompt.rfind(f'"{name}_score"') for name in names}
+    return f"{max(found, key=lambda name: found[name])}_score"
+
+
+class Scoring:
+    def __init__(self, half: str, checkout: Path, work: Path, python: Path, server: Server, data: Path | None) -> None:
+        self.half, self.work, self.server, self._python = half, work, server, python
+        self.name = f"ROVER-{half.upper()}"
+        self.root = work / "cheryyunl" / "ROVER"  # `datasets` takes a folder of that name for the dataset of that name
+        self._env = {**os.environ, "HF_HOME": str(work / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OPENAI_API_KEY": "k",
+                     "OPENAI_MODEL": "m", "MAX_TOKENS": "10000"}  # fmt: skip
+        self.scripts = work / "scripts"
+        if not self.scripts.exists():
+            shutil.copytree(checkout, self.scripts, ignore=shutil.ignore_patterns(".git"))
+            if half == "tg" and not re.search(rf"^{LACKS}\s*=", (checkout / "prompts.py").read_text(), re.MULTILINE):
+                with (self.scripts / "prompts.py").open("a") as file:
+                    file.write(f'\n{LACKS} = "{{prompt}} {{answer}} {{model_answer}} {{{{\\"reasoning_alignment_score\\": X}}}}"\n')
+        if data is not None:
+            self.root.parent.mkdir(parents=True, exist_ok=True)
+            self.root.symlink_to(data.absolute())
+        elif not self.root.exists():
+            made = make("tabletop-rover", work / "tabletop", samples=75, seed=3)
+            self._run([self._python, DRIVER, "table", made, self.root, self.name])
+        listed = self._run([self._python, DRIVER, "list", self.root, self.name]).stdout
+        self.tasks: list[dict[str, Any]] = json.loads(listed.splitlines()[-1])
+
+    def _run(self, command: list[Any], **more: str) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(list(map(str, command)), cwd=self.work, env={**self._env, **more}, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, command))[:200]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        return done
+
+    def made(self, name: str, no_text: int = 0, no_picture: int = 0) -> Path:
+        """A folder of outputs under their official names; every so many-th text or picture is not there."""
+        folder = self.work / "outputs" / name.replace(" ", "-")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for at, task in enumerate(self.tasks):
+            if not no_picture or at % no_picture:
+                (folder / f"gen_{task['id']}.png").write_bytes(drawn(f"{task['id']}"))
+                if not no_text or at % no_text:
+                    (folder / f"gen_{task['id']}.txt").write_text(f"\n thought {task['id']} {{with braces}}\nFinal Answer: B \n")
+        return folder
+
+    def released(self, outputs: Path, results: Path) -> None:
+        shutil.rmtree(results, ignore_errors=True)
+        results.mkdir(parents=True)
+        more = {"OPENAI_BASE_URL": f"{self.server.url}/released/judge/v1", "ROVER_GEN_DIR": str(outputs), "VORTEX_GEN_DIR": str(outputs)}
+        self._run([self._python, self.scripts / "evaluate_rover.py", "--output_dir", results, "--workers", "32"], **more)
+        if self.half == "tg":
+            return
+        lines = [json.loads(line) for line in (results / "rover_metrics.jsonl").read_text().splitlines()]
+        if lines:
+            summary = [
+                self._python,
+                self.scripts / "summarize.py",
+                "--results_file",
+                results / "rover_metrics.jsonl",
+                "--output_dir",
+                results,
+            ]
+            done = subprocess.run(list(map(str, summary)), env=self._env, capture_output=True, text=True)
+            if done.returncode:
+                (results / "stopped").write_text(done.stderr[-300:])
+
+    def score(self, outputs: Path, home: Path) -> weft.Run:
+        shutil.rmtree(home, ignore_errors=True)
+        judge = f"openai-chat/m@{self.server.url}/weft/judge/v1"
+        weft_cli("score", outputs, "--benchmark", f"rover-{self.half}", "--data", self.root, "--judge", judge,
+                 "--prompts", f"official:{self.scripts}", "--official", "--home", home)  # fmt: skip
+        return weft.Run.stored(home, "last", weft.benchmarks.base.resolve(f"rover-{self.half}"))
+
+    def compare(self, name: str, told: Told, **without: int) -> None:
+        outputs = self.made(name, **without)
+        results, home = self.work / "results" / name.replace(" ", "-"), self.work / "homes" / name.replace(" ", "-")
+        self.server.asked.clear()
+        self.released(outputs, results)
+        run = self.score(outputs, home)
+        theirs, ours = self.server.of("released", "judge"), self.server.of("weft", "judge")
+        part = f"judge, {name}"
+        told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
+        told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
+        told.same(part, "scores", released_scores(results), self.scores(run))
+        if self.half == "ig":
+            told.same(part, "cells of the summary", released_cells(results), cells(run))
+
+    def scores(self, run: weft.Run) -> dict[tuple[str, str], Any]:
+        of = ig.verdicts_of(run.finished(), True) if self.half == "ig" else run.verdicts
+        judged = [one for one in of if not one.metric.startswith((ig.HELD, "accuracy", "track"))]
+        return {(one.sample, one.metric): score for one in judged if (score := arithmetic.released_score(one)) is not None}
+
+
+def released_scores(results: Path) -> dict[tuple[str, str], Any]:
+    made: dict[tuple[str, str], Any] = {}
+    for line in (results / "rover_metrics.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        for name, score in record["result"].items():
+            if name.endswith("_score") and score is not None:
+                made[record["key"], name.removesuffix("_score")] = score
+    return made
+
+
+def released_cells(results: Path) -> dict[tuple[str, str], float]:
+    if (results / "stopped").exists() or not (results / "rover_summary.json").exists():
+        return {}
+    found = json.loads((results / "rover_summary.json").read_text())["summary"]
+    groups = {**found["dimensions"], **found["reasoning_types"], "overall": found["overall"]}
+    return {(group, name): round(value, 2) for group, some in groups.items() for name, value in some.items()}
+
+
+def cells(run: weft.Run) -> dict[tuple[str, str], float]:
+    made: dict[tuple[str, str], float] = {}
+    for group, names in (("dimension", ig.DIMENSIONS), ("type", ig.TYPES)):
+        for part, found in ig._parts(group, names, run.finished(), True).items():
+            for column, cell in found.items():
+                name = "RA" if column == "Align." else column
+                if cell.value is not None and column != "Align. held":
+                    made[part, name] = cell.value
+    return made
+
+
+def odd(scored: Scoring, told: Told) -> None:
+    """One reply for everything: what the released code keeps, and what our official row has."""
+    whole = scored.tasks
+    scored.tasks = whole[::4]
+    for at, (name, said) in enumerate(ODD.items()):
+        scored.server.answers["judge"] = lambda asked, said=said: said.replace("KEY", key_of(asked.texts))
+        outputs = scored.made("odd")
+        results, home = scored.work / "results" / f"odd{at}", scored.work / "homes" / f"odd{at}"
+        scored.released(outputs, results)
+        run = scored.score(outputs, home)
+        kept = {place: score for place, score in scored.scores(run).items() if place[0] in {task["id"] for task in scored.tasks}}
+        told.same("odd", f"scores, a judge that says {name}", released_scores(results), kept)
+        if scored.half == "ig":
+            told.same("odd", f"cells, a judge that says {name}", released_cells(results), cells(run))
+        asked = [one for one in run.verdicts if one.by == "judge" and one.metric != ig.HELD]
+        usable = name in ("a number as text", "doubled braces", "in a fence")
+        what = "strict verdicts" if usable else "left without a strict verdict"
+        told.count("odd", f"{what}, a judge that says {name}", sum((one.value is not None) == usable for one in asked), len(asked))
+    scored.tasks = whole
+    scored.server.answers["judge"] = judge
+
+
+def parsing(scored: Scoring, told: Told) -> None:
+    """Random replies, read by both."""
+    chance, key = random.Random(5), "reasoning_alignment_score"
+    texts = [said.replace("KEY", key) for said in ODD.values()]
+    while len(texts) < 100_000:
+        pieces = [chance.choice(PIECES) for _ in range(chance.randint(1, 9))]
+        text = "".join(pieces) if chance.random() < 0.5 else " ".join(pieces)
+        if chance.random() < 0.4:
+            text = f'{{"KEY": {chance.choice(PIECES)}, "reasoning": {chance.choice(PIECES)}}}'
+        texts.append(text.replace("KEY", key).replace("READ", key.replace("_", " ")))
+    file = scored.work / "replies.json"
+    file.write_text(json.dumps(texts))
+    scored._run(
+        [scored._python, DRIVER, "read", scored.scripts, file, key, scored.work / "read.json"], OPENAI_BASE_URL="http://127.0.0.1:9"
+    )
+    theirs: list[Any] = json.loads((scored.work / "read.json").read_text())
+    ours = [repr(released.read(text, key, loose=scored.half == "tg")) for text in texts]
+    off = [f"{text!r}: released {a}, weft {b}" for text, a, b in zip(texts, theirs, ours, strict=True) if a != b]
+    told.count("parsing", "random replies", len(texts) - len(off), len(texts), examples=off)

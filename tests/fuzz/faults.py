@@ -1,0 +1,56 @@
+"""Calls through a server of which a share of the answers is trouble: the same table as without."""
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from pathlib import Path
+
+from fuzz import Broken
+from fuzz.data import all_of
+from fuzz.mock import KINDS, Faults, answer
+from server import Provider
+from weft import api
+from weft.calls.caller import Patience
+
+QUICK = Patience(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
+SHARE = 0.3
+
+
+def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
+    done: Counter[str] = Counter()
+    found = all_of(folder / "faults", max(2, count // 14), chance.randrange(10**6))
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    for name, (_, data) in found.items():
+        tables: list[str] = []
+        for share in (0.0, SHARE):
+            faults = Faults(share, chance.randrange(10**6))
+            provider = Provider(answer=answer, fault=faults, keep=False)
+            asyncio.run_coroutine_threadsafe(provider.start(), loop).result(10)
+            run = api.evaluate(
+                name,
+                data=data,
+                model=f"openai-chat/model@{provider.url}",
+                judge=f"openai-chat/judge@{provider.url}",
+                home=folder / "faults" / f"{name}-{share}",
+                patience=QUICK,
+            )
+            lost = [verdict.reason for verdict in run.verdicts if verdict.value is None]
+            if lost:
+                raise Broken(f"{name}: {len(lost)} verdicts are unscored: {lost[0]}")
+            tables.append("\n".join(run.report("csv").splitlines()))
+            done[f"{name}: {'calls with faults among them' if share else 'calls without'}"] = provider.count
+            done[f"{name}: faults"] += sum(faults.made.values())
+            if share and count >= 1000 and set(faults.made) != set(KINDS):
+                raise Broken(f"kinds of faults that never came: {set(KINDS) - set(faults.made)}")
+            asyncio.run_coroutine_threadsafe(provider.stop(), loop).result(10)
+        if _numbers(tables[0]) != _numbers(tables[1]):
+            raise Broken(f"{name}: faults changed the table")
+    done["kinds of faults"] = len(KINDS)
+    return done
+
+
+def _numbers(table: str) -> list[str]:
+    """All but the run's name, which has the server's address in it."""
+    return [",".join(line.split(",")[2:]) for line in table.splitlines()]
