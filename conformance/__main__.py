@@ -6,11 +6,12 @@
     python -m conformance planviz CHECKOUT [--data DIR]
     python -m conformance opening CHECKOUT
 
-CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`, `lijunxian111/PlanViz`,
-`LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they lack written to a scratch folder, in a
-virtual environment of their own (made once, in .conformance/). Both sides talk to one server, whose model and judge are decided by what
-they are sent alone, so that one right table exists whatever the order. Without --data the repository's own sample is used where the clone has
-it, else a small set of our own. OpenING's arithmetic is compared on its own verdicts and on random ones, its messages on items of ours.
+CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`,
+`lijunxian111/PlanViz`, `LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they lack written to a
+scratch folder, in a virtual environment of their own (made once, in .conformance/). Both sides talk to one server, whose model and judge
+are decided by what they are sent alone, so that one right table exists whatever the order. Without --data the repository's own sample is
+used where the clone has it, else a small set of our own. OpenING's arithmetic is compared on its own verdicts and on random ones, its
+messages on items of ours.
 
 Printed: how much was compared, and how much agrees; what differs, with the reason where it is meant to. The last figures are in
 docs/agreement.md. The exit code is 1 if anything differs that is not explained there.
