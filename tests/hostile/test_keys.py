@@ -172,6 +172,7 @@ from weft import api
 from weft.errors import WeftError
 from weft.cli.terminal import complain
 from weft.calls.caller import Patience
+from weft.workspace import open_journal
 quick = Patience(tries=2, rate_limit_tries=2, empty_tries=1, base=0.001, cap=0.002)
 echo = test_keys.Echo()
 key = {key!r}
@@ -186,7 +187,7 @@ for at, (way, answer) in enumerate(test_keys.ECHOES.items()):
             run = weft.evaluate("weave", model=provider, limit=1 + at % 2, **options)
         except WeftError as error:
             complain(error)
-            run = api.load_run(api.Journal(Path("home/journal.sqlite"), readonly=True), "last")
+            run = api.load_run(open_journal("home"), "last")
     print(api.report([run]))
 api.write_report([run], "report", home="home")
 print(len(test_keys.ECHOES), len(echo.requests), sum(key.encode() in r for r in echo.requests))
