@@ -195,7 +195,7 @@ def test_a_card_takes_its_bias_off_and_widens_the_interval():
 @pytest.mark.parametrize("kind", ["30 questions", "20 dialogues", "one each of 60 dialogues", "20 dialogues, two means"])
 def test_corrected_intervals_hold_what_they_promise_where_the_plain_ones_do_not(kind: str):
     """300 studies: 95% coverage is between 90.5% and 98.5% but in one of a thousand such tests."""
-    path = Path(__file__).parents[1] / "benchmarks" / "powered.py"
+    path = Path(__file__).parents[1] / "bench" / "powered.py"
     spec = importlib.util.spec_from_file_location("simulated", path)
     assert spec is not None and spec.loader is not None
     simulated: Any = importlib.util.module_from_spec(spec)

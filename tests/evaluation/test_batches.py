@@ -15,6 +15,7 @@ from aiohttp import web
 import weft
 from fakes import Fake, Gemini, OpenAI, reply
 from server import drawn
+from waiting import until
 from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError
 from weft.models.endpoint import FATAL, CallError, Endpoint, Sent
@@ -241,15 +242,16 @@ def test_a_command_that_is_killed_is_followed_by_one_that_pays_nothing_twice(whe
     fake = stand(OpenAI())
     fake.batches.patience, fake.batches.open = 10**9, when == "the batch is begun"
     child = subprocess.Popen([sys.executable, "-c", RUN, str(toy), fake.name, str(priced / "home")])
-    while not (fake.batches.looks if fake.batches.open else fake.batches.files):
-        assert child.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.3)  # tickets are kept meanwhile, or some of them
+    if fake.batches.open:
+        until("a look at the batch, whose tickets are kept by then", lambda: fake.batches.looks, child)
+    else:
+        until("a request to begin the batch", lambda: fake.batches.waiting, child)
     child.send_signal(signal.SIGKILL)
     child.wait()
     begun = len(fake.batches.by_file)
     assert begun == (when == "the batch is begun")
     fake.batches.patience, fake.batches.open = 1, True
+    until("the end of what the dead command had asked for", lambda: not fake.batches.waiting)
     run = judged(fake, toy, priced / "home", judge_batch=True, budget=100.0)
     count = calls(priced / "home", run)
     assert all_scored(run) and sum(len(fake.batches.lines(file)) for file in fake.batches.by_file) in (count - 1, count - 2)

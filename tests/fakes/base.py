@@ -133,6 +133,7 @@ class Batches:
         self.patience = 2
         self.outage = 0  # looks that meet trouble
         self.open = True  # whether a batch can be begun
+        self.waiting = 0  # requests to begin one that are held until then, also of clients that are gone
 
     def lines(self, file: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.files[file].splitlines()]

@@ -109,8 +109,10 @@ class OpenAI(Chat):
         body = await request.json()
         assert body["endpoint"] == "/v1/chat/completions" and body["completion_window"] == "24h"
         file = body["input_file_id"]
+        self.batches.waiting += 1
         while not self.batches.open:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
+        self.batches.waiting -= 1
         assert file not in self.batches.by_file, "paid for twice"
         self.batches.by_file[file] = f"batch_{file}"
         return reply(self.batch(file, "validating"))
