@@ -216,6 +216,7 @@ def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journ
     journal.begin("r", {}, [])
     reader = Journal(journal.path, readonly=True)
     assert not reader._thread.is_alive() and [record.id for record in reader.runs()] == ["r"]
+    assert not reader.has_any("r"), "who only reads has nothing to wait for"
     with pytest.raises(Damaged):
         reader._rows("INSERT INTO pending VALUES ('a', 'b', 'c', 1)")
     reader.close()

@@ -145,8 +145,9 @@ class Journal:
         self._queue.put((sql, values, None))
 
     def flush(self) -> None:
-        """Wait for everything handed in so far to be on disk."""
-        self._put("DELETE FROM pending WHERE 0", ()).result()
+        """Wait for everything handed in so far to be on disk. Who only reads has handed in nothing."""
+        if not self._readonly:
+            self._put("DELETE FROM pending WHERE 0", ()).result()
 
     def close(self) -> None:
         """Wait for everything handed in to be on disk."""
