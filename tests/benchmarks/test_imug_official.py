@@ -364,7 +364,7 @@ def test_a_dry_run_knows_what_official_prompts_have_been_answered(imug: Path, tm
     )  # fmt: skip
 
     async def foresee() -> Any:
-        async with Session.open(job, early=False) as session:
+        async with Session.open(job) as session:
             return await session.foresee()
 
     shares = asyncio.run(foresee())

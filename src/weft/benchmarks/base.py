@@ -174,7 +174,6 @@ class Benchmark:
     official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
     official_file: ClassVar[str] = ""
     official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
-    takes_all_read: ClassVar[bool] = False  # whether each sample that its Records read is asked about, so that asking may begin at once
     most_tries: ClassVar[int] = 1  # how often a turn may be asked, with `again`
     published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others

@@ -9,9 +9,8 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NoReturn, cast
 
@@ -25,7 +24,6 @@ from weft.untrusted import read_file
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
 
-WATCH: ContextVar[Callable[[Sample], None] | None] = ContextVar("WATCH", default=None)  # who wants to know of samples as they are read
 LONGEST = 200_000  # characters of a field
 IN_HAND = 12  # records that are being read at a time
 PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
@@ -50,7 +48,6 @@ class Records:
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )
         self._known: dict[str, Image] = {}
-        self._watch = WATCH.get()  # of this thread: records may be read in others
         self.problems: list[Problem] = []
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
@@ -134,24 +131,18 @@ class Records:
         rest = iter(numbered)
         began = time.perf_counter()
         for one in itertools.islice(rest, PROBE):
-            yield self._told(self._read(one))
+            yield self._read(one)
         if time.perf_counter() - began < PROBE * QUICK:
-            yield from (self._told(self._read(one)) for one in rest)
+            yield from map(self._read, rest)
             return
         with ThreadPoolExecutor(4) as pool:
             reading: deque[Future[tuple[str, Sample | None]]] = deque()
             for one in rest:
                 reading.append(pool.submit(self._read, one))
                 if len(reading) >= IN_HAND:
-                    yield self._told(reading.popleft().result())
+                    yield reading.popleft().result()
             while reading:
-                yield self._told(reading.popleft().result())
-
-    def _told(self, read: tuple[str, Sample | None]) -> tuple[str, Sample | None]:
-        """A record that was read, in the order of the file: of two with one id the first counts."""
-        if self._watch is not None and read[1] is not None:
-            self._watch(read[1])
-        return read
+                yield reading.popleft().result()
 
     def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
         at, record = numbered

@@ -14,7 +14,6 @@ import math
 import os
 import random
 import time
-import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from weft.errors import StoreError, WeftError, trace_of
 from weft.models.endpoint import NO, CallError, Endpoint, Retry, Sent, TaskEndpoint
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
-from weft.store.journal import UNNAMED, CallRecord, Journal
+from weft.store.journal import CallRecord, Journal
 from weft.types import Image, Message, Part, Reply, Text, Thought, Usage, Want, outcome_of
 
 START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
@@ -123,7 +122,6 @@ class Caller:
         self._journal, self._budget, self._price, self._patience = journal, budget, price, patience
         self._halt, self._blobs, self.run, self.round = halt or Halt(), blobs, run, round
         self._flying: dict[str, asyncio.Future[Reply]] = {}
-        self._early, self._before, self._orphans = False, dict[str, Reply](), False  # before the run has a name, and what was answered then
         self._reached = False
         self._failed_in_a_row = 0
         self._answered = False  # whether any call was, by this command
@@ -186,18 +184,9 @@ class Caller:
         await asyncio.shield(asyncio.wrap_future(recorded))
         return reply
 
-    def early(self) -> None:
-        """From now on calls are of no run yet."""
-        self._early, self.run = True, f"{UNNAMED}{uuid.uuid4().hex}"
-        self._orphans = self._journal.has_orphans(self.role)
-
-    def belongs_to(self, run: str, round: int) -> None:
-        """This is the run. What was answered before it had a name is its own: it is taken as it came, also if it failed. So is what
-        commands left behind that never came to have a run."""
-        if self._early:
-            self._journal.adopt(self.run, run)
-        self._early, self.run, self.round = False, run, round
-        self._orphans = self._journal.has_orphans(self.role)
+    def belongs_to(self, run: str, round: int = 1) -> None:
+        """From now on its calls are booked under this run."""
+        self.run, self.round = run, round
 
     def remembers(self, messages: tuple[Message, ...], want: Want) -> Reply | None:
         """The journalled answer, if there is one; makes no call."""
@@ -228,25 +217,19 @@ class Caller:
 
     async def _answer(self, key: str, request: bytes, messages: tuple[Message, ...], want: Want) -> Reply:
         """From the journal, or by a call that is in it before anyone gets its answer."""
-        if not self._early and key in self._before:
-            return self._before.pop(key)
         known = self._kept(request, key)
         if known is not None:
             self.tally.remembered += 1
             return known
-        if self._early and self._journal.is_void(key):  # whether it is asked again, the run knows: which round it is
-            return Reply("failed", reason="it is left to the run")
         if self.gate is not None:
             await self.gate.passed()
-        began, early = time.time(), self._early
+        began = time.time()
         sent, tries, seconds = await self._try(key, messages, want)
         usage = sent.usage
         reply = Reply(sent.outcome, sent.parts, sent.reason, usage, (key,), sent.ended)
         call = self._record(key, request, reply, sent, (tries, seconds, began))
         recorded = self._journal.record(call, was_pending=self.owed > 0 or isinstance(self.endpoint, TaskEndpoint))
         await asyncio.shield(asyncio.wrap_future(recorded))  # an answer that has come is kept, whatever happens to whoever asked for it
-        if early:
-            self._before[key] = reply
         self.tally.calls += 1
         self.tally.cost += usage.cost or 0.0
         self._failed_in_a_row = self._failed_in_a_row + 1 if sent.outcome == "failed" else 0
@@ -289,8 +272,6 @@ class Caller:
         found = self._journal.find(key, self.run, self.round)
         if found is None or (self._blobs is not None and not all(self._blobs.has(image) for image in found[1].images)):
             return None
-        if self._orphans:
-            self._journal.claim(found[0], self.run)
         return found[1]
 
     async def _try(self, key: str, messages: tuple[Message, ...], want: Want) -> tuple[Sent, int, float]:

@@ -3,7 +3,7 @@ same run."""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.records import WATCH
 from weft.errors import UserError, blamed
 from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
@@ -162,11 +161,8 @@ def loaded(
     limit: int | None,
     where: Mapping[str, str],
     sample: Mapping[str, int] | None = None,
-    watch: Callable[[Sample], None] | None = None,
 ) -> Dataset:
-    """The first `limit` samples of the groups asked for, or of those a random `sample`; they must be some, each with an id of its own.
-    `watch` is told of samples as they are read, where the benchmark reads them by `Records`."""
-    WATCH.set(watch)
+    """The first `limit` samples of the groups asked for, or of those a random `sample`; they must be some, each with an id of its own."""
     try:
         dataset = benchmark.load(data, blobs)
     except OSError:

@@ -1,11 +1,14 @@
 """The dataset as a run asks about it: some benchmarks ask auxiliary models before the run begins, to say tasks in other words."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark
+from weft.calls.caller import Caller
 from weft.calls.interrupts import Interrupted, first_of, interruptible
 from weft.calls.roles import ModelsByRole
 from weft.errors import WeftError, blamed
@@ -17,11 +20,13 @@ Tell = Callable[[str], None]
 
 
 class Prepared(Struct, frozen=True):
-    """`noted`: problems found after the data were read. `counted`: what auxiliary models would be asked, in a dry run."""
+    """`noted`: problems found after the data were read. `counted`: what auxiliary models would be asked, in a dry run. `booked`: the name
+    under which their calls are journalled; a run that begins takes them over."""
 
     dataset: Dataset
     noted: tuple[Problem, ...] = ()
     counted: Mapping[str, Counting] = {}
+    booked: str = ""
 
 
 async def prepare(
@@ -34,18 +39,20 @@ async def prepare(
     dry: bool = False,
     tell: Tell | None = None,
 ) -> Prepared:
-    """`auxiliary` are roles. What their models answer belongs to no run until it has a name; in a dry run their calls are counted."""
+    """`auxiliary` are roles. The run has no id until their models have answered, so that their calls are booked under a name which the same
+    command has again after a crash. In a dry run calls are counted."""
     callers = {role: roles.callers[role] for role in auxiliary}
     counted = {role: Counting(caller, {}, roles.blobs) for role, caller in callers.items()} if dry else {}
+    booked = _name(benchmark, dataset, options, callers.values()) if callers and not dry else ""
     for role, caller in callers.items() if not dry else ():
-        caller.early()
+        caller.belongs_to(booked)
         if tell is not None:
             tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
     working = asyncio.ensure_future(benchmark.completed(dataset, options, counted or callers))
     try:
         prepared = await interruptible(working, roles.halt, "before the run began")
         check_ids(prepared.samples, f"benchmark {benchmark.name}")
-        return Prepared(prepared, prepared.problems[len(dataset.problems) :], counted)
+        return Prepared(prepared, prepared.problems[len(dataset.problems) :], counted, booked)
     except (WeftError, OSError):
         raise
     except BaseExceptionGroup as group:
@@ -55,3 +62,8 @@ async def prepare(
         raise blamed(f"benchmark {benchmark.name}: completing its data", reason) from group
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: completing its data", error) from error
+
+
+def _name(benchmark: Benchmark, dataset: Dataset, options: object, callers: Iterable[Caller]) -> str:
+    told = [benchmark.name, dataset.digest, options, [caller.endpoint.identity for caller in callers]]
+    return f"preparing {hashlib.sha256(msgspec.json.encode(told, order='deterministic', enc_hook=str)).hexdigest()[:16]}"

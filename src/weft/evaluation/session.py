@@ -6,7 +6,6 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 import asyncio
 import contextlib
 import functools
-import hashlib
 import math
 import os
 import threading
@@ -18,15 +17,13 @@ from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import Struct, field, structs
 
-from weft.benchmarks.base import Benchmark, resolve, where
-from weft.benchmarks.outputs import Folder
+from weft.benchmarks.base import resolve, where
 from weft.benchmarks.prompts import Rubrics
-from weft.calls.caller import Halt, Patience
-from weft.calls.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
+from weft.calls.caller import Patience
+from weft.calls.interrupts import GRACE, Interrupted, first_of, on_interrupt
 from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import UserError, WeftError, trace_of
 from weft.evaluation.dry_run import Share, SourceOf, foresee
-from weft.evaluation.early import Early
 from weft.evaluation.generate import Generator as Generating
 from weft.evaluation.generate import Live, Stored
 from weft.evaluation.judging import Judging
@@ -37,7 +34,7 @@ from weft.judges.vlm import VlmJudge, most_useless
 from weft.models.baselines import Truth
 from weft.models.batch_api import batched
 from weft.models.config import usual_home
-from weft.models.endpoint import Endpoint, TaskEndpoint
+from weft.models.endpoint import Endpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
 from weft.results.index import keep_gist
@@ -45,7 +42,7 @@ from weft.results.run import Run, load_run, options_of
 from weft.secrets import scrub
 from weft.store.journal import Journal
 from weft.store.locks import only_one
-from weft.types import Dataset, Kind, Place
+from weft.types import Kind, Place
 from weft.workspace import Workspace, close_all, reading
 
 COME_BACK = 20.0  # and after trouble of ours
@@ -114,25 +111,24 @@ class Session:
         source_of: SourceOf,
         place: tuple[str, str],
         prepared: Prepared | None = None,
-        early: Early | None = None,
     ) -> None:
-        """`place` is where benchmark and dataset can be found again; `early` has begun to ask already."""
+        """`place` is where benchmark and dataset can be found again."""
         self.job, self.plan, self.blobs, self.journal, self.endpoints = job, plan, roles.blobs, roles.journal, roles.endpoints
         self.halt, self.budget, self.prices, self.callers = roles.halt, roles.budget, roles.prices, roles.callers
         self.noted = prepared.noted if prepared is not None else ()
+        self._booked = prepared.booked if prepared is not None else ""
         self.run_id = plan.run_id()
         self.names: dict[str, str] = {}  # what the user calls its model and its judge
         self.doubts: list[str] = []  # why it asks for what seems to be answered, or does not
         self.lacking: dict[Kind, tuple[int, str]] = {}  # kinds of turns that the model cannot answer: how many, and why
-        self._source_of, self._place, self._early = source_of, place, early
+        self._source_of, self._place = source_of, place
         self._counted = prepared.counted if prepared is not None else None
         self.foreseen: list[str] = []  # what a dry run must say of how calls are counted
         self._work: asyncio.Future[None] | None = None
         self.over = threading.Event()  # that it is, however it ended
         self.nothing = False  # whether it ended before anyone was reached, and left nothing
-        jpegs = early.jpegs if early is not None else None
         most = most_useless(official=plan.rubrics.official)
-        judge = VlmJudge(self.callers["judge"], roles.blobs, plan.benchmark, jpegs, self._raised, most)
+        judge = VlmJudge(self.callers["judge"], roles.blobs, plan.benchmark, raised=self._raised, most_useless=most)
         judging = Judging(plan, self.run_id, judge, roles.blobs, self.journal, self.halt)
         source, soon = source_of(self.callers), self.callers["judge"].soon
         if isinstance(source, Live):
@@ -142,9 +138,8 @@ class Session:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, job: Job, *, early: bool = True, dry: bool = False, tell: Tell | None = None) -> AsyncGenerator["Session"]:
-        """`early`: what has been read of the dataset is asked about while the rest is still being read. `dry`: nobody is asked at all.
-        `tell` is told what is done before there is a run."""
+    async def open(cls, job: Job, *, dry: bool = False, tell: Tell | None = None) -> AsyncGenerator["Session"]:
+        """`dry`: nobody is asked at all. `tell` is told what is done before there is a run."""
         job = checked(job)
         place, data = (where(job.benchmark), absolute(job.data)), str(job.data)
         workspace, benchmark = Workspace(job.home), resolve(job.benchmark)
@@ -160,9 +155,7 @@ class Session:
         kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept, **_sampled(job)}
         recorded = {**chosen, **({"presets": presets} if presets else {})}
-        read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
-        begins = early and not dry and model is not None and _worth_it(job, benchmark, model, judge)
-        dataset = None if begins else await asyncio.to_thread(read)
+        dataset = await asyncio.to_thread(loaded, benchmark, Path(job.data), blobs, **chosen)
         chance = (job.strategy, job.judge_repeats, recorded)
         helpers = {role: workspace.endpoint(name, data=data) for role, name in benchmark.helpers(options).items()}
         async with contextlib.AsyncExitStack() as closing:
@@ -170,28 +163,17 @@ class Session:
             closing.push_async_callback(close_all, helpers.values())
             roles = await closing.enter_async_context(workspace.open(endpoints, _limits(job, rubrics), composed=job.strategy != "none"))
             roles.join(helpers)
-            prepared: Prepared | None = None
-            if dataset is not None:
-                prepared = await prepare(roles, benchmark, dataset, options, helpers, dry=dry, tell=tell)
-                dataset = prepared.dataset
+            prepared = await prepare(roles, benchmark, dataset, options, helpers, dry=dry, tell=tell)
+            dataset = prepared.dataset
             if model is None:
-                model = Wired("truth", {"model": Truth(cast(Dataset, dataset), blobs)})
+                model = Wired("truth", {"model": Truth(dataset, blobs)})
                 roles.join(model.endpoints)
-            if job.sample is not None and dataset is not None and len(dataset.samples) < job.sample:  # it is all there is
+            if job.sample is not None and len(dataset.samples) < job.sample:  # it is all there is
                 recorded = {key: value for key, value in recorded.items() if key != "sample"}
                 chance = (job.strategy, job.judge_repeats, recorded)
             told = (told_model(model), told_endpoint(judge))
-            begun: Early | None = None
-            if dataset is None:
-                empty = Plan(benchmark, Dataset("", "", ()), options, rubrics, *told, *chance)
-                closing.enter_context(only_one(workspace.home, f"{empty.run_id()}-{hashlib.sha256(place[1].encode()).hexdigest()[:8]}"))
-                for caller in roles.callers.values():
-                    caller.early()
-                begun = Early(empty, Live(empty, model, blobs, roles.callers), roles)
-                closing.push_async_callback(begun.close)
-                dataset = await _read_beside(begun, roles.halt, functools.partial(read, watch=begun.take))
             plan = Plan(benchmark, dataset, options, rubrics, *told, *chance, shard=shard_in(job.shard, dataset.samples))
-            session = cls(job, plan, roles, functools.partial(Live, plan, model, blobs), place, prepared, begun)
+            session = cls(job, plan, roles, functools.partial(Live, plan, model, blobs), place, prepared)
             source = next((one.source for one in model.endpoints.values() if one.source), "")
             session.names = {**names_of(settings, model=job.model, judge=job.judge), **({"source": source} if source else {})}
             has = functools.partial(_has_answers, roles.journal)
@@ -245,10 +227,10 @@ class Session:
         with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id, str(shard or "")):
             new = not any(record.id == self.run_id for record in self.journal.runs())
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place, self.names, shard)
+            if self._booked:
+                self.journal.adopt(self._booked, self.run_id)
             for caller in self.callers.values():
                 caller.belongs_to(self.run_id, begun)
-            if self._early is not None and self._early.trouble is not None:
-                self.halt.stop(self._early.trouble)
             self._work = asyncio.ensure_future(self._generating.run())
             try:
                 await self._work
@@ -365,39 +347,6 @@ def _lacking(plan: Plan, model: Wired) -> dict[Kind, tuple[int, str]]:
     if found and len(found) == len(due):
         raise UserError(f"{model.name} can answer none of the {sum(due.values())} turns: {next(iter(found.values()))[1]}")
     return found
-
-
-async def _read_beside(early: Early, halt: Halt, read: Callable[[], Dataset]) -> Dataset:
-    """The dataset, while what has been read of it is asked about. If that ends badly, calls in flight may still come back."""
-    try:
-        dataset = await interruptible(asyncio.ensure_future(asyncio.to_thread(read)), halt, "while the dataset was being read")
-        early.stop()
-    except Interrupted:
-        raise
-    except Exception as error:
-        halt.stop(error if isinstance(error, WeftError) else WeftError(str(error)))
-        await early.close(COME_BACK)
-        raise
-    if isinstance(halt.reason, Interrupted):
-        raise halt.reason
-    return dataset
-
-
-def _takes_all_read(kind: type[Benchmark]) -> bool:
-    """Whether it says so of the way in which it reads, and not of another's that it has changed."""
-    said, reads = (next(at for at, one in enumerate(kind.__mro__) if name in vars(one)) for name in ("takes_all_read", "load"))
-    return kind.takes_all_read and said <= reads
-
-
-def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> bool:
-    """Whether there is anything to be gained by asking before all is read: where answers are waited for, and kept. Nobody is asked who has
-    a budget to keep to, or may not be meant: by a limit, or by a benchmark that does not take all that is read."""
-    waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
-    reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
-    as_read = type(benchmark).completed is Benchmark.completed
-    unbound = _takes_all_read(type(benchmark)) and as_read and job.budget is None and job.limit is None
-    unbound = unbound and job.sample is None and not job.shard
-    return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))
 
 
 class Asked(Protocol):

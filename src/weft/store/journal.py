@@ -25,7 +25,6 @@ from weft.types import Reply, Verdict
 PUT_TURN = (
     "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-UNNAMED = "before "  # how the run of a call is called that was made before its run had a name
 PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)"
 PLACED = (PUT_TURN, PUT_VERDICT)
 ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
@@ -168,19 +167,8 @@ class Journal:
         return done
 
     def adopt(self, before: str, run: str) -> Future[None]:
-        """Calls that were made before their run had a name are its own."""
+        """Calls that were booked under a name of their own before their run had one are the run's."""
         return self._put("UPDATE calls SET run = ? WHERE run = ?", (run, before))
-
-    def has_orphans(self, role: str) -> bool:
-        """Whether there are calls whose command ended before it came to have a run."""
-        return bool(self._rows(f"SELECT 1 FROM calls WHERE run LIKE '{UNNAMED}%' AND role = ? LIMIT 1", (role,)))
-
-    def claim(self, call: int, run: str) -> Future[None]:
-        """A call is this run's, if it was nobody's."""
-        return self._put(f"UPDATE calls SET run = ? WHERE id = ? AND run LIKE '{UNNAMED}%'", (run, call))
-
-    def is_void(self, key: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM voids JOIN calls ON voids.call = calls.id WHERE calls.key = ? LIMIT 1", (key,)))
 
     def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
         """A request was handed in; done when that is on disk."""

@@ -34,7 +34,6 @@ class Imug(Benchmark):
     Options = ImugOptions
     axes = ("class", "domain", "task")
     official_prompts = released.SYSTEM
-    takes_all_read = True
     published_judge = tables.JUDGE
     full, digits = 100.0, 1
 

@@ -36,7 +36,6 @@ class Opening(Benchmark):
     axes = ("subtask", "task")
     published_judge = tables.JUDGE
     full, digits = 10.0, 2
-    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

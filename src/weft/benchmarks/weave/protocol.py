@@ -55,7 +55,6 @@ class Weave(Benchmark):
     Options = WeaveOptions
     axes = ("class", "domain")
     official_file, official_prompts, official_settings = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS, rubric.OFFICIAL_SETTINGS
-    takes_all_read = True
     published_judge = tables.JUDGE
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]

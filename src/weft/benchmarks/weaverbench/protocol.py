@@ -37,7 +37,6 @@ class WeaverBench(Benchmark):
     axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)}
     published_judge = tables.JUDGE
     full, digits = 10.0, 2
-    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

@@ -173,7 +173,7 @@ class Exam(Struct, frozen=True):
     def opened(self, sitting: Sitting, runs: Mapping[str, str], budget: float | None = None) -> AbstractAsyncContextManager[Session]:
         """The session of a sitting; `runs` are the ids of those before it, by name."""
         if sitting.job is not None:
-            return Session.open(replace(sitting.job, budget=budget), early=False)
+            return Session.open(replace(sitting.job, budget=budget))
         truth = sitting.condition.endswith("truth")
         job = ArenaJob(
             runs=tuple(runs[name] for name in sitting.fight),

@@ -51,7 +51,6 @@ class RoverIG(RoverHalf):
     Options = IGOptions
     axes = ("dimension", "type")
     official_prompts = rubric.CONSTANTS
-    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]

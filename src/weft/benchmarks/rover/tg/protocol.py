@@ -46,7 +46,6 @@ class RoverTG(RoverHalf):
     Options = TGOptions
     axes = ("scenario", "type")
     official_prompts = rubric.NEEDED
-    takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
