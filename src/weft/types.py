@@ -9,7 +9,7 @@ An `Image` is a digest, never bytes. A `Reply` has a typed outcome. A `Verdict` 
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -255,11 +255,25 @@ class Problem(Struct, frozen=True):
 
 
 class Dataset(Struct, frozen=True):
+    """Samples, in memory or streamed: each iteration reads them anew, and `problems` are those found by then."""
+
     name: str  # the benchmark's own, or what else is written in its format
     digest: str  # of everything that can change a number
+    samples: Iterable[Sample]
+    problems: Sequence[Problem] = ()
+    records: int = 0  # in its files, whether or not they can be used
+
+    def read(self) -> "ReadDataset":
+        """All of it in memory, with every problem."""
+        samples = tuple(self.samples)
+        return ReadDataset(self.name, self.digest, samples, tuple(self.problems), self.records)
+
+
+class ReadDataset(Dataset, frozen=True):
+    """A dataset that is in memory as a whole."""
+
     samples: tuple[Sample, ...]
     problems: tuple[Problem, ...] = ()
-    records: int = 0
 
 
 Dialogue = Mapping[int, Reply]  # what has happened so far: turn number -> reply; turns that were not asked are absent

@@ -13,7 +13,7 @@ from weft.benchmarks.records import digest_of
 from weft.errors import UserError
 from weft.results.run import Run, about, named
 from weft.store.journal import TurnRecord
-from weft.types import Dataset, Image, Part, Problem, Reply, Sample, Text, Turn, caption
+from weft.types import Image, Part, Problem, ReadDataset, Reply, Sample, Text, Turn, caption
 
 NOTHING = "(no answer)"
 MARK = re.compile(r"\[(?=(?:Request|Answer) \d)")
@@ -126,7 +126,7 @@ def _together(turns: Sequence[tuple[Sequence[Part], str]], several: bool) -> tup
     return tuple(parts)
 
 
-def battles_of(runs: Mapping[str, Run], each: int, seed: int) -> Dataset:
+def battles_of(runs: Mapping[str, Run], each: int, seed: int) -> ReadDataset:
     """Battles as samples: what is asked is the item's, what both made of it is gold."""
     found = items_of(runs)
     items = {item.id: item for item in found}
@@ -145,7 +145,7 @@ def battles_of(runs: Mapping[str, Run], each: int, seed: int) -> Dataset:
     return _dataset(runs, samples, notes)
 
 
-def answers_of(runs: Mapping[str, Run]) -> Dataset:
+def answers_of(runs: Mapping[str, Run]) -> ReadDataset:
     """Every answer of every run as a sample of its own, for scores that need no second one."""
     samples: list[Sample] = []
     benchmark = next(iter(runs.values())).benchmark.name
@@ -158,6 +158,6 @@ def answers_of(runs: Mapping[str, Run]) -> Dataset:
     return _dataset(runs, samples, notes_of(found, runs))
 
 
-def _dataset(runs: Mapping[str, Run], samples: Sequence[Sample], notes: tuple[Problem, ...]) -> Dataset:
+def _dataset(runs: Mapping[str, Run], samples: Sequence[Sample], notes: tuple[Problem, ...]) -> ReadDataset:
     name = next(iter(runs.values())).record.manifest["dataset"]["name"]
-    return Dataset(name, digest_of(samples), tuple(samples), notes, len(samples))
+    return ReadDataset(name, digest_of(samples), tuple(samples), notes, len(samples))

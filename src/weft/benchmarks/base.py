@@ -33,7 +33,9 @@ from weft.models.endpoint import Endpoint
 from weft.models.registry import load_object, load_target
 from weft.plugins import points
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
+from weft.types import (
+    Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, ReadDataset, Reply, Sample, Table, Turn, Verdict
+)
 
 if TYPE_CHECKING:
     from weft.benchmarks.agreed import Agreed
@@ -203,7 +205,7 @@ class Benchmark:
         """Write a folder that people can fill with data of their own, with an example of each kind."""
         raise UserError(f"{self.name} has no template for data of one's own")
 
-    def about(self, dataset: Dataset) -> list[str]:
+    def about(self, dataset: ReadDataset) -> list[str]:
         """What those who check their data want to know of them, line by line."""
         return []
 
@@ -214,7 +216,7 @@ class Benchmark:
         Their answers are kept, and paid for, like all others."""
         return {}
 
-    async def completed(self, dataset: Dataset, options: Any, helpers: Mapping[str, Model]) -> Dataset:
+    async def completed(self, dataset: ReadDataset, options: Any, helpers: Mapping[str, Model]) -> ReadDataset:
         """The dataset as a run asks about it: by default as it was read. Its digest must tell it apart. A reply of a helper whose reason is
         `STAND_IN` is none: nobody is asked in a dry run, and what is asked next is to be as much as it would be."""
         return dataset

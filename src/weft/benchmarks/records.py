@@ -1,12 +1,14 @@
-"""From records to Samples, for every benchmark whose data are records and pictures.
+"""From records to Samples, for every benchmark whose data are records and images.
 
-A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are loaded. Pictures
-are found through the record, never through other files' names, and must lie inside the dataset.
+A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are loaded. Images
+are found through the record, never through other files' names, and must lie inside the dataset. Samples are streamed: a dataset's digest
+comes from its files, then records are read as they are wanted, a few ahead.
 """
 
 import hashlib
 import itertools
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import Any, Literal, NoReturn, cast
 
 import msgspec
 
+from weft.benchmarks.record_files import ListRows, Rows, digest_of_files
 from weft.errors import PictureError, StoreError, UserError
 from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
@@ -23,18 +26,27 @@ from weft.types import Dataset, Image, Problem, Sample
 from weft.untrusted import read_file
 
 OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
-
 LONGEST = 200_000  # characters of a field
 IN_HAND = 12  # records that are being read at a time
 PROBE, QUICK = 16, 0.002  # so many records are read first, and are quick if they take so many seconds each
+MOST_KNOWN = 20_000  # images that are remembered by their path, so that one which many records show is read once
 
 
 class LeftOut(Exception):
     """A record cannot be used any further."""
 
 
+class Read(msgspec.Struct, frozen=True):
+    """A record that was read: what problems call it, its sample if it can be used, and its problems."""
+
+    called: str
+    sample: Sample | None
+    problems: Sequence[Problem]
+
+
 class Records:
-    """A benchmark writes `sample`; `called` is what problems call a record."""
+    """A benchmark writes `sample`; `called` is what problems call a record. Iterating gives the samples; `problems` are those found by
+    then."""
 
     id_field = "id"
     repeated = "repeats the {field} of {first}: {id}"
@@ -48,7 +60,10 @@ class Records:
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )
         self._known: dict[str, Image] = {}
+        self._rows: Rows = ListRows(())
+        self._own = threading.local()  # the problems of the record that a thread reads
         self.problems: list[Problem] = []
+        self._standing = 0  # of them that are of no record, and were there before the first was read
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         raise TypeError(f"{type(self).__name__} has no sample")
@@ -56,23 +71,32 @@ class Records:
     def called(self, at: int, record: Any) -> str:
         return f"record {at}"
 
-    def dataset(self, name: str, records: Iterable[Any]) -> Dataset:
-        """All that can be used. A record may be bytes, or raw JSON: it is read when its turn comes, and let go; so that records which come
-        one by one are never there all together."""
-        read = list(self._read_all(enumerate(records)))
+    def locate(self, image: str) -> Path:
+        """Where an image lies that the files name, for the dataset's digest."""
+        return self._pictures / image
+
+    def dataset(self, name: str, rows: Rows | Iterable[Any], beside: Iterable[str] = ()) -> Dataset:
+        """What can be used of the records, streamed. `beside` are digests of other files that decide what a sample is."""
+        self._rows = rows if isinstance(rows, Rows) else ListRows(rows)
+        self._standing = len(self.problems)
+        digest = digest_of_files([self._rows.digest, *beside], [(image, self.locate(image)) for image in self._rows.images])
+        other = next((what for file, what in OTHERS.items() if (self._file.parent / file).exists()), name)
+        return Dataset(other, digest, self, self.problems, self._rows.count)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """In the order of the files; of two with one id the first counts."""
+        del self.problems[self._standing :]
         first: dict[str, str] = {}
-        for at, (called, sample) in enumerate(read):
-            if sample is not None and sample.id in first:
-                told = self.repeated.format(field=self.id_field, first=first[sample.id], id=sample.id)
-                self.say("error", called, self.id_field, told)
-                read[at] = (called, None)
-            elif sample is not None:
-                first[sample.id] = called
-        kept = tuple(sample for _, sample in read if sample is not None)
-        order = {called: at for at, (called, _) in enumerate(read)}
-        problems = sorted(self.problems, key=lambda problem: (order.get(problem.record, -1), problem.field))
-        other = next((what for beside, what in OTHERS.items() if (self._file.parent / beside).exists()), name)
-        return Dataset(other, digest_of(kept), kept, tuple(problems), len(read))
+        for read in self._read_all(enumerate(self._rows)):
+            self.problems += sorted(read.problems, key=lambda problem: problem.field)
+            if read.sample is None:
+                continue
+            if read.sample.id in first:
+                told = self.repeated.format(field=self.id_field, first=first[read.sample.id], id=read.sample.id)
+                self.say("error", read.called, self.id_field, told)
+                continue
+            first[read.sample.id] = read.called
+            yield read.sample
 
     def picture(self, name: str, field: str, path: str) -> Image:
         """A picture of the dataset, in the store. One that many records show is read once."""
@@ -86,8 +110,10 @@ class Records:
         if not inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            self._known[path] = self._blobs.put(read_file(full, MAX_BYTES, PictureError), durable=False)
-            return self._known[path]
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[path] = image = self._blobs.put(read_file(full, MAX_BYTES, PictureError), durable=False)
+            return image
         except PictureError as error:
             self.fail(name, field, f"{path} {error}")
         except OSError as error:
@@ -123,9 +149,14 @@ class Records:
         raise LeftOut
 
     def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
-        self.problems.append(Problem(severity, self._file.name, name, field, message))
+        self.note(Problem(severity, self._file.name, name, field, message))
 
-    def _read_all(self, numbered: Iterable[tuple[int, Any]]) -> Iterator[tuple[str, Sample | None]]:
+    def note(self, problem: Problem) -> None:
+        """Of the record that is being read, or of none."""
+        found: list[Problem] | None = vars(self._own).get("problems")
+        (self.problems if found is None else found).append(problem)
+
+    def _read_all(self, numbered: Iterable[tuple[int, Any]]) -> Iterator[Read]:
         """In threads where pictures have to be decoded, which takes long and lets others work; else threads would only get in each other's
         way. Few records are in hand at a time."""
         rest = iter(numbered)
@@ -136,7 +167,7 @@ class Records:
             yield from map(self._read, rest)
             return
         with ThreadPoolExecutor(4) as pool:
-            reading: deque[Future[tuple[str, Sample | None]]] = deque()
+            reading: deque[Future[Read]] = deque()
             for one in rest:
                 reading.append(pool.submit(self._read, one))
                 if len(reading) >= IN_HAND:
@@ -144,27 +175,30 @@ class Records:
             while reading:
                 yield reading.popleft().result()
 
-    def _read(self, numbered: tuple[int, Any]) -> tuple[str, Sample | None]:
+    def _read(self, numbered: tuple[int, Any]) -> Read:
         at, record = numbered
         name = f"record {at}"
+        self._own.problems = problems = list[Problem]()
         try:
             if isinstance(record, (bytes, msgspec.Raw)):
                 record = msgspec.json.decode(record)
             name = self.called(at, record)
             if not isinstance(record, dict) or not record:
                 self.fail(name, "", "must be an object")
-            return name, self.sample(name, cast(dict[str, Any], record))
+            return Read(name, self.sample(name, cast(dict[str, Any], record)), problems)
         except StoreError:  # not the record's fault, and it would go on with the next
             raise
         except LeftOut:
-            return name, None
+            return Read(name, None, problems)
         except (msgspec.DecodeError, UnicodeError) as error:
             self.say("error", name, "", f"broken JSON: {error}")
         except RecursionError:
             self.say("error", name, "", "broken JSON: it is nested too deep")
         except Exception as error:  # whatever a record holds, it costs only itself
             self.say("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
-        return name, None
+        finally:
+            del self._own.problems
+        return Read(name, None, problems)
 
 
 def digest_of(samples: Sequence[Sample]) -> str:

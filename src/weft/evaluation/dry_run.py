@@ -11,14 +11,15 @@ from weft.calls.caller import Caller
 from weft.calls.prices import Price, estimate, limit_of
 from weft.errors import PictureError
 from weft.evaluation.generate import Source
-from weft.evaluation.judging import items_of
+from weft.evaluation.judging import Progress, items_of
 from weft.evaluation.plan import Plan
+from weft.evaluation.selection import Stream
 from weft.judges.vlm import Jpegs, as_sent, want_of
 from weft.models.baselines import STAND_IN, stand_in
 from weft.store.blobs import Blobs
 from weft.types import Message, Model, Part, Place, Question, Reply, Thought, Usage, Want
 
-SourceOf = Callable[[Mapping[str, Model]], Source]
+SourceOf = Callable[[Plan, Mapping[str, Model]], Source]
 
 
 class Share(Struct, frozen=True):
@@ -69,14 +70,20 @@ async def foresee(
     prices: Mapping[str, Price | None],
     blobs: Blobs,
     before: Mapping[str, Counting] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Share]:
     """By role. `source_of` makes the run's source of replies from models under the roles' names. `before` have counted already: what the
-    data themselves need."""
-    truth = {(sample.id, turn.number): turn.truth for sample in plan.dataset.samples for turn in sample.turns}
+    data themselves need. `progress` counts samples and turns."""
+    truth: dict[tuple[str, int], tuple[Part, ...]] = {}  # of the sample that is looked at
     counting = {role: (before or {}).get(role) or Counting(caller, truth, blobs) for role, caller in callers.items()}
-    source = source_of(counting)
+    source = source_of(plan, counting)
     jpegs: Jpegs = {}
-    for _, sample in plan.mine():
+    progress = progress or Progress(plan.expected())
+    async for _, sample in Stream(plan.mine()):
+        truth.clear()
+        truth.update({(sample.id, turn.number): turn.truth for turn in sample.turns})
+        progress.samples += 1
+        progress.turns += plan.turns_of(sample)
         dialogue: dict[int, Reply] = {}
         for turn in sample.turns:
             if plan.asks(turn):

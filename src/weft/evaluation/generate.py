@@ -7,7 +7,8 @@ early (Ctrl-C, budget, an endpoint that is gone) loses nothing but calls in flig
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,10 +17,11 @@ from msgspec.structs import replace
 from weft.benchmarks.base import Answered
 from weft.benchmarks.outputs import Folder
 from weft.calls.caller import EndpointDown, Halt, Halted
-from weft.errors import BudgetReached, PictureError, StoreError, blamed
+from weft.errors import BudgetReached, PictureError, StoreError, WeftError, blamed
 from weft.evaluation.judging import Judging
 from weft.evaluation.plan import Plan
 from weft.models.adapt import fitted
+from weft.models.baselines import Truth
 from weft.models.compose import apply
 from weft.models.compose.base import AGAIN, Composition, joined
 from weft.models.registry import Wired
@@ -52,6 +54,7 @@ class Live:
         if plan.strategy != "none":
             model = apply(plan.strategy, model, blobs, next((endpoint.words for endpoint in endpoints if endpoint.words), None))
         self._plan, self._model, self._blobs = plan, model, blobs
+        self._references = [endpoint for endpoint in endpoints if isinstance(endpoint, Truth)]
         self._sees = any(endpoint.sees for endpoint in endpoints)  # whether what it is shown can change its reply
         self.free = all(isinstance(endpoint, Folder) for endpoint in endpoints)
         self.raised: Callable[[Place, Exception], None] = lambda place, error: None  # who is told what foreign code raised
@@ -70,6 +73,8 @@ class Live:
             if number in dialogue and dialogue[number].outcome == "failed":
                 return "[]", Reply("failed", reason=f"waits for turn {number + 1}, which failed: {dialogue[number].reason}")
         want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
+        for endpoint in self._references:
+            endpoint.learn(want.place, turn.truth)
         tried = [await self._asked(messages, want)]
         try:
             await self._ask_again(turn, messages, want, tried)
@@ -112,7 +117,7 @@ class Live:
 
 
 class Stored:
-    """Replies of a run in the journal: nobody is asked."""
+    """Replies of a run in the journal: nobody is asked. A turn that the dataset no longer has as it was has no reply."""
 
     free = False
 
@@ -121,68 +126,76 @@ class Stored:
 
     async def turn(self, sample: Sample, turn: Turn, dialogue: Dialogue) -> tuple[str, Reply]:
         record = self._turns.get((sample.id, turn.number))
-        return (record.seen, record.reply) if record else ("[]", Reply("failed", reason="the stored run has no reply to it"))
+        if record is None:
+            return "[]", Reply("failed", reason="the stored run has no reply to it")
+        if record.about != about_turn(sample, turn):
+            return "[]", Reply("failed", reason="the dataset's record has changed since the reply was made")
+        return record.seen, record.reply
 
 
 class Generator:
-    def __init__(
-        self,
-        plan: Plan,
-        run: str,
-        source: Source,
-        judging: Judging,
-        journal: Journal,
-        halt: Halt,
-        width: int,
-        done: Callable[[], None] | None = None,
-    ) -> None:
-        """`done` is told when the last turn has come back."""
-        self.halt, self._left, self._done = halt, sum(1 for _ in plan.mine()), done
+    """Samples in, turns and verdicts in the journal out. `whole`: all samples have been read."""
+
+    def __init__(self, plan: Plan, run: str, source: Source, judging: Judging, journal: Journal, halt: Halt, width: int) -> None:
+        self.halt, self.whole = halt, False
         self._plan, self._run, self._source, self._judging, self._journal = plan, run, source, judging, journal
         self._window = asyncio.Semaphore(width)
+        self._active = 0
         self.progress = judging.progress
 
-    async def run(self) -> None:
-        """All samples. What ends a run early is not raised: `halt` has the reason, once the calls in flight have come back."""
-        async with asyncio.TaskGroup() as group:
-            for position, sample in self._plan.mine():
-                await self.begin(position, sample, group)
+    async def run(self, samples: AsyncGenerator[tuple[int, Sample]], done: Callable[[], None]) -> None:
+        """All samples, each with its place in the dataset, as soon as there is room for it. What ends a run early is not raised: `halt` has
+        the reason, once the calls in flight have come back. `done` is told when the last turn has come back."""
+        async with asyncio.TaskGroup() as group, contextlib.aclosing(samples):
+            try:
+                async for position, sample in samples:
+                    await self._window.acquire()
+                    if self.halt.reason:
+                        return
+                    self.progress.samples += 1
+                    self.progress.turns += self._plan.turns_of(sample)
+                    self._active += 1
+                    group.create_task(self._sample(position, sample, group, done))
+            except Exception as error:  # data that cannot be read any further: what is in flight may still come back
+                self.halt.stop(error if isinstance(error, WeftError) else WeftError(f"{type(error).__name__}: {error}"))
+                return
+            self.whole = True
+            if not self._active:
+                done()
 
-    async def begin(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:
-        """A sample, in tasks of `group`, as soon as there is room for it."""
-        if self.halt.reason:
-            return
-        await self._window.acquire()
-        group.create_task(self._sample(position, sample, group))
-
-    async def _sample(self, position: int, sample: Sample, group: asyncio.TaskGroup) -> None:
+    async def _sample(self, position: int, sample: Sample, group: asyncio.TaskGroup, done: Callable[[], None]) -> None:
         try:
             dialogue: dict[int, Reply] = {}
             for turn in sample.turns:
                 if self.halt.reason or not (self._plan.asks(turn) or self._source.free):
                     continue
-                if not self._plan.asks(turn):
-                    dialogue[turn.number] = (await self._source.turn(sample, turn, dialogue))[1]
-                    continue
-                about = {"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}
                 seen, reply = await self._source.turn(sample, turn, dialogue)
                 dialogue[turn.number] = reply
-                self.progress.outcomes[reply.outcome] += 1
-                self.progress.turns_done += 1
-                told = msgspec.json.encode(about, enc_hook=str).decode()
-                record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, told)
-                self._journal.put_turn(self._run, record)
-                place = Place(sample.id, turn.number, turn.file, self._plan.benchmark.name)
-                answered = Answered(sample, turn, reply, dict(dialogue), place, self._plan.options, self._plan.rubrics)
-                self._judging.take(answered, group)
+                if self._plan.asks(turn):
+                    self._keep(position, sample, turn, seen, dialogue, group)
             self.progress.samples_done += not self.halt.reason
         except (BudgetReached, EndpointDown, Halted, StoreError) as error:
             self.halt.stop(error)
         finally:
             self._window.release()
-            self._left -= 1
-            if not self._left and self._done is not None:
-                self._done()
+            self._active -= 1
+            if self.whole and not self._active:
+                done()
+
+    def _keep(self, position: int, sample: Sample, turn: Turn, seen: str, dialogue: Dialogue, group: asyncio.TaskGroup) -> None:
+        """A turn that has come back goes to the journal, and on to its judging."""
+        reply = dialogue[turn.number]
+        self.progress.outcomes[reply.outcome] += 1
+        self.progress.turns_done += 1
+        record = TurnRecord(sample.id, turn.number, position, dict(sample.groups), turn.want, seen, reply, about_turn(sample, turn))
+        self._journal.put_turn(self._run, record)
+        place = Place(sample.id, turn.number, turn.file, self._plan.benchmark.name)
+        self._judging.take(Answered(sample, turn, reply, dict(dialogue), place, self._plan.options, self._plan.rubrics), group)
+
+
+def about_turn(sample: Sample, turn: Turn) -> str:
+    """What the dataset has of a turn, as JSON, for those who look at a run without its dataset."""
+    return msgspec.json.encode({"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
 
 
 def shown_ask(sample: Sample, turn: Turn) -> tuple[Part, ...]:

@@ -23,10 +23,11 @@ Raised = Callable[[Place, Exception], None]
 
 
 class Progress:
-    """Where a run stands; whoever wants to show it reads it."""
+    """Where a run stands; whoever wants to show it reads it. `turns` and `samples` are those read so far, `expected` the samples that there
+    are about."""
 
-    def __init__(self, turns: int, samples: int) -> None:
-        self.turns, self.samples = turns, samples
+    def __init__(self, expected: int) -> None:
+        self.expected, self.turns, self.samples = expected, 0, 0
         self.turns_done = self.samples_done = self.verdicts_due = self.verdicts_done = 0
         self.outcomes: Counter[str] = Counter()
         self.unscored: Counter[str] = Counter()
@@ -44,7 +45,7 @@ class Judging:
         halt: Halt,
     ) -> None:
         self._plan, self._run, self._judge, self._blobs, self._journal, self._halt = plan, run, judge, blobs, journal, halt
-        self.progress = Progress(plan.my_turns(), sum(1 for _ in plan.mine()))
+        self.progress = Progress(plan.expected())
         self._threads = asyncio.Semaphore(4)
 
     def take(self, answered: Answered, group: asyncio.TaskGroup) -> None:

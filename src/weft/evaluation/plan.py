@@ -42,7 +42,7 @@ class Plan(Struct, frozen=True):
         return {
             "weft": __version__,
             "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
-            "dataset": {"name": dataset.name, "digest": dataset.digest, "samples": len(dataset.samples), "turns": self.turns()},
+            "dataset": {"name": dataset.name, "digest": dataset.digest},
             "model": self.model,
             "judge": self.judge,
             "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
@@ -62,17 +62,22 @@ class Plan(Struct, frozen=True):
         slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
         return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
 
-    def turns(self) -> int:
-        """Of the whole run."""
-        return sum(self.asks(turn) for sample in self.dataset.samples for turn in sample.turns)
-
     def mine(self) -> Iterator[tuple[int, Sample]]:
         """The samples that are done here, with their places in the dataset."""
         own = None if self.shard is None else set(self.shard.samples)
         return ((at, sample) for at, sample in enumerate(self.dataset.samples) if own is None or sample.id in own)
 
-    def my_turns(self) -> int:
-        return sum(self.asks(turn) for _, sample in self.mine() for turn in sample.turns)
+    def expected(self) -> int:
+        """How many samples are done here, at the most: as many as there are records, where they are not read yet."""
+        if self.shard is not None:
+            return len(self.shard.samples)
+        limit: int | None = self.chosen.get("limit")
+        count = len(self.dataset.samples) if isinstance(self.dataset, ReadDataset) else self.dataset.records
+        return count if limit is None else min(limit, count)
+
+    def turns_of(self, sample: Sample) -> int:
+        """How many of its turns the model is asked."""
+        return sum(map(self.asks, sample.turns))
 
     def asks(self, turn: Turn) -> bool:
         return self.benchmark.asks(turn, self.options)
@@ -110,79 +115,3 @@ def told_model(wired: Wired) -> dict[str, Any]:
         **of,
         "parts": parts,
     }
-
-
-def sharded(samples: Sequence[Sample], shard: Shard) -> Shard:
-    """With its samples: the same on every machine, about as many in each."""
-    ordered = sorted(samples, key=lambda sample: _place("shard", sample))
-    return Shard(shard.number, shard.of, tuple(sample.id for sample in ordered[shard.number - 1 :: shard.of]))
-
-
-def shard_of(text: str) -> Shard:
-    """`2/8`."""
-    number, _, of = text.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 10_000):
-        raise UserError(f"shard {text!r}: write which of how many, from 1 up, such as 2/8")
-    return Shard(int(number), int(of))
-
-
-def shard_in(text: str, samples: Sequence[Sample]) -> Shard | None:
-    """The part that a text names, with its samples; None where it names none."""
-    if not text:
-        return None
-    made = sharded(samples, shard_of(text))
-    if not made.samples:
-        raise UserError(f"shard {text}: the run has {len(samples)} samples, and none is left for it")
-    return made
-
-
-def drawn(samples: Sequence[Sample], sample: Mapping[str, int]) -> list[Sample]:
-    """So many at random, in their order: the same on every machine, whatever else is in the dataset's files."""
-    ordered = sorted(samples, key=lambda one: _place(f"sample {sample['seed']}", one))
-    kept = {one.id for one in ordered[: sample["count"]]}
-    return [one for one in samples if one.id in kept]
-
-
-def _place(chance: str, sample: Sample) -> str:
-    return hashlib.sha256(f"{chance}\n{sample.id}".encode("utf-8", "replace")).hexdigest()
-
-
-def check_ids(samples: Sequence[Sample], where: str) -> None:
-    ids = [sample.id for sample in samples]
-    if len(set(ids)) < len(ids):
-        raise UserError(f"{where}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
-
-
-def loaded(
-    benchmark: Benchmark,
-    data: Path,
-    blobs: Blobs,
-    *,
-    limit: int | None,
-    where: Mapping[str, str],
-    sample: Mapping[str, int] | None = None,
-) -> Dataset:
-    """The first `limit` samples of the groups asked for, or of those a random `sample`; they must be some, each with an id of its own."""
-    try:
-        dataset = benchmark.load(data, blobs)
-    except OSError:
-        raise
-    except Exception as error:
-        raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
-    kept = [sample for sample in dataset.samples if all(sample.groups.get(name) == value for name, value in where.items())]
-    kept = kept[:limit] if limit is not None else kept
-    check_ids(kept, str(data))
-    kept = drawn(kept, sample) if sample else kept
-    if kept:
-        return replace(dataset, samples=tuple(kept))
-    for name, value in where.items():
-        there = sorted({sample.groups[name] for sample in dataset.samples if name in sample.groups})
-        if value not in there:
-            groups = ", ".join(dict.fromkeys(group for sample in dataset.samples for group in sample.groups))
-            has = f"there is {', '.join(there)}" if there else f"there is no such group; there is {groups or 'none'}"
-            raise UserError(f"{data}: no sample is left: none has {name} {value!r}; {has}")
-    if where or limit == 0:
-        raise UserError(f"{data}: no sample is left by what was asked for ({dataset.records} records)")
-    errors = [problem for problem in dataset.problems if problem.severity == "error"]
-    first = f"; the first problem: {errors[0]}" if errors else ""
-    raise UserError(f"{data}: none of its {dataset.records} records can be used{first}")

@@ -13,7 +13,7 @@ from weft.calls.interrupts import Interrupted, first_of, interruptible
 from weft.calls.roles import ModelsByRole
 from weft.errors import WeftError, blamed
 from weft.evaluation.dry_run import Counting
-from weft.evaluation.plan import check_ids
+from weft.evaluation.selection import check_ids
 from weft.types import Dataset, Problem
 
 Tell = Callable[[str], None]
@@ -41,18 +41,21 @@ async def prepare(
 ) -> Prepared:
     """`auxiliary` are roles. The run has no id until their models have answered, so that their calls are booked under a name which the same
     command has again after a crash. In a dry run calls are counted."""
+    if type(benchmark).completed is Benchmark.completed:
+        return Prepared(dataset)
+    whole = await interruptible(asyncio.ensure_future(asyncio.to_thread(dataset.read)), roles.halt, "while the dataset was being read")
     callers = {role: roles.callers[role] for role in auxiliary}
     counted = {role: Counting(caller, {}, roles.blobs) for role, caller in callers.items()} if dry else {}
-    booked = _name(benchmark, dataset, options, callers.values()) if callers and not dry else ""
+    booked = _name(benchmark, whole, options, callers.values()) if callers and not dry else ""
     for role, caller in callers.items() if not dry else ():
         caller.belongs_to(booked)
         if tell is not None:
             tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
-    working = asyncio.ensure_future(benchmark.completed(dataset, options, counted or callers))
+    working = asyncio.ensure_future(benchmark.completed(whole, options, counted or callers))
     try:
         prepared = await interruptible(working, roles.halt, "before the run began")
         check_ids(prepared.samples, f"benchmark {benchmark.name}")
-        return Prepared(prepared, prepared.problems[len(dataset.problems) :], counted, booked)
+        return Prepared(prepared, prepared.problems[len(whole.problems) :], counted, booked)
     except (WeftError, OSError):
         raise
     except BaseExceptionGroup as group:

@@ -72,6 +72,7 @@ class Constant(Local):
         return [self._filled(entry) for _ in range(schema.get("minItems", 1))]
 
 
+MOST_LEARNT = 10_000  # references of turns that are being asked about
 STAND_IN = "the dataset has no true reply here: a stand-in"
 
 
@@ -80,13 +81,20 @@ class Truth(Local):
 
     sees = False
 
-    def __init__(self, dataset: Dataset, blobs: Blobs) -> None:
-        super().__init__("truth", dataset=dataset.digest)
+    def __init__(self, digest: str, blobs: Blobs) -> None:
+        """`digest` is the dataset's. Who asks about a turn lets it learn the reference first."""
+        super().__init__("truth", dataset=digest)
         self._blobs = blobs
-        self._parts = {(sample.id, turn.number): turn.truth for sample in dataset.samples for turn in sample.turns}
+        self._parts: dict[Place, tuple[Part, ...]] = {}
+
+    def learn(self, place: Place, reference: tuple[Part, ...]) -> None:
+        """`place` is a turn that is asked about next; only the latest are kept."""
+        if len(self._parts) >= MOST_LEARNT:
+            self._parts.pop(next(iter(self._parts)))
+        self._parts[place] = reference
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        parts = self._parts[want.place.sample, want.place.turn]
+        parts = self._parts[want.place]
         outcome, reason = outcome_of(parts, want.kind)
         if outcome != "answered":
             return Sent((*parts, stand_in(want.kind, self._blobs)), "answered", STAND_IN, served=self.name)

@@ -265,6 +265,14 @@ class Journal:
                 return "finished" if self.progress(run) == (turns, verdicts) else "part"
         return "part"
 
+    def set_expected(self, run: str, samples: int, turns: int) -> None:
+        """How much there is of a run, once all of its dataset was read."""
+        self._put("UPDATE runs SET samples = ?, turns = ? WHERE id = ?", (samples, turns, run))
+
+    def set_left_out(self, run: str, left_out: list[str]) -> None:
+        """Which records are left out of a run."""
+        self._put("UPDATE runs SET left_out = ? WHERE id = ?", (_json(left_out), run))
+
     def has_any(self, run: str) -> bool:
         """Whether there is anything of a run: a turn, a verdict, a call, whatever became of it."""
         self.flush()
@@ -294,13 +302,14 @@ class Journal:
         """All runs, the one that was last begun or gone on with last."""
         rows = self._rows(
             "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
-            "data, names, gist, shards FROM runs ORDER BY MAX(begun, started), id"
+            "data, names, gist, shards, samples, turns FROM runs ORDER BY MAX(begun, started), id"
         )
         return [self._run(row) for row in rows]
 
     def _run(self, row: Sequence[Any]) -> RunRecord:
         what = f"run {row[0]}"
-        read = [*row]
+        *read, samples, turns = row
+        read.append(None if samples is None or turns is None else {"samples": samples, "turns": turns})
         kinds: dict[int, Any] = {1: dict[str, Any], 6: list[str], 9: dict[str, str], 10: dict[str, Any], 11: dict[str, list[int]]}
         for at, kind in kinds.items():
             read[at] = self._read(row[at], kind, what)

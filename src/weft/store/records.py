@@ -29,6 +29,13 @@ class CallRecord(Struct, frozen=True):
     at: float
 
 
+class Expected(Struct, frozen=True):
+    """How much there is of a run."""
+
+    samples: int
+    turns: int
+
+
 class RunRecord(Struct, frozen=True):
     id: str
     manifest: dict[str, Any]
@@ -42,6 +49,7 @@ class RunRecord(Struct, frozen=True):
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
     gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.index.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
+    expected: Expected | None = None  # None until all of the dataset was read
 
 
 class Shard(Struct, frozen=True):

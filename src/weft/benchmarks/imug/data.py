@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.benchmarks.imug.mcq import LETTERS, letters_of, options
+from weft.benchmarks.record_files import digest_of_file, json_lines
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -64,8 +65,10 @@ class Links(Struct, frozen=True):
 def load(data: Path, blobs: Blobs) -> Dataset:
     folder = find(data)
     file = folder / "benchmark.jsonl"
-    lines = [line for line in bytes_file(file).splitlines() if line.strip()]
-    return ImugRecords(file, folder / "images", blobs, read_links(folder)).dataset("imug", lines)
+    beside = [path for path in (folder / "image_references.jsonl", folder / "dynamic_references.jsonl") if path.is_file()]
+    grids = sorted((folder / "grid_gt").glob("*.jsonl"))
+    digests = [f"{path.name} {digest_of_file(path)}" for path in (*beside, *grids)]
+    return ImugRecords(file, folder / "images", blobs, read_links(folder)).dataset("imug", json_lines(file), digests)
 
 
 def find(data: Path) -> Path:

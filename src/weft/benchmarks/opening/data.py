@@ -1,7 +1,7 @@
 """OpenING's records as Samples: test_data.jsonl, with pictures under images/ beside it. An item is known by its `total_uid`; outputs made
 elsewhere are called by that. Markers for places of pictures are left out of the words, and the picture follows them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.interleaved_outputs import parts_of
+from weft.benchmarks.record_files import json_lines
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
-from weft.untrusted import bytes_file, fields
+from weft.untrusted import fields
 
 FILES = ("test_data.jsonl", "dev_data.jsonl")
 ROOTS = ("", "OpenING-benchmark", "OpenING-Benchmark")
@@ -30,8 +31,8 @@ class Goal(Struct, frozen=True):
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = file_of(data)
-    found = Items(file, file.parent, blobs).dataset(OWN, _rows(file))
-    return replace(found, name="opening") if found.name == OWN and len(found.samples) == TEST else found
+    found = Items(file, file.parent, blobs).dataset(OWN, json_lines(file))
+    return replace(found, name="opening") if found.name == OWN and found.records == TEST else found
 
 
 def file_of(data: Path) -> Path:
@@ -42,10 +43,6 @@ def file_of(data: Path) -> Path:
     if found is None:
         raise UserError(f"{data} has no {FILES[0]}: give the folder OpenING-benchmark of OpenING's repository, with its pictures")
     return found
-
-
-def _rows(file: Path) -> Iterator[Any]:
-    yield from (line for line in bytes_file(file).splitlines() if line.strip())
 
 
 def plain(text: str) -> str:

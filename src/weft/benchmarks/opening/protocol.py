@@ -15,7 +15,7 @@ from weft.benchmarks.opening.data import Goal
 from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
+from weft.types import ReadDataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
 from weft.untrusted import fields
 
 Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
@@ -40,7 +40,7 @@ class Opening(Benchmark):
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def about(self, dataset: Dataset) -> list[str]:
+    def about(self, dataset: ReadDataset) -> list[str]:
         steps = [sample.turns[0].gold.steps for sample in dataset.samples]
         tasks = len({sample.groups["subtask"] for sample in dataset.samples})
         return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.planviz.files import POINTS, STUDY, Listed, lists_in, root_of, strays
+from weft.benchmarks.planviz.files import LISTS, POINTS, STUDY, Listed, lists_in, root_of, strays
+from weft.benchmarks.record_files import FileRows, Rows, json_array
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -70,14 +71,30 @@ def canonical(axis: str, name: str) -> str:
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     records = TaskRecords(root_of(data), blobs)
-    found = records.dataset(OWN, records.rows(data))
-    return replace(found, name="planviz") if found.name == OWN and is_official(found.samples) else found
+    rows = records.rows(data)
+    found = records.dataset(OWN, rows)
+    return replace(found, name="planviz") if found.name == OWN and rows.is_official else found
 
 
-def is_official(samples: Sequence[Sample]) -> bool:
-    """Whether there are as many tasks of each kind as the paper has. Its own are not public, so nothing else tells them apart."""
-    counts = Counter((sample.groups["task"], sample.groups["subtask"]) for sample in samples)
-    return len(counts) == len(SUBTASKS) * len(TASKS) and set(counts.values()) == {EACH}
+class TaskRows(Rows):
+    """The records of all lists, each with its list and its place there."""
+
+    def __init__(self, lists: Sequence[tuple[Listed, FileRows]]) -> None:
+        self._lists = lists
+        digest = hashlib.sha256("\n".join(f"{listed.file} {rows.digest}" for listed, rows in lists).encode()).hexdigest()
+        super().__init__(digest, sum(rows.count for _, rows in lists), (name for _, rows in lists for name in rows.images))
+
+    def __iter__(self) -> Iterator[Any]:
+        for listed, rows in self._lists:
+            yield from ({"list": listed, "at": at, "record": json_from(row, listed.file)} for at, row in enumerate(rows))
+
+    @property
+    def is_official(self) -> bool:
+        """Whether there are as many tasks of each kind as the paper has. Its own are not public, so nothing else tells them apart."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for listed, rows in self._lists:
+            counts[listed.task, listed.subtask] += rows.count
+        return len(counts) == len(SUBTASKS) * len(TASKS) and set(counts.values()) == {EACH}
 
 
 class TaskRecords(Records):
@@ -88,32 +105,40 @@ class TaskRecords(Records):
         super().__init__(root / "lists", root, blobs)
         self._root = root
 
-    def rows(self, data: Path) -> Iterator[Any]:
+    def rows(self, data: Path) -> TaskRows:
         if (self._root / STUDY).is_file():
             why = "is not read: its records do not say which sub-task they are of; --styles has wordings made, or takes them from a file"
             self.problems.append(Problem("warning", STUDY, "", "", why))
         if data.is_dir():
             self.problems.extend(strays(self._root))
+        lists: list[tuple[Listed, FileRows]] = []
         for listed in lists_in(data):
             try:
-                data_read = bytes_file(self._root / listed.file)
-                if not data_read.strip():
-                    raise UserError("is empty: it must be a list of tasks, [] if there are none")
-                found: Any = json_from(data_read, self._root / listed.file)
-                if not isinstance(found, list):
-                    raise UserError("must be a list of tasks")
+                lists.append((listed, self._list(self._root / listed.file)))
             except UserError as error:
                 told = str(error).replace(f"{self._root / listed.file}: ", "")
                 self.problems.append(Problem("error", listed.file, "", "", told))
-                continue
-            yield from ({"list": listed, "at": at, "record": record} for at, record in enumerate(cast(list[Any], found)))
+        return TaskRows(lists)
+
+    def _list(self, file: Path) -> FileRows:
+        data = bytes_file(file)
+        if not data.strip():
+            raise UserError("is empty: it must be a list of tasks, [] if there are none")
+        if not data.lstrip().startswith(b"["):
+            json_from(data, file)
+            raise UserError("must be a list of tasks")
+        return json_array(file)
+
+    def locate(self, image: str) -> Path:
+        found = (self._root / self._found(image, listed) for listed in LISTS)
+        return next((path for path in found if path.is_file()), self._root / image)
 
     def called(self, at: int, record: Any) -> str:
         own = fields(record["record"]).get("name")
         return f"{record['list'].file}: record {record['at']}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
 
     def say(self, severity: Any, name: str, field: str, message: str) -> None:
-        self.problems.append(Problem(severity, "", name, field, message))
+        self.note(Problem(severity, "", name, field, message))
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         listed: Listed = record["list"]

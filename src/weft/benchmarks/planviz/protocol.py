@@ -31,7 +31,7 @@ from weft.judges.ocr import lines_in, quotations, reader
 from weft.models.endpoint import Endpoint
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Mark, Message, Model, Question, Sample, Table, Turn, Verdict
+from weft.types import ReadDataset, Dialogue, Mark, Message, Model, Question, Sample, Table, Turn, Verdict
 from weft.untrusted import fields
 
 Witness = Annotated[
@@ -101,7 +101,7 @@ class PlanViz(Benchmark):
     def helpers(self, options: PlanVizOptions) -> Mapping[str, str]:
         return {"reword": options.reword} if options.reword and not is_file(options.reword) else {}
 
-    async def completed(self, dataset: Dataset, options: PlanVizOptions, helpers: Mapping[str, Model]) -> Dataset:
+    async def completed(self, dataset: ReadDataset, options: PlanVizOptions, helpers: Mapping[str, Model]) -> ReadDataset:
         if not options.reword:
             some = chosen(dataset, options.sample, options.seed)
             return dataset if len(some) == len(dataset.samples) else replace(dataset, samples=tuple(some), digest=digest_of(some))
@@ -117,7 +117,7 @@ class PlanViz(Benchmark):
             raise UserError(f"{without_secrets(options.reword)} gave no wording that could be used of any of {len(tasks)} tasks{why}")
         return with_wordings(dataset, tasks, said, problems)
 
-    def about(self, dataset: Dataset) -> list[str]:
+    def about(self, dataset: ReadDataset) -> list[str]:
         points = [point for sample in dataset.samples for point in sample.turns[0].gold.points]
         plain = sum(bool(quotations(point)) for point in points)
         return [f"{len(points)} key points, {plain} of them plain words, which --judge ocr can decide"]

@@ -20,7 +20,7 @@ from weft.benchmarks.planviz.style_tables import AS_WRITTEN
 from weft.benchmarks.records import digest_of
 from weft.errors import UserError
 from weft.judges.ocr import quoted, unquoted
-from weft.types import Dataset, Problem, Sample, Text
+from weft.types import Problem, ReadDataset, Sample, Text
 from weft.untrusted import bytes_file, fields, json_from
 
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -48,7 +48,7 @@ def is_file(reword: str) -> bool:
     return reword.endswith((".json", ".jsonl"))
 
 
-def chosen(dataset: Dataset, count: int, seed: int) -> list[Sample]:
+def chosen(dataset: ReadDataset, count: int, seed: int) -> list[Sample]:
     """So many tasks, at random, as evenly over the sub-tasks and tasks as they are there; in the order of the dataset."""
     if not count or count >= len(dataset.samples):
         return list(dataset.samples)
@@ -64,7 +64,7 @@ def chosen(dataset: Dataset, count: int, seed: int) -> list[Sample]:
     return [sample for sample in dataset.samples if sample.id in kept]
 
 
-def with_wordings(dataset: Dataset, tasks: Sequence[Sample], said: Mapping[str, Sequence[Wording]], problems: Sequence[Problem]) -> Dataset:
+def with_wordings(dataset: ReadDataset, tasks: Sequence[Sample], said: Mapping[str, Sequence[Wording]], problems: Sequence[Problem]) -> ReadDataset:
     """Each task as it is written, then in each of its wordings; all are samples of their own, which know the task they are of."""
     made: list[Sample] = []
     for sample in tasks:
@@ -95,7 +95,7 @@ def faults(prompt: str, wording: str, others: Sequence[str] = ()) -> list[str]:
     return told + [f"it lacks {number}" for number in dict.fromkeys(_figures(prompt)) if number not in there]
 
 
-def from_file(path: Path, dataset: Dataset, most: int) -> tuple[dict[str, list[Wording]], list[Problem]]:
+def from_file(path: Path, dataset: ReadDataset, most: int) -> tuple[dict[str, list[Wording]], list[Problem]]:
     """Wordings by task. A task may be called by its id, or as its output file is (`travel_plan_gen/3`)."""
     data = bytes_file(path)
     whole = data.lstrip()[:1] == b"["

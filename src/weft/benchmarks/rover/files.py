@@ -8,8 +8,9 @@ Pictures are bytes in the first two. A file is never in memory as a whole. A fil
 others are read.
 """
 
+import hashlib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.benchmarks.download import download
+from weft.benchmarks.record_files import Rows, digest_of_file, json_records
 from weft.errors import UserError
 from weft.types import Problem
 from weft.untrusted import bytes_file, fields, json_file, json_from
@@ -45,7 +47,7 @@ class Found(Struct, frozen=True):
     """`names`: those that the numbers of the column `dimension` stand for."""
 
     file: Path  # what problems are said of
-    tables: Sequence[Iterable[Any]]  # each may raise UserError where it cannot be read any further
+    rows: Rows
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] = ()
 
@@ -59,7 +61,7 @@ def find(data: Path, half: Half) -> Found:
     written = [data] if data.is_file() else _called(data, half, ("*.json", "*.jsonl"))
     written = [path for path in written if path.suffix in (".json", ".jsonl")]
     if written:
-        return Found(written[0], [_written(written[0])])
+        return Found(written[0], json_records(written[0]))
     saves = [data] if data.suffix == ".arrow" else _saves(data, half)
     if saves:
         return _tables(saves, half, _mapped)
@@ -73,18 +75,6 @@ def find(data: Path, half: Half) -> Found:
 
 def _called(data: Path, half: Half, patterns: Sequence[str]) -> list[Path]:
     return sorted(path for pattern in patterns for path in data.glob(pattern) if path.stem.lower() == half.name.lower())
-
-
-def _written(file: Path) -> Iterable[Any]:
-    """Of one JSON array, or of lines."""
-    import msgspec
-
-    whole = bytes_file(file)
-    if whole.lstrip(b" \t\r\n").startswith(b"["):
-        return json_from(whole, file, list[msgspec.Raw])
-    if file.suffix == ".json" and whole.strip():
-        return [json_from(whole, file, dict[str, Any])]
-    return [line for line in whole.splitlines() if line.strip()]
 
 
 def _saves(data: Path, half: Half) -> list[Path]:
@@ -104,7 +94,7 @@ class Opened(Struct, frozen=True):
     count: int
     columns: tuple[str, ...]
     about: bytes  # what the hub says of the columns, as JSON
-    rows: Iterable[Mapping[str, Any]]
+    rows: Callable[[], Iterable[Mapping[str, Any]]]  # each may raise UserError where it cannot be read any further
 
 
 def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
@@ -116,7 +106,8 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
             f"{files[0]}: tables are read with pyarrow, which is not here; install the extra, from the clone: pip install -e '.[parquet]'"
         ) from None
     problems: list[Problem] = []
-    rows: list[Iterable[Mapping[str, Any]]] = []
+    tables: list[Opened] = []
+    used: list[Path] = []
     names: tuple[str, ...] = ()
     for path in files:
         try:
@@ -131,12 +122,31 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
             why = f"has no column {', '.join(missing)}: all of its {one.count:,} records are left out"
             problems.append(Problem("error", path.name, "", missing[0], why))
             continue
-        rows.append(one.rows)
+        tables.append(one)
+        used.append(path)
         names = names or _names(one.about)
-    if not rows:
+    if not tables:
         why = f"; {problems[0]}" if problems else ""
         raise UserError(f"{files[0].parent}: none of its {len(files)} tables is of {half.name}{why}: {HOW.format(half=half.name)}")
-    return Found(files[0].parent / half.name, rows, tuple(problems), names)
+    return Found(files[0].parent / half.name, Tables(tables, used), tuple(problems), names)
+
+
+class Tables(Rows):
+    """The records of several tables. Where one cannot be read any further, the next is read, and `broken` says why."""
+
+    def __init__(self, tables: Sequence[Opened], files: Sequence[Path]) -> None:
+        self._tables = tables
+        self.broken: list[str] = []
+        digest = hashlib.sha256("\n".join(f"{path.name} {digest_of_file(path)}" for path in files).encode()).hexdigest()
+        super().__init__(digest, sum(table.count for table in tables))
+
+    def __iter__(self) -> Iterator[Any]:
+        self.broken.clear()
+        for table in self._tables:
+            try:
+                yield from table.rows()
+            except UserError as error:
+                self.broken.append(str(error))
 
 
 def _names(about: bytes) -> tuple[str, ...]:
@@ -161,7 +171,7 @@ def _parquet(path: Path, half: Half) -> Opened:
         for batch in _guarded(path, table.iter_batches(batch_size=CHUNK, columns=kept, use_threads=False)):
             yield from _rows(batch)
 
-    return Opened(table.metadata.num_rows, tuple(schema.names), _about(schema), rows())
+    return Opened(table.metadata.num_rows, tuple(schema.names), _about(schema), rows)
 
 
 def _about(schema: Any) -> bytes:
@@ -189,7 +199,7 @@ def _mapped(path: Path, half: Half) -> Opened:
                 batch: Any = next(islice(_guarded(path, reader()), number, None)).select(kept)
                 yield from _rows(batch.slice(start, min(AGAIN, size - start)))
 
-    return Opened(sum(sizes), tuple(schema.names), about, rows())
+    return Opened(sum(sizes), tuple(schema.names), about, rows)
 
 
 def _rows(batch: Any) -> Iterator[Mapping[str, Any]]:

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.benchmarks.records import Records
-from weft.benchmarks.rover.files import UNREADABLE, Found, Half, find
-from weft.errors import UserError
+from weft.benchmarks.rover.files import UNREADABLE, Found, Half, Tables, find
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Image, Problem
+from weft.types import Dataset, Image, Problem, Sample
 from weft.untrusted import fields
 
 
@@ -18,20 +17,17 @@ class RoverRecords(Records):
     def __init__(self, found: Found, blobs: Blobs) -> None:
         super().__init__(found.file, found.file.parent, blobs)
         self.names = found.names
-        self._tables = found.tables
         self.problems.extend(found.problems)
 
     @classmethod
     def load(cls, data: Path, half: Half, blobs: Blobs) -> Dataset:
-        records = cls(find(data, half), blobs)
-        return records.dataset(half.name.lower(), records.rows())
+        found = find(data, half)
+        return cls(found, blobs).dataset(half.name.lower(), found.rows)
 
-    def rows(self) -> Iterator[Any]:
-        for table in self._tables:
-            try:
-                yield from table
-            except UserError as error:
-                self.problems.append(Problem("error", self._file.name, "", "", str(error)))
+    def __iter__(self) -> Iterator[Sample]:
+        yield from super().__iter__()
+        broken = self._rows.broken if isinstance(self._rows, Tables) else ()
+        self.problems += [Problem("error", self._file.name, "", "", why) for why in broken]
 
     def called(self, at: int, record: Any) -> str:
         name: Any = fields(record).get("id")

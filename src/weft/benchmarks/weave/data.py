@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
 
-import msgspec
 from msgspec import Struct
 
+from weft.benchmarks.record_files import json_array
 from weft.benchmarks.records import LeftOut, Records
 from weft.benchmarks.weave.domains import CLASS_OF
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import MENTION, Dataset, Image, Sample, Text, Turn, mentions
-from weft.untrusted import bytes_file, json_from
 
 KEY = re.compile(r"(?:(GT|Image) #(\d{1,6})|Text)")
 MARKER = "<image>"
@@ -32,11 +31,7 @@ class KeyPoint(Struct, frozen=True):
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = find(data)
-    whole = bytes_file(file)
-    if not whole.lstrip(b" \t\r\n").startswith(b"["):
-        raise UserError(f"{file}: must be one JSON array of records, not {type(json_from(whole, file)).__name__}")
-    records: list[msgspec.Raw] = json_from(whole, file, list[msgspec.Raw])  # each is taken apart when its turn comes
-    return WeaveRecords(file, file.parent, blobs).dataset("weave", records)
+    return WeaveRecords(file, file.parent, blobs).dataset("weave", json_array(file))
 
 
 def find(data: Path) -> Path:

@@ -11,7 +11,7 @@ document in the same form as `input`.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -21,11 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.interleaved_outputs import parts_of
+from weft.benchmarks.record_files import Rows, json_records
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
-from weft.untrusted import bytes_file, fields, json_from
+from weft.untrusted import fields
 
 CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of words alone, and with pictures, in the paper (Table 1)
     "Encyclopedic Knowledge": (16, 19),
@@ -93,8 +94,9 @@ def _plain(text: str) -> str:
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = file_of(data)
-    found = Prompts(file, file.parent, blobs).dataset(OWN, rows(file))
-    return replace(found, name="weaverbench") if found.name == OWN and is_official(found.samples) else found
+    rows = json_records(file)
+    found = Prompts(file, file.parent, blobs).dataset(OWN, rows)
+    return replace(found, name="weaverbench") if found.name == OWN and is_official(rows) else found
 
 
 def file_of(data: Path) -> Path:
@@ -110,22 +112,26 @@ def file_of(data: Path) -> Path:
     return there[0]
 
 
-def rows(file: Path) -> Iterator[Any]:
-    """Records of a list, or one a line, whatever the file is called."""
-    data = bytes_file(file)
-    begins = data.lstrip()[:200].split(b"\n")[0].strip()
-    if not begins.startswith(b"[") or (file.suffix == ".jsonl" and begins.endswith(b"]")):
-        yield from (line for line in data.splitlines() if line.strip())
-        return
-    found: Any = json_from(data, file)
-    yield from cast(list[Any], found)
-
-
-def is_official(samples: Sequence[Sample]) -> bool:
+def is_official(rows: Rows) -> bool:
     """Whether there are as many prompts of each kind as in the paper. Its own are not public, so nothing else tells them apart."""
-    counts = Counter((sample.groups["category"], sample.groups["input"]) for sample in samples)
     due = {(name, kind): count for name, both in CATEGORIES.items() for kind, count in zip((WORDS, PICTURES), both, strict=True) if count}
-    return counts == due and sum(sample.groups["count"] == EXACT for sample in samples) == COUNTED
+    if rows.count != sum(due.values()):
+        return False
+    found = [_decoded(row) for row in rows]
+    counts = Counter((canonical("category", str(one.get("category"))), _kind_of(one.get("input"))) for one in found)
+    return counts == due and sum(bool(one.get("required_images")) for one in found) == COUNTED
+
+
+def _decoded(row: bytes) -> dict[str, Any]:
+    try:
+        return fields(msgspec.json.decode(row))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+
+
+def _kind_of(parts: Any) -> str:
+    some = cast(list[Any], parts) if isinstance(parts, list) else []
+    return PICTURES if any(fields(part).get("image") for part in some) else WORDS
 
 
 class Prompts(Records):

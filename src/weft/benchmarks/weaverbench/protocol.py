@@ -19,7 +19,7 @@ from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
+from weft.types import ReadDataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
 from weft.untrusted import fields
 
 
@@ -44,7 +44,7 @@ class WeaverBench(Benchmark):
     def template(self, folder: Path) -> None:
         write_template(folder)
 
-    def about(self, dataset: Dataset) -> list[str]:
+    def about(self, dataset: ReadDataset) -> list[str]:
         goals: list[Goal] = [sample.turns[0].gold for sample in dataset.samples]
         pictures = sum(sample.groups["input"] == data.PICTURES for sample in dataset.samples)
         counted = sum(bool(goal.required) for goal in goals)

@@ -1,0 +1,163 @@
+"""Files of records, read record by record: one JSON array, or one JSON object a line.
+
+A file is read once when it is opened: its JSON is proven as a whole, its digest taken, and where each record stands is noted. After that
+records come one by one, as often as they are wanted, and none is kept: memory does not grow with the file. A file that changes meanwhile is
+an error, never a mixture of two datasets.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from weft.errors import UserError
+from weft.untrusted import bytes_file, json_from
+
+IMAGE = re.compile(rb'\.(?:png|jpe?g|webp|gif|bmp|tiff?)"', re.IGNORECASE)  # how a text in JSON ends that names an image
+LONGEST_NAME = 1000
+ENDS = 4096  # bytes at either end of an image that its fingerprint has
+LINE = re.compile(rb"[^\r\n]+")
+
+
+class Rows:
+    """Records that can be read again and again. `digest` is of all their bytes, `images` are the image files that they name."""
+
+    def __init__(self, digest: str, count: int, images: Iterable[str] = ()) -> None:
+        self.digest, self.count, self.images = digest, count, frozenset(images)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{type(self).__name__} has no __iter__")
+
+
+class ListRows(Rows):
+    """Records that are in memory already."""
+
+    def __init__(self, records: Iterable[Any]) -> None:
+        self._records = list(records)
+        data = msgspec.json.encode(self._records, enc_hook=str)
+        super().__init__(hashlib.sha256(data).hexdigest(), len(self._records), images_in(data))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._records)
+
+
+class FileRows(Rows):
+    """Records of one file, as bytes of JSON."""
+
+    def __init__(self, path: Path, data: bytes, spans: Iterable[tuple[int, int]]) -> None:
+        self.path = path
+        self._marks = array("Q")
+        for start, end in spans:
+            self._marks.extend((start, end - start))
+        about = path.stat()
+        self._stamp, self._skipped = (about.st_size, about.st_mtime_ns), about.st_size - len(data)  # a byte order mark
+        super().__init__(hashlib.sha256(data).hexdigest(), len(self._marks) // 2, images_in(data))
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            about = os.fstat(file.fileno())
+            if (about.st_size, about.st_mtime_ns) != self._stamp:
+                raise UserError(f"{self.path} has changed since it was opened: run the same command again")
+            for at in range(0, len(self._marks), 2):
+                file.seek(self._skipped + self._marks[at])
+                yield file.read(self._marks[at + 1])
+
+
+def json_array(path: Path) -> FileRows:
+    """A file that is one JSON array."""
+    data = bytes_file(path)
+    if not data.lstrip(b" \t\r\n").startswith(b"["):
+        raise UserError(f"{path}: must be one JSON array of records, not {type(json_from(data, path)).__name__}")
+    return FileRows(path, data, _elements(data, path))
+
+
+def json_lines(path: Path) -> FileRows:
+    """A file with a JSON object a line; blank lines do not count. Whether a line is JSON shows when it is read."""
+    data = bytes_file(path)
+    return FileRows(path, data, (match.span() for match in LINE.finditer(data) if match.group().strip()))
+
+
+def json_records(path: Path) -> FileRows:
+    """An array, one object, or lines, whatever the file is called."""
+    data = bytes_file(path)
+    begins = data.lstrip()[:200].split(b"\n")[0].strip()
+    if begins.startswith(b"[") and not (path.suffix == ".jsonl" and begins.endswith(b"]")):
+        return FileRows(path, data, _elements(data, path))
+    if path.suffix == ".json" and data.strip():
+        json_from(data, path)
+        return FileRows(path, data, [(0, len(data))])
+    return json_lines(path)
+
+
+def _elements(data: bytes, path: Path) -> Iterator[tuple[int, int]]:
+    """Where each element of an array stands: nothing but white space and a comma lies between one and the next."""
+    raw: list[msgspec.Raw] = json_from(data, path, list[msgspec.Raw])
+    end = data.index(b"[") + 1
+    for one in raw:
+        text = bytes(one)
+        start = data.index(text, end)
+        end = start + len(text)
+        yield start, end
+
+
+def images_in(data: bytes) -> set[str]:
+    """Texts in JSON that end like the name of an image file."""
+    names: set[bytes] = set()
+    for match in IMAGE.finditer(data):
+        start = data.rfind(b'"', max(0, match.start() - LONGEST_NAME), match.start())
+        names.add(data[start + 1 : match.end() - 1])
+    return {_decoded(name) for name in names}
+
+
+def _decoded(name: bytes) -> str:
+    try:
+        return json.loads(b'"' + name + b'"')
+    except ValueError:
+        return name.decode("utf-8", "replace")
+
+
+def digest_of_files(digests: Iterable[str], images: Sequence[tuple[str, Path]]) -> str:
+    """The digest of a dataset: of its files by their own digests, and of the images that they name by name, size and the bytes at both
+    ends. An image is never cached under this digest but under that of all its bytes."""
+    with ThreadPoolExecutor(4) as pool:
+        marks = list(pool.map(_fingerprint, (path for _, path in images), chunksize=64))
+    digest = hashlib.sha256()
+    for one in digests:
+        digest.update(f"{one}\n".encode())
+    for (name, _), mark in sorted(zip(images, marks, strict=True)):
+        digest.update(name.encode("utf-8", "replace") + b"\0" + mark + b"\n")
+    return digest.hexdigest()
+
+
+def _fingerprint(path: Path) -> bytes:
+    if ".." in PurePosixPath(path).parts:
+        return b"outside"
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return b"missing"
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode):
+            return b"no file"
+        head, tail = os.pread(file, ENDS, 0), os.pread(file, ENDS, max(0, about.st_size - ENDS))
+        return b"%d %s" % (about.st_size, hashlib.sha256(head + tail).digest())
+    finally:
+        os.close(file)
+
+
+def digest_of_file(path: Path) -> str:
+    """Of all bytes of a file that may be large."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None

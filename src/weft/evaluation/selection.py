@@ -1,0 +1,161 @@
+"""Which samples of a dataset a run asks about: those of some groups, the first so many, so many at random, or one of several shards.
+
+Samples are streamed: whoever asks about them takes one when there is room for it, and the files are read a few samples ahead. Only a random
+sample and a shard need a look at all ids before the first is asked about.
+"""
+
+import asyncio
+import hashlib
+import heapq
+import time
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from weft.benchmarks.base import Benchmark
+from weft.errors import UserError, blamed
+from weft.store.blobs import Blobs
+from weft.store.records import Shard
+from weft.types import Dataset, ReadDataset, Sample
+
+T = TypeVar("T")
+AHEAD, MOMENT = 64, 0.01  # so many samples are read at a time, or as many as can be in so many seconds
+
+
+def load(benchmark: Benchmark, data: Path, blobs: Blobs, where: Mapping[str, str], limit: int | None) -> Dataset:
+    """The first `limit` samples of the groups asked for; they must be some, each with an id of its own."""
+    try:
+        dataset = benchmark.load(data, blobs)
+    except OSError:
+        raise
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
+    if isinstance(dataset.samples, (tuple, list)):
+        check_ids(dataset.samples, str(data))
+    return replace(dataset, samples=Selected(dataset, str(data), where, limit))
+
+
+class Selected:
+    """Samples of a dataset, read anew with each iteration. Raises UserError in the end where none was left, and says why."""
+
+    def __init__(self, dataset: Dataset, data: str, where: Mapping[str, str], limit: int | None) -> None:
+        self._dataset, self._data, self._where, self._limit = dataset, data, where, limit
+
+    def __iter__(self) -> Iterator[Sample]:
+        count, known = 0, set[str]()
+        others: dict[str, set[str]] = {}  # the groups of samples that are not wanted, by axis
+        for sample in self._dataset.samples:
+            if self._limit is not None and count >= self._limit:
+                return
+            if any(sample.groups.get(axis) != name for axis, name in self._where.items()):
+                for axis, name in sample.groups.items():
+                    others.setdefault(axis, set()).add(name)
+                continue
+            if sample.id in known:
+                raise UserError(f"{self._data}: two samples are called {sample.id!r}; every id must be its own")
+            known.add(sample.id)
+            count += 1
+            yield sample
+        if not count:
+            raise UserError(self._none_left(others))
+
+    def _none_left(self, others: Mapping[str, set[str]]) -> str:
+        for axis, name in self._where.items():
+            there = sorted(others.get(axis, ()))
+            if name not in there:
+                has = f"there is {', '.join(there)}" if there else f"there is no such group; there is {', '.join(others) or 'none'}"
+                return f"{self._data}: no sample is left: none has {axis} {name!r}; {has}"
+        if self._where or self._limit == 0:
+            return f"{self._data}: no sample is left by what was asked for ({self._dataset.records} records)"
+        errors = [problem for problem in self._dataset.problems if problem.severity == "error"]
+        first = f"; the first problem: {errors[0]}" if errors else ""
+        return f"{self._data}: none of its {self._dataset.records} records can be used{first}"
+
+
+def drawn(dataset: Dataset, count: int, seed: int) -> tuple[ReadDataset, bool]:
+    """So many samples at random, in their order: the same on every machine, whatever else is in the dataset's files. And whether that is
+    fewer than there are."""
+    numbered = Counted(dataset.samples)
+    kept = heapq.nsmallest(count, ((_place(f"sample {seed}", sample.id), at, sample) for at, sample in enumerate(numbered)))
+    samples = tuple(sample for _, sample in sorted(((at, sample) for _, at, sample in kept), key=lambda one: one[0]))
+    return ReadDataset(dataset.name, dataset.digest, samples, tuple(dataset.problems), dataset.records), numbered.count > count
+
+
+class Counted(Generic[T]):
+    """What is iterated over, and how many there were."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items, self.count = items, 0
+
+    def __iter__(self) -> Iterator[T]:
+        for one in self._items:
+            self.count += 1
+            yield one
+
+
+def shard_of(text: str) -> Shard:
+    """`2/8`."""
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= 10_000):
+        raise UserError(f"shard {text!r}: write which of how many, from 1 up, such as 2/8")
+    return Shard(int(number), int(of))
+
+
+def sharded(ids: Sequence[str], shard: Shard) -> Shard:
+    """With its samples: the same on every machine, about as many in each."""
+    ordered = sorted(ids, key=lambda one: _place("shard", one))
+    found = Shard(shard.number, shard.of, tuple(ordered[shard.number - 1 :: shard.of]))
+    if not found.samples:
+        raise UserError(f"shard {shard}: the run has {len(ids)} samples, and none is left for it")
+    return found
+
+
+def _place(chance: str, sample: str) -> str:
+    return hashlib.sha256(f"{chance}\n{sample}".encode("utf-8", "replace")).hexdigest()
+
+
+def check_ids(samples: Sequence[Sample], where: str) -> None:
+    ids = [sample.id for sample in samples]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"{where}: two samples are called {next(one for one in ids if ids.count(one) > 1)!r}; every id must be its own")
+
+
+class Stream(Generic[T]):
+    """Items of an iterable that reads files, a few ahead, in a thread. It is iterated over once; `close` ends it early."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._rest = iter(items)
+        self._ahead: asyncio.Future[list[T]] | None = None
+        self._over = False
+
+    async def begin(self) -> None:
+        """Wait for the first item. Raises what reading it raises."""
+        self._ahead = asyncio.ensure_future(asyncio.to_thread(self._some, 1))
+        await asyncio.shield(self._ahead)
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        if self._ahead is None:
+            await self.begin()
+        assert self._ahead is not None
+        while some := await self._ahead:
+            self._ahead = asyncio.ensure_future(asyncio.to_thread(self._some, AHEAD))
+            for one in some:
+                yield one
+
+    def _some(self, most: int) -> list[T]:
+        began, made = time.perf_counter(), list[T]()
+        for one in self._rest:
+            made.append(one)
+            if len(made) >= most or time.perf_counter() - began > MOMENT or self._over:
+                break
+        return made
+
+    async def close(self) -> None:
+        """Nothing is read any more; what a thread is reading is waited for."""
+        self._over = True
+        if self._ahead is not None:
+            await asyncio.gather(self._ahead, return_exceptions=True)
+        if isinstance(self._rest, Generator):
+            self._rest.close()

@@ -1,0 +1,179 @@
+"""Where the replies of a run come from: a model that is asked now, or a run that is in the journal.
+
+A `RunSource` says what a run is about before anything is read or asked: benchmark, options, model, and how its dataset is loaded.
+`weft.evaluation.session.open_run` does the rest, whatever the source.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from weft.benchmarks.base import Benchmark, resolve, where
+from weft.errors import UserError
+from weft.evaluation.config import RunConfig
+from weft.evaluation.generate import Live, Source, Stored
+from weft.evaluation.plan import Plan, told_model
+from weft.evaluation.selection import load
+from weft.models.baselines import Truth
+from weft.models.endpoint import Endpoint
+from weft.models.presets import is_judges, preset
+from weft.models.registry import Wired, wired
+from weft.results.run import Run, load_run, options_of
+from weft.types import Dataset, Model
+from weft.workspace import Workspace, reading
+
+SourceOf = Callable[[Plan, Mapping[str, Model]], Source]
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What a run is about. `load` reads the dataset's files, in a thread; `replies` gives the source of replies once there is a plan."""
+
+    benchmark: Benchmark
+    options: Any
+    load: Callable[[], Dataset]
+    replies: SourceOf
+    model: Callable[[Dataset], tuple[Mapping[str, Any], Mapping[str, Endpoint]]]  # as the manifest describes it, and its endpoints by role
+    place: tuple[str, str]  # where benchmark and dataset can be found again
+    strategy: str = "none"
+    chosen: Mapping[str, Any] = {"limit": None, "where": {}}  # which samples, and which presets
+    names: Mapping[str, str] = {}  # what the user calls the model and the judge
+    digest: str = ""  # what the dataset's must be
+    judge: Endpoint | None = None  # where the source itself says who judges
+    judge_preset: str = ""
+    prices: Mapping[str, Any] = {}
+    code: str = ""  # a digest of the model's code, where it is the user's own
+    note: str = ""  # what a dry run must say of how calls are counted
+    lacks: Callable[[Any], str] = lambda kind: ""  # why the model cannot answer a turn of this kind; nothing if it can
+
+
+class RunSource(Protocol):
+    def open(self, config: RunConfig, workspace: Workspace) -> Material: ...
+
+
+class LiveModel:
+    """The model that the configuration names is asked."""
+
+    def open(self, config: RunConfig, workspace: Workspace) -> Material:
+        benchmark, data = resolve(config.benchmark), str(config.data)
+        if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
+            raise UserError(f"{data}: there is no such folder or file (--data)")
+        presets = _presets(config.preset)
+        fixed = presets.get("model", "")
+        if fixed and isinstance(config.model, str) and (config.model == "truth" or config.model.startswith("folder/")):
+            raise UserError(f"{config.model} is not asked, so the preset {fixed} sets nothing")
+        blobs, settings = workspace.blobs, workspace.settings
+        model = None
+        if config.model != "truth":
+            model = wired(config.model, blobs, config.model_options, settings, data, benchmark.outputs, fixed)
+        options = benchmark.choose(config.options)
+        groups = {axis: benchmark.group(axis, name) for axis, name in dict(config.where).items()}
+        sampled = {} if config.sample is None else {"sample": {"count": config.sample, "seed": config.seed or 0}}
+        chosen = {"limit": config.limit, "where": groups, **sampled, **({"presets": presets} if presets else {})}
+        code = next((one.source for one in model.endpoints.values() if one.source), "") if model is not None else ""
+        asked = Asked(model, blobs)
+        return Material(
+            benchmark=benchmark,
+            options=options,
+            load=partial(load, benchmark, Path(data), blobs, groups, config.limit),
+            replies=asked.replies,
+            model=asked.endpoints,
+            place=(where(config.benchmark), str(Path(data).absolute())),
+            strategy=config.strategy,
+            chosen=chosen,
+            names={**names_of(settings, model=config.model, judge=config.judge), **({"source": code} if code else {})},
+            judge_preset=presets.get("judge", ""),
+            code=code,
+            note=model.composition.foreseen if model is not None and model.composition is not None else "",
+            lacks=asked.lacks,
+        )
+
+
+class Asked:
+    """A model that is asked; none where the dataset's own references are."""
+
+    def __init__(self, model: Wired | None, blobs: Any) -> None:
+        self._model, self._blobs = model, blobs
+
+    def endpoints(self, dataset: Dataset) -> tuple[Mapping[str, Any], Mapping[str, Endpoint]]:
+        if self._model is None:
+            self._model = Wired("truth", {"model": Truth(dataset.digest, self._blobs)})
+        return told_model(self._model), self._model.endpoints
+
+    def replies(self, plan: Plan, parts: Mapping[str, Model]) -> Live:
+        assert self._model is not None
+        return Live(plan, self._model, self._blobs, parts)
+
+    def lacks(self, kind: Any) -> str:
+        """The parts of a composition do what they can."""
+        if self._model is None or self._model.composition is not None:
+            return ""
+        return self._model.endpoints["model"].gives.lacks(kind)
+
+
+class StoredRun(Struct, frozen=True):
+    """The replies of a run in the journal, by its id, tag, or the beginning of its id: nobody is asked but the judge."""
+
+    run: str
+
+    def open(self, config: RunConfig, workspace: Workspace) -> Material:
+        with reading(config.home) as journal:
+            first = load_run(journal, self.run, config.benchmark)
+        _check_whole(first)
+        manifest, benchmark, data = first.record.manifest, first.benchmark, _data_of(config, first)
+        known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
+        kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
+        chosen = {"limit": manifest["limit"], "where": dict(manifest["where"])}
+        chosen |= {"sample": manifest["sample"]} if manifest.get("sample") else {}
+        return Material(
+            benchmark=benchmark,
+            options=benchmark.choose(known),
+            load=partial(load, benchmark, data, workspace.blobs, chosen["where"], chosen["limit"]),
+            replies=lambda plan, parts: Stored(first.turns),
+            model=lambda dataset: (manifest["model"], {}),
+            place=(first.record.benchmark, str(data)),
+            strategy=manifest["strategy"],
+            chosen={**chosen, **({"presets": kept} if kept else {})},
+            names={
+                **{role: name for role, name in first.record.names.items() if role == "model"},
+                **names_of(workspace.settings, judge=config.judge),
+            },
+            digest=manifest["dataset"]["digest"],
+        )
+
+
+def _check_whole(run: Run) -> None:
+    expected = run.record.expected
+    if expected is None or len(run.turns) < expected.turns:
+        of = f" of its {expected.turns}" if expected is not None else ""
+        raise UserError(f"{run.id} has {len(run.turns)}{of} turns: finish it first, or name another run (`weft runs`)")
+
+
+def _data_of(config: RunConfig, run: Run) -> Path:
+    """Where the dataset of a stored run is."""
+    if not config.data and not run.record.data:
+        raise UserError(f"where the dataset of {run.id} was is not in the journal: say where it is with --data")
+    data = Path(config.data or run.record.data).absolute()
+    if not data.exists():
+        raise UserError(f"the dataset of {run.id} is not at {data}: say where it is with --data")
+    return data
+
+
+def _presets(names: str | tuple[str, ...]) -> dict[str, str]:
+    """By role."""
+    made: dict[str, str] = {}
+    for name in (names,) if isinstance(names, str) else names:
+        role = "judge" if is_judges(name) else "model"
+        if role in made:
+            raise UserError(f"two presets for the {role}: {made[role]} and {name}")
+        preset(name)
+        made[role] = name
+    return made
+
+
+def names_of(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
+    """What weft.toml calls those who play, by role."""
+    known: Mapping[str, Any] = settings.get("models", {})
+    return {role: one for role, one in given.items() if isinstance(one, str) and one in known}
