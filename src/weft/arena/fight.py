@@ -58,7 +58,7 @@ async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
     with reading(workspace.home) as stored:
         runs = contestants([load_run(stored, name, job.benchmark) for name in job.runs])
     benchmark = Criteria() if job.single else Arena()
-    options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
+    options, rubrics = benchmark.choose(job.options), benchmark.preparation.rubrics(benchmark, job.prompts)
     data = next(iter(runs.values())).record.data
     judge = can_judge(workspace.endpoint(job.judge, job.judge_options, data, usual=rubrics.settings), job.judge_batch)
     dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)

@@ -316,9 +316,9 @@ async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
         say(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
         for line in _foreseen(session, shares):
             say(line)
-        if session.plan.benchmark.most_tries > 1:
-            most = session.plan.benchmark.most_tries
-            say(f"a turn that brings nothing of the kind that is due is asked up to {most} times: model calls may be more")
+        follow_up = session.plan.benchmark.follow_up
+        if follow_up is not None:
+            say(f"a turn that brings nothing of the kind that is due is asked up to {follow_up.most_tries} times: model calls may be more")
         for line in session.foreseen:
             say(line)
         if session.plan.strategy != "none":

@@ -55,7 +55,8 @@ class Plan(Struct, frozen=True):
         }
 
     def _told_options(self) -> list[str]:
-        return self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options)
+        shown = self.benchmark.presentation
+        return shown.describe_outputs(self.options) if _elsewhere(self.model) else shown.describe_options(self.options)
 
     def run_id(self) -> str:
         digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
@@ -76,7 +77,7 @@ class Plan(Struct, frozen=True):
         return sum(self.asks(turn) for _, sample in self.mine() for turn in sample.turns)
 
     def asks(self, turn: Turn) -> bool:
-        return self.benchmark.asks(turn, self.options)
+        return self.benchmark.includes(turn, self.options)
 
 
 def _told(value: Any) -> Any:

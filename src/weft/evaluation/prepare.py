@@ -41,7 +41,7 @@ async def prepare(
         caller.early()
         if tell is not None:
             tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
-    working = asyncio.ensure_future(benchmark.completed(dataset, options, counted or callers))
+    working = asyncio.ensure_future(benchmark.preparation.prepare(dataset, options, counted or callers))
     try:
         prepared = await interruptible(working, roles.halt, "before the run began")
         check_ids(prepared.samples, f"benchmark {benchmark.name}")

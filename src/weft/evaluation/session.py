@@ -20,6 +20,7 @@ from msgspec import Struct, field, structs
 
 from weft.benchmarks.base import Benchmark, resolve, where
 from weft.benchmarks.outputs import Folder
+from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.prompts import Rubrics
 from weft.calls.caller import Halt, Patience
 from weft.calls.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
@@ -153,18 +154,20 @@ class Session:
         fixed = presets.get("model", "")
         if fixed and isinstance(job.model, str) and (job.model == "truth" or job.model.startswith("folder/")):
             raise UserError(f"{job.model} is not asked, so the preset {fixed} sets nothing")
-        model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, benchmark.outputs, fixed)
-        options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
+        outputs = benchmark.preparation.outputs
+        model = None if job.model == "truth" else wired(job.model, blobs, job.model_options, settings, data, outputs, fixed)
+        options, rubrics = benchmark.choose(job.options), benchmark.preparation.rubrics(benchmark, job.prompts)
         judge = workspace.endpoint(job.judge, job.judge_options, data, usual=rubrics.settings, preset=presets.get("judge", ""))
         judge = can_judge(judge, job.judge_batch)
-        kept = {axis: benchmark.group(axis, name) for axis, name in dict(job.where).items()}
+        kept = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(job.where).items()}
         chosen: dict[str, Any] = {"limit": job.limit, "where": kept, **_sampled(job)}
         recorded = {**chosen, **({"presets": presets} if presets else {})}
         read = functools.partial(loaded, benchmark, Path(job.data), blobs, **chosen)
         begins = early and not dry and model is not None and _worth_it(job, benchmark, model, judge)
         dataset = None if begins else await asyncio.to_thread(read)
         chance = (job.strategy, job.judge_repeats, recorded)
-        helpers = {role: workspace.endpoint(name, data=data) for role, name in benchmark.helpers(options).items()}
+        auxiliary = benchmark.preparation.auxiliary_models(options)
+        helpers = {role: workspace.endpoint(name, data=data) for role, name in auxiliary.items()}
         async with contextlib.AsyncExitStack() as closing:
             endpoints = {**(model.endpoints if model is not None else {}), "judge": judge}
             closing.push_async_callback(close_all, helpers.values())
@@ -209,14 +212,15 @@ class Session:
         first = stored_run(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
-        options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
+        options, rubrics = benchmark.choose(known), benchmark.preparation.rubrics(benchmark, job.prompts)
         judge = can_judge(workspace.endpoint(job.judge, job.judge_options, str(data), usual=rubrics.settings), job.judge_batch)
         kept_sample = {"sample": manifest["sample"]} if manifest.get("sample") else {}
         chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"]), **kept_sample}
         kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
         recorded = {**chosen, **({"presets": kept} if kept else {})}
         dataset = await asyncio.to_thread(loaded, benchmark, data, workspace.blobs, **chosen)
-        helpers = {role: workspace.endpoint(name, data=str(data)) for role, name in benchmark.helpers(options).items()}
+        auxiliary = benchmark.preparation.auxiliary_models(options)
+        helpers = {role: workspace.endpoint(name, data=str(data)) for role, name in auxiliary.items()}
         told = (manifest["model"], told_endpoint(judge))
         strategy, place = manifest["strategy"], (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
@@ -394,7 +398,7 @@ def _worth_it(job: Job, benchmark: Benchmark, model: Wired, judge: Endpoint) -> 
     a budget to keep to, or may not be meant: by a limit, or by a benchmark that does not take all that is read."""
     waits = [endpoint.memo and not isinstance(endpoint, TaskEndpoint) for endpoint in (judge, *model.endpoints.values())]
     reads = [isinstance(endpoint, Folder) for endpoint in model.endpoints.values()]
-    as_read = type(benchmark).completed is Benchmark.completed
+    as_read = type(benchmark.preparation).prepare is Preparation.prepare
     unbound = _takes_all_read(type(benchmark)) and as_read and job.budget is None and job.limit is None
     unbound = unbound and job.sample is None and not job.shard
     return unbound and waits[0] and all(one or other for one, other in zip(waits[1:], reads, strict=True))

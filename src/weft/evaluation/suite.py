@@ -78,7 +78,7 @@ def check_names(job: Job) -> None:
     """Raises UserError for a model or a judge that there is not."""
     blobs, settings = open_blobs(Path(job.home)), read_config()
     if job.model != "truth":
-        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).outputs)
+        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).preparation.outputs)
     registry.resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
 
 
@@ -146,7 +146,7 @@ def _notes(section: str, latest: Mapping[str, Mapping[str, Listed]]) -> Iterator
 
 def _full(latest: Mapping[str, Mapping[str, Listed]], section: str) -> float | None:
     record = next(some[section].record for some in latest.values() if section in some)
-    return resolve(record.benchmark).full if is_known(record.benchmark) else None
+    return resolve(record.benchmark).presentation.max_score if is_known(record.benchmark) else None
 
 
 def _cells(some: Mapping[str, Listed], sections: Sequence[str], full: Mapping[str, float | None], average: bool) -> dict[str, Cell]:

@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.benchmarks.records import digest_of
 from weft.calls.caller import Patience
@@ -46,22 +48,25 @@ class WriteJob(Struct, frozen=True, kw_only=True):
     patience: Patience = Patience()
 
 
+class WritingPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        return rubrics_of({}, "weft")
+
+
 class Writing(Benchmark):
     """Nothing is judged."""
 
     name = "write"
     version = "1"
-    title = "Documents"
     metrics = ()
+    presentation = Presentation(title="Documents")
+    preparation = WritingPreparation()
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError('a document is asked for in a sentence: weft write "..." --model MODEL')
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        return rubrics_of({}, "weft")
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         return ()
@@ -88,7 +93,8 @@ async def open_writing(job: WriteJob) -> AsyncGenerator[Session]:
     limits, free = Limits(job.budget, job.concurrency, None, job.patience), {"nobody": {"in": 0, "out": 0}}
     async with workspace.open({**model.endpoints, "judge": nobody}, limits, prices=free) as roles:
         told = (told_model(model), told_endpoint(nobody))
-        plan = Plan(benchmark, dataset, benchmark.choose({}), benchmark.rubrics("weft"), *told, "none", 1, {"limit": None, "where": {}})
+        rubrics = benchmark.preparation.rubrics(benchmark, "weft")
+        plan = Plan(benchmark, dataset, benchmark.choose({}), rubrics, *told, "none", 1, {"limit": None, "where": {}})
         yield Session(job, plan, roles, lambda parts: Live(plan, model, blobs, parts), (benchmark.name, ""))
 
 

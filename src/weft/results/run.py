@@ -42,7 +42,7 @@ class Run:
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled
         try:
-            self.verdicts: list[Verdict] = benchmark.settle(found)
+            self.verdicts: list[Verdict] = benchmark.merge_variants(found)
         except Exception as error:
             raise blamed(f"benchmark {benchmark.name}: settling the verdicts of {record.id}", error) from error
 
@@ -99,7 +99,9 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
-        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, benchmark.metrics, benchmark.full, benchmark.digits)
+        shown = benchmark.presentation
+        verdicts = {name: run.verdicts for name, run in runs.items()}
+        yield from repeats_tables(verdicts, benchmark.metrics, shown.max_score, shown.digits)
 
 
 def called(record: RunRecord) -> Named:

@@ -12,9 +12,9 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.models.endpoint import Endpoint
-from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
 from weft.untrusted import fields
 
@@ -27,45 +27,47 @@ class OpeningOptions(Struct, frozen=True):
     judge_pictures: Most = MOST
 
 
+class OpeningPresentation(Presentation, frozen=True):
+    def describe_gold(self, gold: Any) -> list[str]:
+        return [f"steps of the reference: {fields(gold).get('steps')}"]
+
+
+class OpeningPreparation(Preparation, frozen=True):
+    def describe_data(self, dataset: Dataset) -> list[str]:
+        steps = [sample.turns[0].gold.steps for sample in dataset.samples]
+        tasks = len({sample.groups["subtask"] for sample in dataset.samples})
+        return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
+
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if prompts.startswith("official:"):
+            return released.official(Path(prompts.removeprefix("official:")), "criteria")
+        return super().rubrics(benchmark, prompts)
+
+
 class Opening(Benchmark):
     name = "opening"
     version = "1"
-    title = "OpenING"
     metrics = rubric.CRITERIA
     Options = OpeningOptions
     axes = ("subtask", "task")
     published_judge = tables.JUDGE
-    full, digits = 10.0, 2
+    presentation = OpeningPresentation(title="OpenING", max_score=10.0, digits=2)
+    preparation = OpeningPreparation(outputs=Outputs)
     takes_all_read = True
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def about(self, dataset: Dataset) -> list[str]:
-        steps = [sample.turns[0].gold.steps for sample in dataset.samples]
-        tasks = len({sample.groups["subtask"] for sample in dataset.samples})
-        return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
-
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
         goal: Goal = turn.gold
         hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),) if options.hint == "yes" else ()
         return (Message("user", (*hint, *turn.ask)),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        own = prompts.startswith("official:")
-        return released.official(Path(prompts.removeprefix("official:")), "criteria") if own else super().rubrics(prompts)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         return asked(answered, answered.reply.said, answered.options.judge_pictures)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         return [(1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA]
-
-    def shown(self, gold: Any) -> list[str]:
-        return [f"steps of the reference: {fields(gold).get('steps')}"]
 
 
 def asked(answered: Answered, made: Sequence[Part], most: int) -> list[Item]:

@@ -105,7 +105,7 @@ def item_of(question: Question) -> str:
 def _lines(benchmark: Benchmark, turn: Turn) -> tuple[str, ...]:
     try:
         gold = msgspec.json.decode(msgspec.json.encode(turn.gold, enc_hook=str))
-        return tuple(benchmark.shown(gold)) if gold is not None else ()
+        return tuple(benchmark.presentation.describe_gold(gold)) if gold is not None else ()
     except Exception:  # it is a help, and no more
         return ()
 
