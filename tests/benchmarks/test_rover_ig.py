@@ -383,7 +383,7 @@ def test_held_is_pure_and_needs_both():
 
     def held(alignment: float | None, visual: float | None) -> float | None:
         some = [verdict("reasoning_alignment", alignment), verdict("reasoning_visual", visual), verdict("reasoning_process", 0.5)]
-        (found,) = [one for one in RoverIG().settle(some) if one.metric == HELD]
+        (found,) = [one for one in RoverIG().merge_variants(some) if one.metric == HELD]
         assert found.value is None or found.score == 1 + 4 * found.value
         return found.value
 
