@@ -371,12 +371,12 @@ def made_up(name: str, metric: str, groups: dict[str, str], detail: Any = None, 
 
 def test_the_papers_tables_have_what_is_printed_beside_ours():
     found = made_up("imug", "points", {"class": "Hybrid"})
-    table = next(iter(resolve("imug").agreements(found)))
+    table = next(iter(resolve("imug").presentation.agreement_tables(found)))
     assert (table.cells("mine")["Hybrid Img."].value or 0) > 0.99 and table.cells("mine")["Avg"].value is None
     assert table.cells("Nano Banana")["Static Spatial Dynamic"].value == 0.926 and len(table.published) == 6
-    dynamic = next(iter(resolve("imug").agreements(made_up("imug", "choice", {"class": "Hybrid"}, {"dynamic": True}))))
+    dynamic = next(iter(resolve("imug").presentation.agreement_tables(made_up("imug", "choice", {"class": "Hybrid"}, {"dynamic": True}))))
     assert dynamic.cells("mine")["Hybrid Dynamic"].value is not None and dynamic.cells("mine")["Hybrid Img."].value is None
-    plans = next(iter(resolve("planviz").agreements(made_up("planviz", "visual", {}, dataset="planviz"))))
+    plans = next(iter(resolve("planviz").presentation.agreement_tables(made_up("planviz", "visual", {}, dataset="planviz"))))
     assert plans.cells("OmniGen2")["Cor r"].value == 0.92 and plans.cells("GPT-Image-1")["Vis MAE"].value == 0.08
     assert plans.cells("mine")["Vis MAE"].value == pytest.approx(0.025) and plans.cells("mine")["Cor r"].value is None
 
@@ -384,7 +384,7 @@ def test_the_papers_tables_have_what_is_printed_beside_ours():
 @pytest.mark.parametrize(("name", "metric", "column"), [("weave", "key_point", "KP"), ("rover-ig", "reasoning_visual", "RV r"),
                                                        ("rover-tg", "interleaved_reasoning", "IR r")])  # fmt: skip
 def test_what_a_paper_has_in_a_figure_alone_is_not_printed(name: str, metric: str, column: str):
-    table = next(iter(resolve(name).agreements(made_up(name, metric, {}))))
+    table = next(iter(resolve(name).presentation.agreement_tables(made_up(name, metric, {}))))
     assert (table.cells("mine")[column].value or 0) > 0.99
     (theirs,) = table.published
     assert "not printed" in theirs.label and not theirs.cells

@@ -213,9 +213,9 @@ def test_half_judged_battles_are_none(tmp_path: Path):
     from weft.types import Verdict
 
     ab = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="order AB")
-    assert [one.value for one in Arena().settle([ab])] == [None]
+    assert [one.value for one in Arena().merge_variants([ab])] == [None]
     one = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="one order")
-    assert [verdict.detail["winner"] for verdict in Arena().settle([one])] == ["A"]
+    assert [verdict.detail["winner"] for verdict in Arena().merge_variants([one])] == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_table_has_what_the_page_says(ab: tuple[str, str], ba: tuple[str, st
     said = [(f"order AB, repeat {at}", one) for at, one in enumerate(ab, 1)]
     said += [(f"order BA, repeat {at}", one) for at, one in enumerate(ba, 1)]
     some = [Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail={"winner": one}, variant=variant) for variant, one in said]  # type: ignore[index]
-    (verdict,) = Arena().settle(some)
+    (verdict,) = Arena().merge_variants(some)
     run = Finished("r", {"s": {"item": "i", "first": "x", "second": "y"}}, [verdict])
     assert verdict.detail["winner"] == decided(run)[0].winner == due
     rates = next(iter(Arena().tables([run])))
@@ -322,8 +322,8 @@ def test_words_of_a_released_prompt_are_read():
 
     asked = Question(("battle",), (), {}, Place(), plain=True, variant="order AB")
     for said, due in (("A", "A"), (" tie(b). ", "Tie(B)"), ("**B**", "B")):
-        assert Arena().find(asked, said) == {"winner": due}
-    assert Arena().find(asked, "Both are good") is None
+        assert Arena().parse_text(asked, said) == {"winner": due}
+    assert Arena().parse_text(asked, "Both are good") is None
 
 
 def test_published_rates_beside_the_real_items_alone():

@@ -28,7 +28,7 @@ def shown(sample: Sample, turn: int, view: WeaveOptions, replies: dict[int, Repl
             return part.text
         return f"<{names[part.digest]}>" + (f"+{part.label}" if part.label is not None else "")
 
-    messages = Weave().see(sample, sample.turns[turn], {t: r for t, r in own.items() if t < turn}, view)
+    messages = Weave().build_messages(sample, sample.turns[turn], {t: r for t, r in own.items() if t < turn}, view)
     return [(message.role, [say(part) for part in message.parts]) for message in messages]
 
 
@@ -145,11 +145,11 @@ def test_nothing_is_put_in_the_mouth_of_a_model_that_refused(samples: dict[str, 
 
 def test_needs_names_the_turns_whose_replies_are_shown(samples: dict[str, Sample]):
     turns = samples["7"].turns
-    assert history.needs(samples["7"], turns[2], WeaveOptions("none")) == set()
-    assert history.needs(samples["7"], turns[2], WeaveOptions("partial")) == {0}
-    assert history.needs(samples["7"], turns[2], WeaveOptions("full")) == {0}
-    assert history.needs(samples["7"], turns[2], WeaveOptions("dialogue")) == {0, 1}
-    assert history.needs(samples["7"], turns[2], WeaveOptions("dialogue", past="truth")) == set()
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("none")) == set()
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("partial")) == {0}
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("full")) == {0}
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("dialogue")) == {0, 1}
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("dialogue", past="truth")) == set()
 
 
 def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample]):
@@ -164,13 +164,13 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     assert shown(samples["7"], 1, official["none"]) == [("user", ["<2>", "How many windows does image have?"])]
     assert shown(samples["7"], 1, official["partial"]) == [("user", ["<own 0>", "How many windows does image have?"])]
     assert shown(samples["7"], 1, official["full"]) == [("user", ["<3>", "<1>", "<own 0>", "How many windows does Image #2 have?"])]
-    assert Weave().needs(samples["7"], samples["7"].turns[1], official["partial"]) == {0}
-    assert Weave().needs(samples["7"], samples["7"].turns[1], official["none"]) == set()
+    assert Weave().depends_on(samples["7"], samples["7"].turns[1], official["partial"]) == {0}
+    assert Weave().depends_on(samples["7"], samples["7"].turns[1], official["none"]) == set()
     # the chat loop: a question without history gets no picture at all
     chat = {mode: WeaveOptions(mode, turns="text", official=True, loop="gpt") for mode in ("none", "partial", "full")}  # type: ignore[arg-type]
     for mode in ("none", "partial"):
         assert shown(samples["7"], 1, chat[mode]) == [("user", ["How many windows does Image #2 have?"])]
-    assert Weave().needs(samples["7"], samples["7"].turns[1], chat["full"]) == set()
+    assert Weave().depends_on(samples["7"], samples["7"].turns[1], chat["full"]) == set()
     first = WeaveOptions("full", "first", turns="text", official=True, loop="gpt")
     assert shown(samples["12"], 2, first)[-1] == ("user", ["Which of Image #2", "<2>", " and Image #1 came first?"])
     assert shown(samples["15"], 1, first) == [("user", ["What does Image #1", "<1>", " show?"]), ("user", ["And Image #2", "<2>", "?"])]
@@ -207,7 +207,7 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
             for k in range(1, len(sample.pictures) + 1)
             if all(k not in mentions(t.words) for t in sample.turns[: turn.number + 1]) and all(t.makes != k for t in sample.turns)
         }
-        messages = Weave().see(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
+        messages = Weave().build_messages(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
         pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
         assert not {image.digest for image in pictures} & (outputs | later | unseen)
         said = {part.text for message in messages for part in message.parts if isinstance(part, Text)}
@@ -258,7 +258,7 @@ def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, vi
     for turn in sample.turns:
         if turn.want != "image" or len(mentions(turn.words)) < 2:
             continue
-        (message,) = Weave().see(sample, turn, replies, view)
+        (message,) = Weave().build_messages(sample, turn, replies, view)
         new = mentions(message.parts[-1].text)  # type: ignore[union-attr]
         labels = {part.label: part for part in message.parts if isinstance(part, Image)}
         for old, now in zip(mentions(turn.words), new, strict=True):

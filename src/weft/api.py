@@ -19,18 +19,20 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_type_hints
 
-from msgspec import structs
+from msgspec import NODEFAULT, structs
 
-from weft.arena.fight import ArenaJob, open_arena
+from weft.arena.fight import StoredAnswers
 from weft.benchmarks.base import resolve
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown
 from weft.calls.interrupts import interrupt
 from weft.errors import BudgetReached, UserError, WeftError
+from weft.evaluation.config import RunConfig, fields_for
 from weft.evaluation.progress import notebook, show
-from weft.evaluation.session import Interrupted, Job, Session, StoredJob, completed, in_loop
-from weft.evaluation.writing import WriteJob, open_writing, ordered, written
+from weft.evaluation.session import Interrupted, Session, completed, in_loop, open_run
+from weft.evaluation.sources import StoredRun
+from weft.evaluation.writing import Document, ordered, written
 from weft.judge_eval.agreement import corrected as correcting
 from weft.judge_eval.agreement import study
 from weft.judge_eval.agreement.by_card import bias_of
@@ -124,56 +126,44 @@ def all_runs(*, home: str | Path = "", benchmark: Any = None) -> Runs:
     return made
 
 
-def evaluate(
-    benchmark: Any,
-    *,
-    data: str | Path,
-    model: Any,
-    judge: Any,
-    home: str | Path | None = None,
-    prompts: str = "weft",
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    shard: str = "",
-    where: Mapping[str, str] | None = None,
-    strategy: str = "none",
-    model_options: Mapping[str, Any] | None = None,
-    judge_options: Mapping[str, Any] | None = None,
-    preset: str | tuple[str, ...] = (),
-    judge_repeats: int = 1,
-    judge_batch: bool = False,
-    concurrency: int | None = None,
-    judge_concurrency: int | None = None,
-    budget: float | None = None,
-    patience: Patience | None = None,
-    probe: bool | None = None,
-    progress: bool | None = None,
-    on_start: Callable[[Session], None] | None = None,
-    **options: Any,
-) -> Run:
-    """Generate, judge, aggregate. `options` are the benchmark's own (`weft run NAME --help` lists them).
+def evaluate(benchmark: Any, *, progress: bool | None = None, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+    """Generate, judge, aggregate. Options are the fields of `RunConfig`, and the benchmark's own (`weft run NAME --help` lists them all).
 
     `model` and `judge` are names as on the command line, or objects: a function of (messages, want), a class, an `Endpoint`. `sample` are
     so many samples at random, by `seed`. `probe=False` leaves out the small question to each endpoint. `progress` is shown in a notebook,
     unless it is False. Ctrl-C, or interrupting the cell, ends the run; what is done is kept, and the same call goes on."""
-    given = {name: value for name, value in locals().items() if name not in ("benchmark", "options", "on_start", "progress")}
-    return _done(evaluate_async(benchmark, on_start=_watched(on_start, progress), **given, **options))
+    return _done(evaluate_async(benchmark, on_start=_watched(on_start, progress), **options))
 
 
 async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """The same, for those who have a loop of their own. Raises the reason if the run had to end early; what was done is in the journal."""
     known = resolve(benchmark).Options.__struct_fields__  # its own come first: a benchmark may have a `sample` of its own
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None or name in known}
-    own: dict[str, Any] = {name: given.pop(name) for name in list(given) if name in known or name not in Job.__struct_fields__}
-    own = {**given.pop("options", {}), **{name: value for name, value in own.items() if not _is_usual(name, value)}}
-    return await completed(Session.open(Job(benchmark=benchmark, options=own, **given)), Run, on_start)
+    missing = [name for name in REQUIRED if options.get(name) is None]
+    if missing:
+        raise TypeError(f"evaluate() lacks {', '.join(missing)}")
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    own: dict[str, Any] = {name: given.pop(name) for name in list(given) if name in known or name not in RunConfig.__struct_fields__}
+    config = RunConfig(benchmark=benchmark, options={**given.pop("options", {}), **own}, **given)
+    return await completed(open_run(config), Run, on_start)
 
 
-def _is_usual(name: str, value: Any) -> bool:
-    """Whether nobody chose it: an option of `evaluate` that a benchmark has as well is the benchmark's only if it was given."""
-    usual = inspect.signature(evaluate).parameters.get(name)
-    return usual is not None and usual.default is value
+REQUIRED = ("data", "model", "judge")
+
+
+def _signature() -> inspect.Signature:
+    """What an editor completes: the fields of `RunConfig`, and what is of this call alone."""
+    hints, kind = get_type_hints(RunConfig), inspect.Parameter.KEYWORD_ONLY
+    made = [inspect.Parameter("benchmark", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)]
+    for one in structs.fields(RunConfig):
+        if one.name != "benchmark":
+            usual = inspect.Parameter.empty if one.name in REQUIRED else None if one.default is NODEFAULT else one.default
+            made.append(inspect.Parameter(one.name, kind, default=usual, annotation=hints[one.name]))
+    made += [inspect.Parameter(name, kind, default=None) for name in ("progress", "on_start")]
+    made.append(inspect.Parameter("own", inspect.Parameter.VAR_KEYWORD, annotation=Any))
+    return inspect.Signature(made, return_annotation=Run)
+
+
+cast(Any, evaluate).__signature__ = _signature()
 
 
 def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) -> Callable[[Session], None] | None:
@@ -190,41 +180,52 @@ def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) 
 
 def judge(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
     """Judge the stored replies of a run again, by another judge, in other words, or more often.
-    No model is asked. Options are the fields of `StoredJob`."""
+    No model is asked. Options are those fields of `RunConfig` that are not about a model."""
     return _done(judge_async(run, on_start=on_start, **options))
 
 
 async def judge_async(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    unknown = [name for name in options if name not in StoredJob.__struct_fields__]
-    if unknown:
-        raise UserError(f"judge() knows no {unknown[0]!r}; it knows {', '.join(StoredJob.__struct_fields__)}")
     if isinstance(run, stored.Run):
         options.setdefault("benchmark", run.benchmark)
-    job = StoredJob(run=run.id if isinstance(run, stored.Run) else run, **options)
-    return await completed(Session.open_stored(job), Run, on_start)
+    config = _config("judge", JUDGES, options)
+    return await completed(open_run(config, StoredRun(run.id if isinstance(run, stored.Run) else run)), Run, on_start)
 
 
-def battle(some: "Sequence[str | stored.Run]", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
+JUDGES = ("benchmark", "data", *fields_for("judge", "calls", "home"))  # what can be said where stored replies are judged
+WRITES = ("model", "model_options", *fields_for("calls", "home"))  # where a document is written
+
+
+def _config(what: str, known: Sequence[str], options: Mapping[str, Any]) -> RunConfig:
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise UserError(f"{what}() knows no {unknown[0]!r}; it knows {', '.join(known)}")
+    return RunConfig(**{name: value for name, value in options.items() if value is not None})
+
+
+def battle(
+    some: "Sequence[str | stored.Run]", *, single: bool = False, on_start: Callable[[Session], None] | None = None, **options: Any
+) -> Run:
     """Let stored runs of one benchmark fight before a judge, or (`single=True`) have their answers scored one by one. No model is asked.
-    Options are the fields of `ArenaJob`, and those of the arena itself: both_orders, battles, seed, judge_pictures."""
-    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in ArenaJob.__struct_fields__}}
+    Options are those of `judge`, and those of the arena itself: both_orders, battles, seed, judge_pictures."""
+    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in JUDGES}}
     given = [one.benchmark for one in some if isinstance(one, stored.Run)]
     if given:
         options.setdefault("benchmark", given)
     names = tuple(one.id if isinstance(one, stored.Run) else str(one) for one in some)
-    return _done(completed(open_arena(ArenaJob(runs=names, options=own, **options)), Run, on_start))
+    config = structs.replace(_config("battle", JUDGES, options), options=own)
+    return _done(completed(open_run(config, StoredAnswers(names, single)), Run, on_start))
 
 
-def write(text: str, *, out: str | Path | Sequence[str | Path] = (), **options: Any) -> Run:
-    """One document of words and pictures: its reply is `run.turns[0].reply`. `out` are files to write, .html, .md or .pdf. Options are
-    the fields of `WriteJob`: model, pictures, home, budget, ..."""
+def write(text: str, *, out: str | Path | Sequence[str | Path] = (), pictures: Sequence[str | Path] = (), **options: Any) -> Run:
+    """One document of words and pictures: its reply is `run.turns[0].reply`. `out` are files to write, .html, .md or .pdf; `pictures` are
+    files to show to the model. Options: model, model_options, home, budget, concurrency, ..."""
     outs = [Path(one) for one in ([out] if isinstance(out, (str, Path)) else out)]
     for one in outs:
         document.kind_of(one)  # before anything is paid for
-    job = WriteJob(text=text, **options)
-    run = _done(completed(open_writing(job), Run))
+    config = _config("write", WRITES, options)
+    run = _done(completed(open_run(config, Document(text, tuple(map(Path, pictures)))), Run))
     if outs:
-        home, reply = Path(job.home), written(run)
+        home, reply = Path(config.home), written(run)
         if not reply.said:
             raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
         made = document_of(run, home, text)
@@ -366,16 +367,13 @@ def write_report(
 
 
 __all__ = [
-    "ArenaJob",
     "BudgetReached",
     "EndpointDown",
     "Interrupted",
-    "Job",
     "Run",
+    "RunConfig",
     "Runs",
     "Session",
-    "StoredJob",
-    "WriteJob",
     "agree",
     "all_runs",
     "battle",
@@ -386,6 +384,7 @@ __all__ = [
     "judge_async",
     "load",
     "load_run",
+    "open_run",
     "report",
     "validate",
     "write",

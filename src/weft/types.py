@@ -283,8 +283,8 @@ class Question(Struct, frozen=True):
     """One thing to ask a judge: a request, and the schema of a valid answer. One call may settle several `metrics`.
 
     `material` holds by name what the messages show in words and pictures (`made`, `reference`, `answer`, ...). `value` and `reason` are the
-    reply's keys for them, at the top for one metric, inside an object under the metric's name for several; a benchmark's own `read` may do
-    otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart.
+    reply's keys for them, at the top for one metric, inside an object under the metric's name for several; a benchmark's own `to_scores`
+    may do otherwise. `detail` is the verdicts', if nothing comes back that could be used. `variant` tells questions of one metric apart.
 
     `accepts` is the schema that replies are read by, where it is wider than the one that is asked for. `plain` and `jpeg` are for those who
     must send what a paper's scripts send: words alone, without the schema; pictures as JPEG, but for those `as_is`, by their place."""
@@ -320,7 +320,8 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     """One metric of one turn: a share of full marks from 0 to 1, or None (unscored), with the reason.
 
     `by` a judge, a rule, a person, or the model's `failure`: zero. `score` is what the judge said, on the judge's own scale. Several
-    verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what `settle` makes of them has them `behind`."""
+    verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what `merge_variants` makes of
+    them has them `behind`."""
 
     sample: str
     turn: int

@@ -132,7 +132,7 @@ def test_a_repository_that_is_another_is_one_clear_line(checkout: Path, file: st
     path = checkout / "scripts" / "auxiliary" / file
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError, match=message):
-        Imug().rubrics(f"official:{checkout}")
+        Imug.preparation.rubrics(Imug(), f"official:{checkout}")
 
 
 # inputs

@@ -194,8 +194,8 @@ def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, t
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("settle = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
-        ("due = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
+        ("merge_variants = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
+        ("metrics_for = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
         ("load = lambda self, data, blobs: 1 / 0", "benchmark garden: loading .*ZeroDivisionError"),
     ],
 )
@@ -209,8 +209,11 @@ def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_
     [
         ("questions = lambda self, answered: []", "nothing is asked or said about visual, alignment, reasoning, change"),
         ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
-        ("see = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 1: IndexError"),
-        ("read = lambda self, question, found: found['nothing']", r"could not be used, twice: it could not be read: KeyError.*\(bad.py"),
+        ("build_messages = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 1: IndexError"),
+        (
+            "to_scores = lambda self, question, found: found['nothing']",
+            r"could not be used, twice: it could not be read: KeyError.*\(bad.py",
+        ),
         ("changed = lambda self, answered, blobs: 1 / 0", "ZeroDivisionError"),
     ],
 )
@@ -238,7 +241,7 @@ def test_what_is_no_benchmark_says_what_it_lacks():
 
         def load(self, data: Any, blobs: Any) -> Any: ...
 
-    with pytest.raises(UserError, match="Half is no benchmark yet: it lacks see, questions, tables"):
+    with pytest.raises(UserError, match="Half is no benchmark yet: it lacks build_messages, questions, tables"):
         resolve(Half)
     with pytest.raises(UserError, match="make its class one of weft.benchmarks.Benchmark"):
         resolve(object())

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image as Pil
@@ -47,6 +48,25 @@ def test_it_runs_from_python_with_its_own_option(folder: Path):
     cells = run.table().cells("copy [tone polite]")
     assert [cells[metric].value for metric in ("colour", "shape")] == [0.75, 0.75]
     assert {(v.metric, v.score) for v in run.verdicts} == {("colour", 4.0), ("shape", 4.0)}
+
+
+def test_the_optional_objects_of_the_page_work(folder: Path):
+    """A model that replies in words is asked a second time, and then counts as the page says."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (folder / "objects.py").write_text("\n\n".join(blocks))
+    asked: list[int] = []
+
+    def stubborn(messages: Any, want: Any) -> Any:
+        asked.append(len(messages))
+        return Pil.new("RGB", (32, 32), "red") if len(messages) > 1 else "which red?"
+
+    where = f"{folder / 'objects.py'}:InsistentColours"
+    options: Any = {"judge": "constant/4", "home": folder / "home", "where": {"colour": "red"}}
+    run = weft.evaluate(where, data=folder / "DATA", model=stubborn, **options)
+    assert asked == [1, 2] and [verdict.value for verdict in run.verdicts] == [0.75, 0.75]
+    assert run.benchmark.presentation.describe_gold("red") == ["colour: red"]
+    done = subprocess.run([sys.executable, "-m", "weft", "data", "check", where, str(folder / "DATA")], capture_output=True, text=True)
+    assert done.returncode == 0 and "2 colours" in done.stdout, done.stderr
 
 
 def test_it_fits_on_a_page():

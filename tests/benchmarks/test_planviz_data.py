@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from planviz import NAMES, records, written
 from server import drawn, png_header
-from weft.benchmarks.base import resolve
 from weft.benchmarks.planviz.data import Goal, load
 from weft.benchmarks.planviz.files import Task, write
+from weft.benchmarks.planviz.template import write_template
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Text
@@ -290,7 +290,7 @@ def test_what_is_written_is_read(tmp_path: Path, tasks: list[Any]):
 
 
 def test_the_template_is_in_order_and_holds_every_kind(tmp_path: Path):
-    resolve("planviz").template(tmp_path / "mine")
+    write_template(tmp_path / "mine")
     found = loaded(tmp_path / "mine")
     assert not found.problems
     assert {(sample.groups["subtask"], sample.groups["task"]) for sample in found.samples} == {

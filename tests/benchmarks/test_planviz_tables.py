@@ -200,4 +200,4 @@ def test_what_the_released_scorer_counts():
     assert released_share(Verdict("t", 0, "visual", 0.6, detail={"official": None})) is None
     assert released_share(Verdict("t", 0, "visual", 0.6, detail={"official": 0.2, "asked": 0.4})) == 0.4
     both = [Verdict("t", 0, "visual", 0.6, detail={"official": one}, variant=f"repeat {at}") for at, one in enumerate((0.2, 0.4, None))]
-    assert released_share(PlanViz().settle(both)[0]) == pytest.approx(0.3)
+    assert released_share(PlanViz().merge_variants(both)[0]) == pytest.approx(0.3)

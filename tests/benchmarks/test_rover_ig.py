@@ -17,6 +17,7 @@ from aiohttp import web
 import weft
 from rover import evaluate, metric_of, provider, tasks, write_json
 from server import Provider, Seen, data_url, drawn
+from weft.benchmarks.rover.asking import InsistOnImage
 from weft.benchmarks.rover.ig import RoverIG
 from weft.benchmarks.rover.ig.tables import HELD, verdicts_of
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
@@ -220,14 +221,14 @@ def test_a_lost_repetition_leaves_the_task_open(data: Path, tmp_path: Path, serv
     assert {verdict.value for verdict in run.verdicts} == {None}
 
 
-@pytest.mark.parametrize("method", ["again", "counts"])
+@pytest.mark.parametrize("method", ["next_messages", "pick_reply"])
 def test_a_protocol_that_raises_costs_the_turn_alone(
     method: str, data: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(RoverIG, method, broken)
+    monkeypatch.setattr(InsistOnImage, method, broken)
 
     def reply(seen: Seen) -> dict[str, Any]:
         words = not seen.is_judge and "number 0" in "".join(seen.texts)
@@ -236,8 +237,8 @@ def test_a_protocol_that_raises_costs_the_turn_alone(
     run = evaluate("rover-ig", data, tmp_path / "home", serve(answer=reply), limit=2)
     first, second = sorted(run.turns, key=lambda turn: turn.position)
     assert first.reply.outcome == "failed" and "ZeroDivisionError" in first.reply.reason
-    assert len(first.reply.keys) == (1 if method == "again" else 3) and first.reply.usage.cost is not None
-    assert second.reply.outcome == ("failed" if method == "again" else "answered")
+    assert len(first.reply.keys) == (1 if method == "next_messages" else 3) and first.reply.usage.cost is not None
+    assert second.reply.outcome == ("failed" if method == "next_messages" else "answered")
 
 
 def test_one_excuse_makes_no_thinker_of_a_silent_model(data: Path, tmp_path: Path, serve: Serve):
@@ -383,7 +384,7 @@ def test_held_is_pure_and_needs_both():
 
     def held(alignment: float | None, visual: float | None) -> float | None:
         some = [verdict("reasoning_alignment", alignment), verdict("reasoning_visual", visual), verdict("reasoning_process", 0.5)]
-        (found,) = [one for one in RoverIG().settle(some) if one.metric == HELD]
+        (found,) = [one for one in RoverIG().merge_variants(some) if one.metric == HELD]
         assert found.value is None or found.score == 1 + 4 * found.value
         return found.value
 

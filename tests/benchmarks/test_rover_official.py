@@ -156,18 +156,18 @@ def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: S
 
 def test_a_checkout_that_is_none_is_told(tmp_path: Path, ig_checkout: Path):
     with pytest.raises(UserError, match="there is no prompts.py in it"):
-        RoverIG().rubrics(f"official:{tmp_path}")
+        RoverIG.preparation.rubrics(RoverIG(), f"official:{tmp_path}")
     with pytest.raises(UserError, match="no string constant"):
-        RoverTG().rubrics(f"official:{ig_checkout}")
+        RoverTG.preparation.rubrics(RoverTG(), f"official:{ig_checkout}")
     (ig_checkout / "evaluator.py").write_text("pass\n")
     with pytest.raises(UserError, match="does not say what a judge is told"):
-        RoverIG().rubrics(f"official:{ig_checkout}")
+        RoverIG.preparation.rubrics(RoverIG(), f"official:{ig_checkout}")
     (ig_checkout / "evaluator.py").write_text("def :\n")
     with pytest.raises(UserError, match="cannot be parsed"):
-        RoverIG().rubrics(f"official:{ig_checkout}")
+        RoverIG.preparation.rubrics(RoverIG(), f"official:{ig_checkout}")
     (ig_checkout / "evaluator.py").unlink()
     with pytest.raises(UserError, match=r"there is no evaluator\.py"):
-        RoverIG().rubrics(f"official:{ig_checkout}")
+        RoverIG.preparation.rubrics(RoverIG(), f"official:{ig_checkout}")
 
 
 def test_filling_is_done_once():

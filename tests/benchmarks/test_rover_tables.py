@@ -114,7 +114,7 @@ def judged(sample: str, metric: str, score: float | None, official: Any = ..., *
 
 
 def run_of(verdicts: Sequence[Verdict], groups: dict[str, dict[str, str]], name: str = "m", dataset: str = "rover-ig") -> Finished:
-    return Finished(name, groups, RoverIG().settle(verdicts), dataset, name, "judge")
+    return Finished(name, groups, RoverIG().merge_variants(verdicts), dataset, name, "judge")
 
 
 def small(scores: dict[str, dict[str, float]], name: str = "m") -> Finished:

@@ -259,7 +259,7 @@ def test_a_metric_without_a_score_was_never_due_to_the_scripts():
 def test_repeats_of_a_question_that_the_scripts_ask_otherwise_count_theirs():
     ours = [Verdict("a", 0, "key_point", 0.8, score=8.0, variant=f"repeat {n}") for n in (1, 2)]
     theirs = [Verdict("a", 0, "key_point", 0.2, score=2.0, variant=f"official, repeat {n}") for n in (1, 2)]
-    (settled,) = Weave().settle([*ours, *theirs])
+    (settled,) = Weave().merge_variants([*ours, *theirs])
     assert (strict_points(settled), released_points(settled)) == (8.0, 2.0)
 
 

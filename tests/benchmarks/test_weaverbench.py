@@ -18,6 +18,7 @@ from weft.benchmarks.rows import published
 from weft.benchmarks.weaverbench.data import CATEGORIES, load
 from weft.benchmarks.weaverbench.rubric import ENTITY, NAMES, SCORES, STYLE, TO_IMAGE, accepted, other_name
 from weft.benchmarks.weaverbench.tables import overall, tables
+from weft.benchmarks.weaverbench.template import write_template
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Image, Text, Verdict
@@ -361,7 +362,7 @@ def test_documents_made_elsewhere(tmp_path: Path, serve: Serve):
 
 
 def test_the_template_checks_out(tmp_path: Path):
-    resolve("weaverbench").template(tmp_path)
+    write_template(tmp_path)
     found = load(tmp_path, Blobs(tmp_path / "blobs"))
     assert not found.problems and [sample.turns[0].gold.required for sample in found.samples] == [3, None, 1, 0]
     assert Pil.open(tmp_path / "images" / "plant.png").size == (480, 480)

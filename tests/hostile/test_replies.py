@@ -115,7 +115,7 @@ def test_a_reader_that_raises_anything_makes_the_reply_unusable(toy: Path, tmp_p
         class Odd(Weave):
             version = error.__name__
 
-            def read(self, question: Any, found: Any, error: Any = error) -> Any:
+            def to_scores(self, question: Any, found: Any, error: Any = error) -> Any:
                 raise error("odd")
 
         run = weft.evaluate(Odd(), data=toy, model="truth", judge="constant/5", home=tmp_path / error.__name__)

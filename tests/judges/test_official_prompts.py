@@ -1,3 +1,4 @@
+import functools
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Image, Part, Place, Reply, Sample, Text, Turn
 
-rubrics = Weave().rubrics
+rubrics = functools.partial(Weave.preparation.rubrics, Weave())
 
 
 def answered(prompts: str, said: Part, points: tuple[KeyPoint, ...] = (), reference: str = "") -> Answered:

@@ -49,13 +49,13 @@ class Garden(Benchmark):
         records = json.loads((data / "garden.json").read_text())
         return GardenRecords(data / "garden.json", data, blobs).dataset(self.name, records)
 
-    def asks(self, turn, options):
+    def includes(self, turn, options):
         return options.mode == "both" or (turn.want == "image") == (options.mode == "draw")
 
-    def see(self, sample, turn, dialogue, options):
+    def build_messages(self, sample, turn, dialogue, options):
         return (Message("user", (*turn.ask, *((Text("Please."),) if options.polite else ()))),)
 
-    def due(self, turn):
+    def metrics_for(self, turn):
         return {"image": (*DRAWN, "change"), "text": ("telling",), "interleaved": ("telling", "woven")}[turn.want]
 
     def questions(self, answered):
@@ -86,15 +86,15 @@ class Garden(Benchmark):
             return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
         return answered.ask("change", filled(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY)
 
-    def read(self, question, found):
+    def to_scores(self, question, found):
         if question.metrics != DRAWN:
-            return super().read(question, found)
+            return super().to_scores(question, found)
         entries = {metric: found[INSIDE[metric]][metric] for metric in DRAWN}
         if not all(entry["reasoning"] for entry in entries.values()):
             raise Unusable("every score needs a reason")
         return [Mark(metric, (one["score"] - 1) / 4, one["reasoning"], one["score"]) for metric, one in entries.items()]
 
-    def settle(self, verdicts):
+    def merge_variants(self, verdicts):
         """`held`: the alignment, at most the visual score, for each judgement by itself."""
         visual = {(v.sample, v.turn, v.variant): v for v in verdicts if v.metric == "visual"}
         held = []
@@ -103,7 +103,7 @@ class Garden(Benchmark):
             if verdict.metric == "alignment" and other is not None:
                 both = None not in (verdict.value, other.value)
                 held.append(replace(verdict, metric="held", value=min(verdict.value, other.value) if both else None, score=None))
-        return super().settle([*verdicts, *held])
+        return super().merge_variants([*verdicts, *held])
 
     def headline(self, verdicts, groups):
         """Beds weigh alike."""

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import weft
+from weft.benchmarks import Benchmark, Preparation
 from weft.benchmarks.imug import Imug
 from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.benchmarks.weave import Weave
@@ -26,14 +27,17 @@ def reworded(prompts: Rubrics) -> Rubrics:
     return rubrics_of(texts, "weft")
 
 
+class Reworded(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        return reworded(super().rubrics(benchmark, prompts))
+
+
 class OtherWeave(Weave):
-    def rubrics(self, prompts: str) -> Rubrics:
-        return reworded(Weave().rubrics(prompts))
+    preparation = Reworded()
 
 
 class OtherImug(Imug):
-    def rubrics(self, prompts: str) -> Rubrics:
-        return reworded(Imug().rubrics(prompts))
+    preparation = Reworded()
 
 
 @pytest.mark.parametrize(("data", "benchmark"), [("tabletop-weave", OtherWeave), ("tabletop-imug", OtherImug)])

@@ -55,7 +55,7 @@ def contestants(runs: Sequence[Run]) -> dict[str, Run]:
         raise UserError("a run is given twice: a model does not fight itself")
     first = runs[0]
     for run in runs:
-        due = run.record.manifest["dataset"]["turns"]
+        due = run.record.expected.turns if run.record.expected else 10**9
         if is_inner(run.benchmark.name):
             raise UserError(f"{run.id} is no run of a model; name the runs that are to fight (`weft runs`)")
         if run.benchmark.name != first.benchmark.name:

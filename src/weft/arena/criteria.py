@@ -14,6 +14,8 @@ from weft.benchmarks.documents import MOST, Most
 from weft.benchmarks.opening import Opening
 from weft.benchmarks.opening.protocol import asked
 from weft.benchmarks.opening.rubric import CRITERIA
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -24,23 +26,31 @@ class CriteriaOptions(Struct, frozen=True):
     judge_pictures: Most = MOST
 
 
+class CriteriaPresentation(Presentation, frozen=True):
+    def side_by_side(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
+        duel = msgspec.convert(gold, Duel)
+        return [(duel.first.name, duel.first.parts)]
+
+
+class CriteriaPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        return Opening.preparation.rubrics(Opening(), prompts)
+
+
 class Criteria(Benchmark):
     name = "arena-scores"
     version = "1"
-    title = "Arena, single answers"
     metrics = CRITERIA
     Options = CriteriaOptions
     axes = ("model", "group")
-    full, digits = 10.0, 2
+    presentation = CriteriaPresentation(title="Arena, single answers", max_score=10.0, digits=2)
+    preparation = CriteriaPreparation()
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError("stored answers are scored: weft arena score RUN RUN --judge JUDGE")
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: CriteriaOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: CriteriaOptions) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        return Opening().rubrics(prompts)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         duel: Duel = answered.turn.gold
@@ -48,7 +58,7 @@ class Criteria(Benchmark):
             return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
         return asked(answered, duel.first.parts, answered.options.judge_pictures)
 
-    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+    def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
@@ -57,7 +67,3 @@ class Criteria(Benchmark):
     def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
         for run in runs:
             yield scored_answers(run, f"Scores, judged by {run.judge}")
-
-    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
-        duel = msgspec.convert(gold, Duel)
-        return [(duel.first.name, duel.first.parts)]

@@ -1,42 +1,17 @@
-"""A command's worth of judging stored runs: battles between them, or their answers one by one. It is a session like any other: journalled,
-budgeted, resumed by the same command."""
+"""Stored runs before a judge: battles between them, or their answers one by one. It is a run like any other: journalled, budgeted, resumed
+by the same command."""
 
-import contextlib
-from collections.abc import AsyncGenerator, Mapping
-from pathlib import Path
-from typing import Any
-
-from msgspec import Struct, field
+from msgspec import Struct
 
 from weft.arena.contestants import Duel, answers_of, battles_of, contestants
 from weft.arena.criteria import Criteria
 from weft.arena.protocol import Arena
-from weft.calls.caller import Patience
 from weft.errors import UserError
-from weft.evaluation.plan import Plan, told_endpoint
-from weft.evaluation.session import Session, can_judge, check_numbers
-from weft.models.config import usual_home
+from weft.evaluation.config import RunConfig
+from weft.evaluation.sources import Material
 from weft.results.run import load_run
 from weft.types import Dialogue, Reply, Sample, Turn
-from weft.workspace import Limits, Workspace, reading
-
-
-class ArenaJob(Struct, frozen=True, kw_only=True):
-    """Runs by their ids. `single`: their answers are scored one by one. `options` are those of `Arena`, or of `Criteria`."""
-
-    runs: tuple[str, ...]
-    judge: Any
-    single: bool = False
-    options: Mapping[str, Any] = {}
-    benchmark: Any = None  # the runs' code, if it is not found where it was
-    home: str | Path = field(default_factory=usual_home)
-    prompts: str = "weft"
-    concurrency: int | None = None
-    judge_repeats: int = 1
-    judge_batch: bool = False
-    budget: float | None = None
-    judge_options: Mapping[str, Any] = {}
-    patience: Patience = Patience()
+from weft.workspace import Workspace, reading
 
 
 class Stored:
@@ -49,24 +24,27 @@ class Stored:
         return "[]", Reply("answered", duel.first.parts)
 
 
-@contextlib.asynccontextmanager
-async def open_arena(job: ArenaJob) -> AsyncGenerator[Session]:
-    check_numbers(job)
-    if len(job.runs) < (1 if job.single else 2):
-        raise UserError("give at least two runs: `weft runs` lists them" if not job.single else "give a run: `weft runs` lists them")
-    workspace = Workspace(job.home)
-    with reading(workspace.home) as stored:
-        runs = contestants([load_run(stored, name, job.benchmark) for name in job.runs])
-    benchmark = Criteria() if job.single else Arena()
-    options, rubrics = benchmark.choose(job.options), benchmark.rubrics(job.prompts)
-    data = next(iter(runs.values())).record.data
-    judge = can_judge(workspace.endpoint(job.judge, job.judge_options, data, usual=rubrics.settings), job.judge_batch)
-    dataset = answers_of(runs) if job.single else battles_of(runs, options.battles, options.seed)
-    parts = {run.id: name for name, run in runs.items()}
-    model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not job.single else "answers", "parts": parts}
-    limits = Limits(job.budget, job.concurrency, None, job.patience)
-    async with workspace.open({"judge": judge}, limits) as roles:
-        plan = Plan(
-            benchmark, dataset, options, rubrics, model, told_endpoint(judge), "none", job.judge_repeats, {"limit": None, "where": {}}
+class StoredAnswers(Struct, frozen=True):
+    """Runs by their ids. `single`: their answers are scored one by one. The configuration's `options` are those of `Arena`, or of
+    `Criteria`; its `benchmark` is the runs' code, if that is not found where it was."""
+
+    runs: tuple[str, ...]
+    single: bool = False
+
+    def open(self, config: RunConfig, workspace: Workspace) -> Material:
+        if len(self.runs) < (1 if self.single else 2):
+            raise UserError("give at least two runs: `weft runs` lists them" if not self.single else "give a run: `weft runs` lists them")
+        with reading(workspace.home) as stored:
+            runs = contestants([load_run(stored, name, config.benchmark) for name in self.runs])
+        benchmark = Criteria() if self.single else Arena()
+        options = benchmark.choose(config.options)
+        parts = {run.id: name for name, run in runs.items()}
+        model = {"name": ", ".join(runs), "provider": "arena", "model": "battles" if not self.single else "answers", "parts": parts}
+        return Material(
+            benchmark=benchmark,
+            options=options,
+            load=lambda: answers_of(runs) if self.single else battles_of(runs, options.battles, options.seed),
+            replies=lambda plan, parts: Stored(),
+            model=lambda dataset: (model, {}),
+            place=(benchmark.name, next(iter(runs.values())).record.data),
         )
-        yield Session(job, plan, roles, lambda _: Stored(), (benchmark.name, data))

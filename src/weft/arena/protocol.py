@@ -22,6 +22,8 @@ from weft.arena.tables import agreements, published_rates, win_rates
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.opening.released import official
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning, ratings
@@ -41,25 +43,42 @@ class ArenaOptions(Struct, frozen=True):
     judge_pictures: Most = MOST
 
 
+class ArenaPresentation(Presentation, frozen=True):
+    def ranking(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
+        what = "rating (95% interval)"
+        rows: list[dict[str, Any]] = []
+        for run in runs:
+            told = run.judge if len({one.judge for one in runs}) == len(runs) else f"{run.judge}, {run.run}"
+            for name, cell in ratings(decided(run)).items():
+                rows.append({"name": name, "series": told, what: cell.value, "low": cell.low, "high": cell.high})
+        return what, rows
+
+    def side_by_side(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
+        duel = msgspec.convert(gold, Duel)
+        return [(f"A: {duel.first.name}", duel.first.parts), (f"B: {duel.second.name}", duel.second.parts)]
+
+
+class ArenaPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if not prompts.startswith("official:"):
+            return super().rubrics(benchmark, prompts)
+        return replace(official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
+
+
 class Arena(Benchmark):
     name = "arena"
     version = "1"
-    title = "Arena"
     metrics = (BATTLE,)
     Options = ArenaOptions
     axes = ("first", "second")
-    of_one = False
+    presentation = ArenaPresentation(title="Arena", pairwise=True)
+    preparation = ArenaPreparation()
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError("battles are fought between stored runs: weft arena run RUN RUN --judge JUDGE")
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ArenaOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ArenaOptions) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        if not prompts.startswith("official:"):
-            return super().rubrics(prompts)
-        return replace(official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         duel: Duel = answered.turn.gold
@@ -74,12 +93,12 @@ class Arena(Benchmark):
             return [answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])]
         return [rubric.about(answered, order) for order in orders]
 
-    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+    def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is a word or two."""
         said = SAID.fullmatch(text) if question.plain else None
         return None if said is None else {"winner": said[1].upper() if said[1] else f"Tie({said[2].upper()})"}
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         winner: Winner = found["winner"]
         seen: Winner = FLIPPED[winner] if question.variant == BA else winner
         why = str(found.get("reasoning", ""))
@@ -90,13 +109,13 @@ class Arena(Benchmark):
         stored = released.released_verdict(text) if question.plain else None
         return {BATTLE: stored} if stored is not None else {}
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         of: dict[str, list[Verdict]] = {}
         for one in verdicts:
             of.setdefault(one.sample, []).append(one)
         return [_settled(some) for some in of.values()]
 
-    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+    def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
@@ -115,19 +134,6 @@ class Arena(Benchmark):
             yield agreements(others, fought(runs[0]), (), f"Agreement with {runs[0].judge}")
         if all(run.dataset == "opening" for run in runs):
             yield from published_rates()
-
-    def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
-        what = "rating (95% interval)"
-        rows: list[dict[str, Any]] = []
-        for run in runs:
-            told = run.judge if len({one.judge for one in runs}) == len(runs) else f"{run.judge}, {run.run}"
-            for name, cell in ratings(decided(run)).items():
-                rows.append({"name": name, "series": told, what: cell.value, "low": cell.low, "high": cell.high})
-        return what, rows
-
-    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
-        duel = msgspec.convert(gold, Duel)
-        return [(f"A: {duel.first.name}", duel.first.parts), (f"B: {duel.second.name}", duel.second.parts)]
 
 
 def _without_judge(duel: Duel) -> tuple[Winner, str] | None:

@@ -2,6 +2,22 @@
 elsewhere. Then one folder each."""
 
 from weft.benchmarks.base import Answered, Benchmark, Check, Finished, is_known, names, resolve, where
+from weft.benchmarks.follow_up import FollowUp
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 
-__all__ = ["Answered", "Benchmark", "Check", "Finished", "Rubrics", "is_known", "names", "resolve", "where"]
+__all__ = [
+    "Answered",
+    "Benchmark",
+    "Check",
+    "Finished",
+    "FollowUp",
+    "Preparation",
+    "Presentation",
+    "Rubrics",
+    "is_known",
+    "names",
+    "resolve",
+    "where",
+]

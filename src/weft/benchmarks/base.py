@@ -1,17 +1,19 @@
-"""The interface of a benchmark: a base class. What a benchmark needs to say, it has a method for here; no other code asks which one it is.
+"""The interface of a benchmark: a base class. Other code calls its methods and never asks which benchmark it has.
 
-A benchmark makes no network call and opens no file outside its `load`; everything else about it is pure. To be written: `name`, `version`,
-`metrics`, `load`, `see`, `questions`, `tables`. The rest has defaults:
+A benchmark makes no network call and opens no file outside `load`; everything else about it is pure. Write these:
 
     class Mine(Benchmark):
         name, version, metrics = "mine", "1", ("correct",)
+        Options = MineOptions                                            # optional: what a user may choose
 
-        def load(self, data, blobs): ...                       # files -> Dataset, with every problem found
-        def see(self, sample, turn, dialogue, options): ...    # what the model is shown: messages
-        def questions(self, answered): ...                     # what to ask the judge; verdicts by rule; checks of pixels
-        def tables(self, runs): ...                            # verdicts, aggregated as the paper does it
+        def load(self, data, blobs): ...                                 # files -> Dataset, with every problem found
+        def build_messages(self, sample, turn, dialogue, options): ...   # what the model is shown
+        def questions(self, answered): ...                               # what the judge is asked; verdicts by rule; checks of pixels
+        def tables(self, runs): ...                                      # verdicts, aggregated as the paper does it
 
-docs/own-benchmark.md has a whole one on a page. It is found as an entry point of the group `weft.benchmarks`, or as file.py:Name.
+The other methods have defaults. Three objects are optional: `presentation` (how results are named and shown), `preparation` (what is done
+before a run) and `follow_up` (asking again in a turn). docs/own-benchmark.md has a whole benchmark on a page. It is found as an entry point
+of the group `weft.benchmarks`, or as file.py:Name.
 """
 
 import inspect
@@ -19,26 +21,22 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args, get_type_hints
+from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
 from msgspec import inspect as kinds_of
 from msgspec.structs import replace
 
-from weft.benchmarks.outputs import Folder
-from weft.benchmarks.prompts import Rubrics, read_rubrics
+from weft.benchmarks.follow_up import FollowUp
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
+from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
-from weft.models.endpoint import Endpoint
 from weft.models.registry import load_object, load_target
 from weft.plugins import points
 from weft.store.blobs import Blobs
-from weft.types import (
-    Dataset, Dialogue, Image, Mark, Message, Model, Part, Place, Question, ReadDataset, Reply, Sample, Table, Turn, Verdict
-)
-
-if TYPE_CHECKING:
-    from weft.benchmarks.agreed import Agreed
+from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
 RELEASED = "official"  # the variant of what is asked for the official row alone
@@ -169,107 +167,50 @@ class Benchmark:
     name: ClassVar[str]
     version: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
-    title: ClassVar[str] = ""  # what its paper calls it
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
-    axis_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the names of an axis's groups, where they are always the same
     official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
     official_file: ClassVar[str] = ""
     official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
-    most_tries: ClassVar[int] = 1  # how often a turn may be asked, with `again`
     published_judge: ClassVar[str] = ""  # who judged the published rows
-    derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
-    spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
-    full: ClassVar[float] = 1.0  # full marks as its paper prints them: 1, 10, 100; every number that is shown is on this scale
-    digits: ClassVar[int] = 3  # and with so many decimals
-    of_one: ClassVar[bool] = True  # whether verdicts say how well one model did; those of battles do not, and are not drawn or compared
-    ways: ClassVar[tuple[str, ...]] = ()  # what its turns are called, where they are no dialogue but ways of asking the same
+    derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that `merge_variants` computes from others
+    follow_up: ClassVar[FollowUp | None] = None  # asks a turn again where the reply does not answer yet
+    presentation: ClassVar[Presentation] = Presentation()  # titles, scales, what a page shows
+    preparation: ClassVar[Preparation] = Preparation()  # before the run: prompts, auxiliary models, outputs made elsewhere
 
     # to be written
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise TypeError(f"{type(self).__name__} has no load")
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
-        raise TypeError(f"{type(self).__name__} has no see")
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
+        raise TypeError(f"{type(self).__name__} has no build_messages")
 
     def questions(self, answered: Answered) -> Iterable[Item]:
-        """Of a reply that has what was due; `unanswered` is for the others."""
+        """Of a reply that has the expected output; `on_no_answer` is for the others."""
         raise TypeError(f"{type(self).__name__} has no questions")
 
     def tables(self, runs: Sequence[Finished]) -> Iterable[Table]:
         """The main table first. Made one by one, so that who wants the first need not wait for the last."""
         raise TypeError(f"{type(self).__name__} has no tables")
 
-    def template(self, folder: Path) -> None:
-        """Write a folder that people can fill with data of their own, with an example of each kind."""
-        raise UserError(f"{self.name} has no template for data of one's own")
-
-    def about(self, dataset: ReadDataset) -> list[str]:
-        """What those who check their data want to know of them, line by line."""
-        return []
-
     # generating
-
-    def helpers(self, options: Any) -> Mapping[str, str]:
-        """Models that the data need before anyone is asked about them, by role, as a user writes them: one that says tasks in other words.
-        Their answers are kept, and paid for, like all others."""
-        return {}
-
-    async def completed(self, dataset: ReadDataset, options: Any, helpers: Mapping[str, Model]) -> ReadDataset:
-        """The dataset as a run asks about it: by default as it was read. Its digest must tell it apart. A reply of a helper whose reason is
-        `STAND_IN` is none: nobody is asked in a dry run, and what is asked next is to be as much as it would be."""
-        return dataset
 
     def choose(self, given: Mapping[str, Any]) -> Any:
         """The options with what the user chose. Raises UserError for what there is not, or does not go together."""
         return choose(self.Options, given, self.name)
 
-    def told(self, options: Any) -> list[str]:
-        """The options in words, for a run's title: by default those that are not as usual."""
-        usual = self.Options()
-        changed = [name for name in self.Options.__struct_fields__ if getattr(options, name) != getattr(usual, name)]
-        return [name if getattr(options, name) is True else f"{name} {getattr(options, name)}" for name in changed]
-
-    def told_of_outputs(self, options: Any) -> list[str]:
-        """The same where the outputs were made elsewhere, and nobody knows what was shown for them."""
-        return []
-
-    def asks(self, turn: Turn, options: Any) -> bool:
+    def includes(self, turn: Turn, options: Any) -> bool:
         """Whether the model is asked this turn at all."""
         return True
 
-    def needs(self, sample: Sample, turn: Turn, options: Any) -> set[int]:
+    def depends_on(self, sample: Sample, turn: Turn, options: Any) -> set[int]:
         """Earlier turns whose replies this turn is shown: if one is missing through our fault, this turn waits, unscored."""
         return set()
 
-    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
-        """What to ask instead, where a protocol does not take a reply for an answer yet; None: it is one. `tries` were made so far."""
-        return None
-
-    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
-        """Which of several replies that were asked for in this way counts; it has the calls of all behind it."""
-        return replies[-1]
-
-    def group(self, axis: str, name: str) -> str:
-        """What a group that a user names is called in the data."""
-        return name
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        """Outputs made elsewhere, as a model: by default files under the names that `Turn.file` has."""
-        return Folder(folder, blobs)
-
     # judging
 
-    def rubrics(self, prompts: str) -> Rubrics:
-        """The judge's prompts: our own (`rubrics/*.md` beside the code of the class, or of the one it is made from), or the paper's from a
-        checkout of its repository."""
-        kinds = type(self).__mro__[: type(self).__mro__.index(Benchmark)]
-        folders = [Path(inspect.getfile(kind)).parent for kind in kinds]
-        folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
-        return read_rubrics(folder, prompts, self.official_file, self.official_prompts, self.name, self.official_settings)
-
-    def due(self, turn: Turn) -> tuple[str, ...]:
+    def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
@@ -277,24 +218,24 @@ class Benchmark:
         """What tables need to know of a turn whatever became of it."""
         return None
 
-    def unanswered(self, answered: Answered) -> Iterable[Item]:
-        """A refusal, or nothing of the kind that was due: zero, the model's doing."""
+    def on_no_answer(self, answered: Answered) -> Iterable[Item]:
+        """A refusal, or a reply without the expected output: zero, the model's fault."""
         reply = answered.reply
         why = f"{reply.outcome}: {reply.reason}" if reply.reason else reply.outcome
         detail = self.detail(answered.turn, reply)
-        return [answered.verdict(metric, 0.0, why, by="failure", detail=detail) for metric in self.due(answered.turn)]
+        return [answered.verdict(metric, 0.0, why, by="failure", detail=detail) for metric in self.metrics_for(answered.turn)]
 
-    def lost(self, answered: Answered) -> Iterable[Item]:
+    def on_failed(self, answered: Answered) -> Iterable[Item]:
         """No reply, through no fault of the model: unscored."""
         reply = answered.reply
         detail = self.detail(answered.turn, reply)
-        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.due(answered.turn)]
+        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.metrics_for(answered.turn)]
 
-    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+    def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """What a reply in words says, under the keys of its question's schema; None: it is JSON, or nothing. It may raise `Unusable`."""
         return None
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """A judge's reply that fits its schema -> a mark for each metric; the share comes from the scale in the schema. It may raise
         `Unusable` for what a schema cannot say."""
         return plain_marks(question, found)
@@ -306,34 +247,17 @@ class Benchmark:
 
     # looking
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add what follows from others."""
         return settled(verdicts)
 
-    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+    def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         """What a sample belongs to, where several are not independent of one another: intervals and tests resample that."""
         return sample
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The main number: means of verdicts, with their weights. All alike, unless it says otherwise."""
         return [(1.0, verdicts)]
-
-    def agreements(self, found: "Agreed") -> Iterable[Table]:
-        """How far its judge agrees with others, as its paper shows it, with what is printed there; nothing where it shows nothing."""
-        return ()
-
-    def ranked(self, runs: Sequence[Finished]) -> tuple[str, list[dict[str, Any]]]:
-        """Of verdicts that are of no one model: what is drawn instead, and rows with `name`, `series`, the value under what it is called,
-        `low` and `high`, the best first."""
-        return "", []
-
-    def shown(self, gold: Any) -> list[str]:
-        """What of a turn's gold data (as JSON has it) a person is shown, line by line; nothing: all of it, folded."""
-        return []
-
-    def beside(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
-        """What stands side by side on a turn's page instead of the one reply, each under its title, from the turn's gold as JSON has it."""
-        return []
 
 
 def plain_marks(question: Question, found: Mapping[str, Any]) -> list[Mark]:
@@ -426,7 +350,7 @@ RESERVED = (  # what every run has: a benchmark's own options have other names
     "judge_repeats", "judge_batch", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt",
     "dry_run", "help", "preset", "shard", "config", "probe",
 )  # fmt: skip
-WRITTEN = ("name", "version", "metrics", "load", "see", "questions", "tables")
+WRITTEN = ("name", "version", "metrics", "load", "build_messages", "questions", "tables")
 
 
 def names() -> dict[str, str]:

@@ -28,7 +28,7 @@ def main_number(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Group
     for weight, some in terms:
         by_sample: dict[str, list[float]] = {}
         for verdict in some:
-            of = benchmark.together(verdict.sample, groups.get(verdict.sample, {}))
+            of = benchmark.cluster_of(verdict.sample, groups.get(verdict.sample, {}))
             by_sample.setdefault(of, []).append(verdict.value or 0.0)
         clusters.append((weight, by_sample))
     value = sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms)

@@ -50,14 +50,19 @@ class Texts(dict[str, str]):
 def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, str], name: str, settings: Mapping[str, Any]) -> Rubrics:
     """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for named constants of a file of the paper's repository."""
     if prompts == "weft":
-        found = sorted((folder / "rubrics").glob("*.md"))
-        return rubrics_of(Texts({path.stem: text_file(path) for path in found}), "weft")
+        return own_rubrics(folder)
     if not official:
         raise UserError(f"--prompts {prompts}: {name} has weft's own prompts alone")
     if not prompts.startswith("official:"):
         raise UserError(f"--prompts {prompts}: give 'weft', or 'official:DIR' with a checkout of the official repository")
     found = read_constants(Path(prompts.removeprefix("official:")), file, official.values())
     return replace(rubrics_of({metric: found[one] for metric, one in official.items()}, f"official {file}"), settings=settings)
+
+
+def own_rubrics(folder: Path) -> Rubrics:
+    """`rubrics/*.md` in `folder`, each under its name."""
+    found = sorted((folder / "rubrics").glob("*.md"))
+    return rubrics_of(Texts({path.stem: text_file(path) for path in found}), "weft")
 
 
 def rubrics_of(texts: Mapping[str, str], source: str) -> Rubrics:

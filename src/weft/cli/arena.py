@@ -99,16 +99,16 @@ def _judge(
     benchmark: list[str] | None,
     home: o.Path,
 ) -> None:
-    from weft.arena.fight import ArenaJob, open_arena
+    from weft.arena.fight import StoredAnswers
     from weft.cli.work import finish
     from weft.errors import UserError
+    from weft.evaluation.config import RunConfig
+    from weft.evaluation.session import open_run
 
     if judge is None:
         raise UserError("give --judge; `weft arena run --help` has examples, `weft models` the names")
-    job = ArenaJob(
-        runs=tuple(runs),
+    config = RunConfig(
         judge=judge,
-        single=single,
         options=given,
         benchmark=benchmark or None,
         home=home,
@@ -118,8 +118,9 @@ def _judge(
         judge_batch=judge_batch,
         budget=budget,
         judge_options=o.pairs(judge_opt, "--judge-opt"),
+        probe=False,
     )
-    finish(open_arena(job), dry_run=dry_run)
+    finish(open_run(config, StoredAnswers(tuple(runs), single), dry=dry_run), dry_run=dry_run)
 
 
 @app.command()

@@ -72,7 +72,9 @@ def new(
     found = benchmarks.resolve(benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is there already and not empty; name another folder")
-    write_folder(folder, found.template)
+    if found.preparation.template is None:
+        raise UserError(f"{found.name} has no template for data of one's own")
+    write_folder(folder, found.preparation.template)
     say(f"{folder}: {folder / 'README.md'} says how to fill it; `weft data check {benchmark} {folder}` what is wrong")
 
 
@@ -163,7 +165,7 @@ def check(
 
     found = benchmarks.resolve(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = found.load(folder, open_blobs(o.Path(home)))
+        dataset = found.load(folder, open_blobs(o.Path(home))).read()
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
         turns = [turn for sample in dataset.samples for turn in sample.turns]
@@ -171,7 +173,7 @@ def check(
             counts = Counter(sample.groups[axis] for sample in dataset.samples if axis in sample.groups)
             if 1 < len(counts) <= 12:
                 say(f"by {axis}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
-        for line in found.about(dataset):
+        for line in found.preparation.describe_data(dataset):
             say(line)
         kinds = ", ".join(f"{sum(turn.want == kind for turn in turns)} {kind}" for kind in sorted({turn.want for turn in turns}))
         say(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")

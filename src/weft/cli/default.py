@@ -8,7 +8,8 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.work import quietly
 from weft.errors import UserError
-from weft.evaluation.session import Job, Session
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import open_run
 from weft.results.run import named, tables_of
 from weft_tabletop.make import make
 
@@ -25,7 +26,7 @@ def default_run(home: Path, given: list[str]) -> None:
         make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
     options = {"history": "dialogue", "placement": "first"}
     runs = [
-        quietly(Session.open(Job(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options)), console)
+        quietly(open_run(RunConfig(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options)), console)
         for model in MODELS
     ]
     path = Path("reports") / "tabletop.md"

@@ -31,7 +31,8 @@ def demo(
     from weft.cli.screen import Screen
     from weft.cli.work import quietly
     from weft.errors import UserError
-    from weft.evaluation.session import Job, Session
+    from weft.evaluation.config import RunConfig
+    from weft.evaluation.session import open_run
     from weft.report import plots
     from weft.results.run import Run
     from weft_tabletop.demos import DEMOS
@@ -43,7 +44,7 @@ def demo(
     own = home / "demo"  # a journal of its own: a demo's runs are not the user's
 
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
-        return quietly(Session.open(Job(benchmark=benchmark, judge="tabletop/exact", home=own, **options)), console)
+        return quietly(open_run(RunConfig(benchmark=benchmark, judge="tabletop/exact", home=own, **options)), console)
 
     def shown(value: Any) -> str:
         return (f"{value:.3f}" if value <= 1 else f"{value:.1f}") if isinstance(value, float) else str(value)

@@ -107,7 +107,7 @@ def merge(
     journal = open_journal(home)
     for run in touched:
         record = one_run(journal, run)
-        turns, due = journal.progress(run)[0], record.manifest["dataset"]["turns"]
+        turns, due = journal.progress(run)[0], (record.expected.turns if record.expected else 10**9)
         rest = "" if record.state == "finished" else f", {turns} of {due} turns: the same command does the rest, and asks only for that"
         say(f"  {run}: {told_shards(record) or record.state}{rest}")
 

@@ -67,12 +67,13 @@ def judge(
     """
     from weft.cli.work import finish
     from weft.errors import UserError
-    from weft.evaluation.session import Session, StoredJob, usually_probed
+    from weft.evaluation.config import RunConfig, usually_probed
+    from weft.evaluation.session import open_run
+    from weft.evaluation.sources import StoredRun
 
     if judge is None:
         raise UserError("give --judge; `weft judge --help` has examples, `weft models` the names")
-    job = StoredJob(
-        run=run,
+    config = RunConfig(
         judge=judge,
         data=data or "",
         benchmark=benchmark or None,
@@ -85,7 +86,7 @@ def judge(
         home=home,
         probe=not no_probe and usually_probed(),
     )
-    finish(Session.open_stored(job), dry_run=dry_run)
+    finish(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
 
 
 @app.command()
@@ -119,7 +120,7 @@ def check(
     """
     from weft.cli.checking import check_judge
     from weft.errors import UserError
-    from weft.evaluation.session import usually_probed
+    from weft.evaluation.config import usually_probed
     from weft.judge_eval.calibration.exam import PAPERS, Exam
 
     if judge is None:

@@ -54,7 +54,7 @@ class Taken:
         self.where: dict[str, str] = {}
         found = benchmarks.resolve(name) if name else None
         self._known = {option.name: option for option in listed(found.Options)} if found else {}
-        self._names: Mapping[str, tuple[str, ...]] = found.axis_names if found else {}
+        self._names: Mapping[str, tuple[str, ...]] = found.presentation.axis_names if found else {}
         self._axes = [axis for axis in found.axes if axis not in self._known] if found else []
 
     def take(self, args: list[str], known: set[str]) -> list[str]:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from weft.evaluation.progress import by_role, facts, line
+from weft.evaluation.progress import by_role, expected_turns, facts, line
 from weft.evaluation.session import Session
 from weft.untrusted import told
 
@@ -34,13 +34,14 @@ def follow(session: Session, console: Console) -> Generator[None]:
 def _bars(session: Session, console: Console, done: threading.Event) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(compact=True))
     bar = Progress(*columns, console=console, auto_refresh=False)
-    turns = bar.add_task("turns", total=session.progress.turns)
+    turns = bar.add_task("turns", total=expected_turns(session))
     verdicts = bar.add_task("verdicts", total=None)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not done.wait(0.25):
             progress = session.progress
-            due = progress.verdicts_due * progress.turns / max(progress.turns_done, 1)  # those of turns to come are foreseen
-            bar.update(turns, completed=progress.turns_done)
+            total = expected_turns(session)
+            due = progress.verdicts_due * total / max(progress.turns_done, 1)  # those of turns to come are foreseen
+            bar.update(turns, completed=progress.turns_done, total=total)
             bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
             live.update(Group(bar, *(Text(told(line), style="dim") for line in (facts(session), *by_role(session)))))
 

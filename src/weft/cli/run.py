@@ -99,7 +99,7 @@ def run(
         return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
     from weft.cli.own_options import taken
     from weft.cli.work import work
-    from weft.evaluation.session import usually_probed
+    from weft.evaluation.config import usually_probed
 
     work(
         benchmark,

@@ -57,7 +57,7 @@ def _trouble(run: Any) -> None:
 
     failed = [one for one in run.turns if one.reply.outcome == "failed"]
     unscored = [one for one in run.verdicts if one.value is None]
-    due = run.record.manifest["dataset"]["turns"]
+    due = run.record.expected.turns if run.record.expected else 10**9
     if len(run.turns) < due:
         say(f"{run.id} is {run.record.state}: {len(run.turns)} of {due} turns are there; the same command does the rest")
     if not run.turns:

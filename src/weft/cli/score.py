@@ -47,7 +47,7 @@ def score(
     """
     from weft.cli.own_options import taken
     from weft.cli.work import work
-    from weft.evaluation.session import usually_probed
+    from weft.evaluation.config import usually_probed
 
     work(
         benchmark,

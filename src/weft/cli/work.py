@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
 from weft.errors import UserError, WeftError
+from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import Share
-from weft.evaluation.session import Interrupted, Job, Session, in_loop
+from weft.evaluation.session import Interrupted, Session, in_loop, open_run
 from weft.models.batching import at_work
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
@@ -48,8 +49,8 @@ def work(
     with contextlib.ExitStack() as closing:
         if replicas is not None and not dry_run:
             options |= _served(closing, replicas, serving or {}, options)
-        job = Job(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-        finish(Session.open(job, dry=dry_run, tell=complain), dry_run=dry_run)
+        config = RunConfig(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
+        finish(open_run(config, dry=dry_run, tell=complain), dry_run=dry_run)
 
 
 def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +81,7 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     try:
         async with opened as session:
             _introduce(console, session)
-            if session.job.budget is not None:
+            if session.config.budget is not None:
                 for line in _foreseen(session, await session.foresee()):
                     console.print(line)
             with follow(session, console):
@@ -91,7 +92,8 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
     left = Left.by(session)
     if session.nothing and left.reason is not None:
         complain(str(left.reason))
-        return 130 if isinstance(left.reason, Interrupted) else 2 if isinstance(left.reason, EndpointDown) and left.reason.user else 1
+        mistaken = isinstance(left.reason, UserError) or (isinstance(left.reason, EndpointDown) and left.reason.user)
+        return 130 if isinstance(left.reason, Interrupted) else 2 if mistaken else 1
     del session  # with its dataset: what is read now may be as large
     run = left.stored()
     keep_gist(left.place, run)
@@ -107,8 +109,7 @@ class Left(msgspec.Struct, frozen=True):
     run: str
     benchmark: Any
     reason: WeftError | None
-    out: int
-    records: int
+    out: tuple[str, ...]  # what is said of records that are left out, and of warnings
     verdicts: int = 0  # that were due when it ended, and are not there
     standing: str = ""  # of what was handed in and is not back
     notes: tuple[str, ...] = ()  # where other endpoints stood
@@ -117,8 +118,6 @@ class Left(msgspec.Struct, frozen=True):
 
     @classmethod
     def by(cls, session: Session) -> "Left":
-        dataset = session.plan.dataset
-        out = len({problem.record for problem in dataset.problems if problem.severity == "error" and problem.record})
         run, reason, progress = session.run_id, session.halt.reason, session.progress
         missing = progress.verdicts_due - progress.verdicts_done
         where = session.journal.path.parent
@@ -133,13 +132,12 @@ class Left(msgspec.Struct, frozen=True):
         each = [f"{role} {tally.calls} asked, {tally.remembered} from the journal" for role, tally in tallies.items()]
         did = f"this command: {'; '.join(each)}; ${sum(tally.cost for tally in tallies.values()):.4f}" if each else ""
         return cls(
-            session.job.home,
+            session.config.home,
             where,
             run,
             session.plan.benchmark,
             reason,
-            out,
-            dataset.records,
+            tuple(_left_out(session)),
             missing,
             *told,
             did,
@@ -176,12 +174,12 @@ def quietly(opened: AbstractAsyncContextManager[Session], console: Console, bear
     return run
 
 
-def one_of_several(job: Job, console: Console, mark: Callable[[Session], None]) -> tuple[bool, float]:
+def one_of_several(job: RunConfig, console: Console, mark: Callable[[Session], None]) -> tuple[bool, float]:
     """A run among others: whether all of it is done and scored, and what it cost. Ctrl-C ends the program; an endpoint that is gone does
     not."""
 
     async def go() -> tuple[Left, float, bool]:
-        async with Session.open(job, tell=complain) as session:
+        async with open_run(job, tell=complain) as session:
             mark(session)
             _introduce(console, session)
             with follow(session, console):
@@ -205,20 +203,18 @@ def one_of_several(job: Job, console: Console, mark: Callable[[Session], None]) 
     return left.reason is None and gist.scored == gist.due, spent
 
 
-def foreseen(job: Job) -> None:
+def foreseen(job: RunConfig) -> None:
     """What a run among others would cost."""
-    in_loop(_foresee(Session.open(job, dry=True, tell=complain)))
+    in_loop(_foresee(open_run(job, dry=True, tell=complain)))
 
 
 def _introduce(console: Console, session: Session) -> None:
-    dataset = session.plan.dataset
-    errors = [problem for problem in dataset.problems if problem.severity == "error"]
-    read = [problem for problem in dataset.problems if problem not in session.noted]
-    for problem in (*(one for one in read if one.severity == "warning" and not one.record), *session.noted[:20]):
+    standing = [problem for problem in session.plan.dataset.problems if problem.severity == "warning" and not problem.record]
+    for problem in (*standing, *session.noted[:20]):
         console.print(f"note: {problem}")
     if len(session.noted) > 20:
         console.print(f"note: and {len(session.noted) - 20} more of this kind")
-    for line in session.doubts:
+    for line in session.reuse_notes:
         console.print(f"note: {line}")
     for endpoint in session.endpoints.values():
         if endpoint.missing:
@@ -227,17 +223,6 @@ def _introduce(console: Console, session: Session) -> None:
     if judge.owed and judge.endpoint.batches() is not None:
         told = f"{judge.owed} questions to {judge.name} are out in batches: --judge-batch collects them, without it they are paid for again"
         console.print(f"note: {told}")
-    for kind, (count, why) in session.lacking.items():
-        console.print(f"{count} of {session.progress.turns} turns want {kind}, and {why}: those are not asked, and count as no answer")
-    warned = sum(problem.severity == "warning" and bool(problem.record) for problem in read)
-    if warned:
-        console.print(f"{warned} warning{'s' * (warned != 1)} about records; `weft data check` lists them")
-    for problem in errors[:20]:
-        console.print(f"left out: {problem}")
-    if errors:
-        out, whole = len({problem.record for problem in errors if problem.record}), sum(not problem.record for problem in errors)
-        files = f"{whole} file{'s' * (whole != 1)} could not be read at all, and " if whole else ""
-        console.print(f"{files}{out} of {dataset.records} records are left out; `weft data check` lists every problem")
     for model in session.endpoints.values():
         if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
             unseen = f" What {', '.join(model.unseen)} is made of is not seen." if model.unseen else ""
@@ -247,7 +232,26 @@ def _introduce(console: Console, session: Session) -> None:
             )
 
 
+def _left_out(session: Session) -> Iterator[str]:
+    """What was found while the dataset was read: turns that the model cannot answer, warnings, records that are left out."""
+    dataset, why = session.plan.dataset, session.lacks()
+    for kind, count in session.lacking.items():
+        yield f"{count} of {session.progress.turns} turns want {kind}, and {why[kind]}: those are not asked, and count as no answer"
+    problems = [problem for problem in dataset.problems if problem not in session.noted]
+    warned = sum(problem.severity == "warning" and bool(problem.record) for problem in problems)
+    if warned:
+        yield f"{warned} warning{'s' * (warned != 1)} about records; `weft data check` lists them"
+    errors = [problem for problem in problems if problem.severity == "error"]
+    yield from (f"left out: {problem}" for problem in errors[:20])
+    if errors:
+        out, whole = len({problem.record for problem in errors if problem.record}), sum(not problem.record for problem in errors)
+        files = f"{whole} file{'s' * (whole != 1)} could not be read at all, and " if whole else ""
+        yield f"{files}{out} of {dataset.records} records are left out; `weft data check` lists every problem"
+
+
 def _conclude(console: Console, left: Left, run: Run) -> None:
+    for line in left.out:
+        console.print(line)
     if run.verdicts:
         table = run.table()
         show_table(Screen(), msgspec.structs.replace(table, rows=table.ours))
@@ -257,8 +261,6 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
             console.print(line)
     if told := told_shards(run.record):
         console.print(f"shard {left.shard} is done: {told}; `weft journal merge` puts them together" if left.shard else told)
-    if left.out:
-        console.print(f"{left.out} of {left.records} records were left out")
     if left.did:
         console.print(left.did)
     for line in left.notes:
@@ -269,9 +271,10 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
-        turns = summary.manifest["dataset"]["turns"]
         owed = left.verdicts + summary.verdicts - summary.scored
-        console.print(f"left to do: {turns - summary.turns} of {turns} turns, {owed} verdicts about those that are done.")
+        expected = run.record.expected
+        turns = f"{expected.turns - summary.turns} of {expected.turns} turns" if expected else "turns that are not read yet"
+        console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
     if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):
@@ -284,7 +287,7 @@ def _exit_code(left: Left, run: Run) -> int:
     reason = left.reason
     if isinstance(reason, Interrupted):
         return 130
-    if isinstance(reason, EndpointDown) and reason.user:
+    if isinstance(reason, UserError) or (isinstance(reason, EndpointDown) and reason.user):
         return 2
     return 1 if reason is not None or any(verdict.value is None for verdict in run.verdicts) else 0
 
@@ -313,14 +316,14 @@ def _foreseen(session: Session, shares: Mapping[str, Share]) -> list[str]:
 async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
     async with opened as session:
         shares = await session.foresee()
-        say(f"run {session.run_id}: {session.progress.samples} samples, {session.progress.turns} turns")
+        say(f"run {session.run_id}: {session.foreseen.samples} samples, {session.foreseen.turns} turns")
         for line in _foreseen(session, shares):
             say(line)
-        if session.plan.benchmark.most_tries > 1:
-            most = session.plan.benchmark.most_tries
-            say(f"a turn that brings nothing of the kind that is due is asked up to {most} times: model calls may be more")
-        for line in session.foreseen:
-            say(line)
+        follow_up = session.plan.benchmark.follow_up
+        if follow_up is not None:
+            say(f"a turn that brings nothing of the kind that is due is asked up to {follow_up.most_tries} times: model calls may be more")
+        if session.note:
+            say(session.note)
         if session.plan.strategy != "none":
             say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
     return 0

@@ -10,11 +10,11 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from weft.api import document_of
 from weft.cli.screen import Screen
 from weft.cli.terminal import complain, say
-from weft.evaluation.session import Interrupted, in_loop
-from weft.evaluation.writing import WriteJob, open_writing, ordered, written
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import Interrupted, in_loop, open_run
+from weft.evaluation.writing import Document, ordered, written
 from weft.models.compose.weaver import WATCH, Progress
 from weft.report import document
 from weft.results.run import Run
@@ -52,14 +52,14 @@ def write_document(
 ) -> int:
     for out in outs:
         document.kind_of(out)  # before anything is paid for
-    job = WriteJob(text=text, model=model, pictures=tuple(images), home=home, concurrency=concurrency, budget=budget, model_options=options)
-    return in_loop(_write(job, outs, show))
+    config = RunConfig(model=model, home=home, concurrency=concurrency, budget=budget, model_options=options, probe=False)
+    return in_loop(_write(config, Document(text, tuple(images)), outs, show))
 
 
-async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
+async def _write(config: RunConfig, asked: Document, outs: Sequence[Path], show: bool) -> int:
     watch, began = Watch(), time.monotonic()
     try:
-        async with open_writing(job) as session:
+        async with open_run(config, asked) as session:
             WATCH.set(watch.take)
             with _follow(watch):
                 await session.go()
@@ -78,7 +78,7 @@ async def _write(job: WriteJob, outs: Sequence[Path], show: bool) -> int:
         return 1
     words = sum(len(part.split()) for part in [reply.text])
     _told(run, time.monotonic() - began, words, len(reply.images))
-    whole = document_of(run, home, job.text)
+    whole = document_of(run, home, asked.text)
     for out in outs:
         document.write(whole, open_blobs(home), out)
         say(out)

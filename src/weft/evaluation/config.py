@@ -50,9 +50,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     ] = None
     judge: Annotated[Any, Cli("Who judges: provider/model@url, a name from weft.toml, or file.py:NAME.", "judge")] = None
     strategy: Annotated[str, Cli("Test-time strategy: none, cot, self-verify:N, best-of:N.", "model")] = "none"
-    prompts: Annotated[
-        str, Cli("'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.", "judge")
-    ] = "weft"
+    prompts: Annotated[str, Cli("'weft', or 'official:DIR' for the paper's prompts from a checkout of its repository.", "judge")] = "weft"
     model_options: Annotated[
         Mapping[str, Any],
         Cli("NAME=VALUE for the model, such as temperature=0; ROLE.NAME=VALUE for a part. Repeatable.", "model", "model_opt", pairs=True),
@@ -62,7 +60,11 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     ] = {}
     preset: Annotated[
         str | tuple[str, ...],
-        Cli("A paper's published settings: PAPER/MODEL, or PAPER/judge for the judge (`weft models presets`). Repeatable.", "model", many=True),
+        Cli(
+            "A paper's published settings: PAPER/MODEL, or PAPER/judge for the judge (`weft models presets`). Repeatable.",
+            "model",
+            many=True,
+        ),
     ] = ()
     judge_repeats: Annotated[
         int, Cli("How often the judge is asked each question: mean, deviation and variation follow.", "judge", least=1)
@@ -74,7 +76,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     sample: Annotated[int | None, Cli("Only N samples drawn at random: the same ones on every machine.", "data", least=1)] = None
     seed: Annotated[int | None, Cli("Which samples --sample draws. (A model's seed is --model-opt seed=N.)", "data")] = None
     shard: Annotated[
-        str, Cli("K/N: only the K-th of N parts of the run; all are one run, here or once their journals are merged.", "data", metavar="K/N")
+        str,
+        Cli("K/N: only the K-th of N parts of the run; all are one run, here or once their journals are merged.", "data", metavar="K/N"),
     ] = ""
     where: Annotated[
         Mapping[str, str] | tuple[tuple[str, str], ...],

@@ -63,8 +63,8 @@ class Live:
         await asyncio.sleep(0)  # a model that never waits must not keep the others, or Ctrl-C, from their turn
         benchmark, options = self._plan.benchmark, self._plan.options
         try:
-            messages = benchmark.see(sample, turn, dialogue, options)
-            needed = sorted(benchmark.needs(sample, turn, options)) if self._sees else ()
+            messages = benchmark.build_messages(sample, turn, dialogue, options)
+            needed = sorted(benchmark.depends_on(sample, turn, options)) if self._sees else ()
         except Exception as error:  # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
             self.raised(Place(sample.id, turn.number), error)
             why = blamed(f"benchmark {benchmark.name}, sample {sample.id}, turn {turn.number + 1}", error)
@@ -78,7 +78,9 @@ class Live:
         tried = [await self._asked(messages, want)]
         try:
             await self._ask_again(turn, messages, want, tried)
-            counted = benchmark.counts(turn, [reply for _, reply in tried]) if len(tried) > 1 else tried[0][1]
+            counted = tried[0][1]
+            if benchmark.follow_up is not None and len(tried) > 1:
+                counted = benchmark.follow_up.pick_reply(turn, [reply for _, reply in tried])
         except (BudgetReached, EndpointDown, Halted, StoreError):
             raise
         except Exception as error:  # what it cannot deal with costs this turn, and no other
@@ -94,8 +96,9 @@ class Live:
 
     async def _ask_again(self, turn: Turn, messages: tuple[Message, ...], want: Want, tried: list[Tried]) -> None:
         """As often as the benchmark's protocol asks after what came; each is a call of its own, whatever its words."""
-        while self._sees and len(tried) < MOST_TRIES:
-            more = self._plan.benchmark.again(turn, messages, tried[-1][1], len(tried))
+        follow_up = self._plan.benchmark.follow_up
+        while follow_up is not None and self._sees and len(tried) < MOST_TRIES:
+            more = follow_up.next_messages(turn, messages, tried[-1][1], len(tried))
             if more is None:
                 return
             messages = more

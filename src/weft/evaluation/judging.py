@@ -119,15 +119,15 @@ def items_of(plan: Plan, answered: Answered, raised: Raised | None = None) -> Se
     stored, and comes again with every run. `raised` is told what it raised."""
     benchmark, reply = plan.benchmark, answered.reply
     try:
-        due = benchmark.due(answered.turn)
+        due = benchmark.metrics_for(answered.turn)
     except Exception as error:
         raise blamed(_where(plan, answered.place), error) from error
     items: Sequence[Item]
     try:
         if reply.outcome == "failed":
-            items = list(benchmark.lost(answered))
+            items = list(benchmark.on_failed(answered))
         else:
-            items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.unanswered(answered))
+            items = list(benchmark.questions(answered) if reply.outcome == "answered" else benchmark.on_no_answer(answered))
         checked(items, answered.place, due)
     except Exception as error:
         if raised is not None:
@@ -161,7 +161,7 @@ def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:
         said |= {(metric, variant) for metric in asked}
     missing = [metric for metric in due if metric not in {metric for metric, _ in said}]
     if missing:
-        raise ValueError(f"nothing is asked or said about {', '.join(missing)}; `due` tells which metrics a turn has")
+        raise ValueError(f"nothing is asked or said about {', '.join(missing)}; `metrics_for` tells which metrics a turn has")
 
 
 def _where(plan: Plan, place: Place) -> str:

@@ -3,24 +3,20 @@ same run."""
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
-from weft.errors import UserError, blamed
 from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
 from weft.secrets import without_secrets
-from weft.store.blobs import Blobs
 from weft.store.records import Shard
-from weft.types import Dataset, Sample, Turn
+from weft.types import Dataset, ReadDataset, Sample, Turn
 
 
 class Plan(Struct, frozen=True):
@@ -54,7 +50,8 @@ class Plan(Struct, frozen=True):
         }
 
     def _told_options(self) -> list[str]:
-        return self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options)
+        shown = self.benchmark.presentation
+        return shown.describe_outputs(self.options) if _elsewhere(self.model) else shown.describe_options(self.options)
 
     def run_id(self) -> str:
         digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
@@ -80,7 +77,7 @@ class Plan(Struct, frozen=True):
         return sum(map(self.asks, sample.turns))
 
     def asks(self, turn: Turn) -> bool:
-        return self.benchmark.asks(turn, self.options)
+        return self.benchmark.includes(turn, self.options)
 
 
 def _told(value: Any) -> Any:

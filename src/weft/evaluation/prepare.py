@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark
+from weft.benchmarks.preparation import Preparation
 from weft.calls.caller import Caller
 from weft.calls.interrupts import Interrupted, first_of, interruptible
 from weft.calls.roles import ModelsByRole
@@ -41,7 +42,7 @@ async def prepare(
 ) -> Prepared:
     """`auxiliary` are roles. The run has no id until their models have answered, so that their calls are booked under a name which the same
     command has again after a crash. In a dry run calls are counted."""
-    if type(benchmark).completed is Benchmark.completed:
+    if type(benchmark.preparation).prepare is Preparation.prepare:
         return Prepared(dataset)
     whole = await interruptible(asyncio.ensure_future(asyncio.to_thread(dataset.read)), roles.halt, "while the dataset was being read")
     callers = {role: roles.callers[role] for role in auxiliary}
@@ -51,7 +52,7 @@ async def prepare(
         caller.belongs_to(booked)
         if tell is not None:
             tell(f"{caller.name} is asked first ({role}); what it answered before is not asked again")
-    working = asyncio.ensure_future(benchmark.completed(whole, options, counted or callers))
+    working = asyncio.ensure_future(benchmark.preparation.prepare(whole, options, counted or callers))
     try:
         prepared = await interruptible(working, roles.halt, "before the run began")
         check_ids(prepared.samples, f"benchmark {benchmark.name}")

@@ -45,10 +45,19 @@ def by_role(session: Session) -> list[str]:
 def line(session: Session) -> str:
     """All of it in one line."""
     progress = session.progress
-    share = progress.turns_done / max(progress.turns, 1)
+    turns = expected_turns(session)
+    share = progress.turns_done / max(turns, 1)
     spent = time.monotonic() - progress.started
     left = f", about {spent / share - spent:.0f} s left" if 0 < share < 1 else ""
-    return f"turns {progress.turns_done}/{progress.turns}{left}: {facts(session)}; {'; '.join(by_role(session))}"
+    return f"turns {progress.turns_done}/{turns}{left}: {facts(session)}; {'; '.join(by_role(session))}"
+
+
+def expected_turns(session: Session) -> int:
+    """Those read so far, and about as many for each sample that is not."""
+    progress = session.progress
+    if not progress.samples or progress.samples >= progress.expected or session.whole:
+        return progress.turns
+    return round(progress.turns * progress.expected / progress.samples)
 
 
 def notebook() -> Any:
@@ -74,7 +83,10 @@ class Bar:
         progress = self._session.progress
         words = (facts(self._session), *by_role(self._session))
         rows = "".join(f"<div style='opacity:.7;font-size:90%'>{html.escape(told(one))}</div>" for one in words)
-        bars = (("turns", progress.turns_done, progress.turns), ("verdicts", progress.verdicts_done, max(progress.verdicts_due, 1)))
+        bars = (
+            ("turns", progress.turns_done, expected_turns(self._session)),
+            ("verdicts", progress.verdicts_done, max(progress.verdicts_due, 1)),
+        )
         shown = "".join(f"<div>{what} <progress value='{done}' max='{due}'></progress> {done}/{due}</div>" for what, done, due in bars)
         return f"<div>{html.escape(told(self._session.run_id))}</div>{shown}{rows}"
 

@@ -59,9 +59,11 @@ async def open_run(
     shard = shard_of(config.shard) if config.shard else None
     found = (source or LiveModel()).open(config, workspace)
     benchmark, options = found.benchmark, found.options
-    rubrics = benchmark.rubrics(config.prompts)
+    rubrics = benchmark.preparation.rubrics(benchmark, config.prompts)
     judge = found.judge or _judge(config, workspace, rubrics, found)
-    auxiliary = {role: workspace.endpoint(name, data=found.place[1]) for role, name in benchmark.helpers(options).items()}
+    auxiliary = {
+        role: workspace.endpoint(name, data=found.place[1]) for role, name in benchmark.preparation.auxiliary_models(options).items()
+    }
     dataset, chosen = await asyncio.to_thread(_read, found)
     model, endpoints = found.model(dataset)
     async with contextlib.AsyncExitStack() as closing:
@@ -153,6 +155,11 @@ class Session:
         """Why it asks for what seems to be answered, or does not."""
         journal = self.journal
         return doubts(journal.runs(), self.run_id, self.plan.manifest(), self._found.code, lambda run: journal.progress(run)[0] > 0)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of its samples have been read."""
+        return self._generating.whole
 
     def lacks(self) -> dict[Kind, str]:
         """Why the model cannot answer the kinds of turns that it was not asked."""

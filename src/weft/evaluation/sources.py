@@ -67,9 +67,9 @@ class LiveModel:
         blobs, settings = workspace.blobs, workspace.settings
         model = None
         if config.model != "truth":
-            model = wired(config.model, blobs, config.model_options, settings, data, benchmark.outputs, fixed)
+            model = wired(config.model, blobs, config.model_options, settings, data, benchmark.preparation.outputs, fixed)
         options = benchmark.choose(config.options)
-        groups = {axis: benchmark.group(axis, name) for axis, name in dict(config.where).items()}
+        groups = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
         sampled = {} if config.sample is None else {"sample": {"count": config.sample, "seed": config.seed or 0}}
         chosen = {"limit": config.limit, "where": groups, **sampled, **({"presets": presets} if presets else {})}
         code = next((one.source for one in model.endpoints.values() if one.source), "") if model is not None else ""

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from weft.benchmarks.base import Benchmark, is_known, resolve
 from weft.errors import UserError
-from weft.evaluation.session import Job
+from weft.evaluation.config import RunConfig
 from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import wired
@@ -62,7 +62,7 @@ def models_of(texts: Sequence[str]) -> list[str]:
     return made
 
 
-def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **common: Any) -> Iterator[tuple[Entry, str, Job]]:
+def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **common: Any) -> Iterator[tuple[Entry, str, RunConfig]]:
     """What a suite runs: benchmark by benchmark, so that its data are read while they are at hand."""
     for entry in some:
         benchmark = resolve(entry.benchmark)
@@ -71,14 +71,14 @@ def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **comm
         if judged is None:
             raise UserError(f"[suite.{entry.section}] has no judge: give --judge, or judge = ... in its section")
         for model in models:
-            yield entry, model, Job(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job})
+            yield entry, model, RunConfig(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job})
 
 
-def check_names(job: Job) -> None:
+def check_names(job: RunConfig) -> None:
     """Raises UserError for a model or a judge that there is not."""
     blobs, settings = open_blobs(Path(job.home)), read_config()
     if job.model != "truth":
-        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).outputs)
+        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).preparation.outputs)
     registry.resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
 
 
@@ -91,7 +91,7 @@ def _parted(entry: Entry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[st
             own[name] = value
         elif name in benchmark.axes:
             where[name] = str(value)
-        elif name in Job.__struct_fields__ and name not in ("benchmark", "model", "options", "home"):
+        elif name in RunConfig.__struct_fields__ and name not in ("benchmark", "model", "options", "home"):
             job[name] = value
         else:
             raise UserError(f"[suite.{entry.section}] {key}: neither {benchmark.name} nor every run has such an option")
@@ -146,7 +146,7 @@ def _notes(section: str, latest: Mapping[str, Mapping[str, Listed]]) -> Iterator
 
 def _full(latest: Mapping[str, Mapping[str, Listed]], section: str) -> float | None:
     record = next(some[section].record for some in latest.values() if section in some)
-    return resolve(record.benchmark).full if is_known(record.benchmark) else None
+    return resolve(record.benchmark).presentation.max_score if is_known(record.benchmark) else None
 
 
 def _cells(some: Mapping[str, Listed], sections: Sequence[str], full: Mapping[str, float | None], average: bool) -> dict[str, Cell]:

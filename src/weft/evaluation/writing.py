@@ -1,49 +1,31 @@
 """One document, asked for in a sentence: a run without a dataset and without a judge. It is journalled, budgeted and resumed like any
 other: the same sentence to the same model is the same document, and costs nothing the second time."""
 
-import contextlib
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
-from weft.benchmarks.prompts import Rubrics, rubrics_of
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.records import digest_of
-from weft.calls.caller import Patience
 from weft.errors import PictureError, UserError
-from weft.evaluation.generate import Live
-from weft.evaluation.plan import Plan, told_endpoint, told_model
-from weft.evaluation.session import Session, check_numbers
+from weft.evaluation.config import RunConfig
+from weft.evaluation.sources import Asked, Material
 from weft.models.compose.imagine import parse
-from weft.models.config import usual_home
 from weft.models.endpoint import Endpoint
 from weft.models.registry import wired
 from weft.models.thinking import parted
 from weft.results.run import Run
 from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
-from weft.types import Dataset, Dialogue, Image, Message, Part, Reply, Sample, Table, Text, Turn, Verdict
+from weft.types import Dataset, Dialogue, Image, Message, Part, ReadDataset, Reply, Sample, Table, Text, Turn, Verdict
 from weft.untrusted import read_file
-from weft.workspace import Limits, Workspace, reading
+from weft.workspace import Workspace, reading
 
 DOCUMENT = "document"  # what its one sample is called
-
-
-class WriteJob(Struct, frozen=True, kw_only=True):
-    """What to write, with pictures at hand, and who writes it."""
-
-    text: str
-    model: Any
-    pictures: tuple[Path, ...] = ()
-    home: str | Path = field(default_factory=usual_home)
-    concurrency: int | None = None
-    judge_repeats: int = 1
-    budget: float | None = None
-    model_options: Mapping[str, Any] = {}
-    patience: Patience = Patience()
 
 
 class Writing(Benchmark):
@@ -51,17 +33,15 @@ class Writing(Benchmark):
 
     name = "write"
     version = "1"
-    title = "Documents"
     metrics = ()
+    presentation = Presentation(title="Documents")
+    preparation = WritingPreparation()
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError('a document is asked for in a sentence: weft write "..." --model MODEL')
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: Any) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        return rubrics_of({}, "weft")
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         return ()
@@ -73,23 +53,29 @@ class Writing(Benchmark):
         return []
 
 
-@contextlib.asynccontextmanager
-async def open_writing(job: WriteJob) -> AsyncGenerator[Session]:
-    check_numbers(job)
-    if not job.text.strip():
-        raise UserError("say what is to be written")
-    workspace, benchmark = Workspace(job.home), Writing()
-    blobs = workspace.blobs
-    model = wired(job.model, blobs, job.model_options, workspace.settings)
-    ask: tuple[Part, ...] = (Text(job.text), *(_picture(path, blobs) for path in job.pictures))
-    sample = Sample(DOCUMENT, (Turn(0, ask, "interleaved", ()),))
-    dataset = Dataset("a sentence", digest_of([sample]), (sample,), (), 1)
-    nobody = Endpoint("nobody")
-    limits, free = Limits(job.budget, job.concurrency, None, job.patience), {"nobody": {"in": 0, "out": 0}}
-    async with workspace.open({**model.endpoints, "judge": nobody}, limits, prices=free) as roles:
-        told = (told_model(model), told_endpoint(nobody))
-        plan = Plan(benchmark, dataset, benchmark.choose({}), benchmark.rubrics("weft"), *told, "none", 1, {"limit": None, "where": {}})
-        yield Session(job, plan, roles, lambda parts: Live(plan, model, blobs, parts), (benchmark.name, ""))
+class Document(Struct, frozen=True):
+    """What to write, with images at hand. Nobody judges it."""
+
+    text: str
+    pictures: tuple[Path, ...] = ()
+
+    def open(self, config: RunConfig, workspace: Workspace) -> Material:
+        if not self.text.strip():
+            raise UserError("say what is to be written")
+        benchmark, blobs = Writing(), workspace.blobs
+        asked = Asked(wired(config.model, blobs, config.model_options, workspace.settings), blobs)
+        ask: tuple[Part, ...] = (Text(self.text), *(_picture(path, blobs) for path in self.pictures))
+        sample = Sample(DOCUMENT, (Turn(0, ask, "interleaved", ()),))
+        return Material(
+            benchmark=benchmark,
+            options=benchmark.choose({}),
+            load=lambda: ReadDataset("a sentence", digest_of([sample]), (sample,), (), 1),
+            replies=asked.replies,
+            model=asked.endpoints,
+            place=(benchmark.name, ""),
+            judge=Endpoint("nobody"),
+            prices={"nobody": {"in": 0, "out": 0}},
+        )
 
 
 def _picture(path: Path, blobs: Blobs) -> Image:

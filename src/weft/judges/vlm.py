@@ -35,11 +35,11 @@ Jpegs = dict[str, asyncio.Future[Image]]  # by the digests of what they were mad
 class Reader(Protocol):
     """A benchmark, as far as it reads replies."""
 
-    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+    def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """What a reply in words says; None where it is to be read as JSON."""
         ...
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """It may raise `Unusable`, for what a schema cannot say."""
         ...
 
@@ -121,12 +121,12 @@ def most_useless(*, official: bool) -> int | None:
 def read_marks(reader: Reader, question: Question, text: str, *, partial: bool = False) -> Sequence[Mark]:
     """A mark for each metric of the question, from whoever's reply to it. Raises `Unusable` for one that cannot be used. Nobody may leave
     anything open but those who know their limits (`partial`)."""
-    found = reader.find(question, text)
+    found = reader.parse_text(question, text)
     if found is None:
         found = read_reply(text, question.accepts or question.schema, lambda: _shown(question))
     if not partial:
         found.pop(UNDECIDED, None)
-    marks = reader.read(question, found)
+    marks = reader.to_scores(question, found)
     sound = all(0 <= mark.value <= 1 if mark.value is not None else partial for mark in marks)
     if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not sound:
         read = ", ".join(f"{mark.metric} {mark.value}" for mark in marks)

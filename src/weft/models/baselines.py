@@ -8,7 +8,7 @@ from weft.errors import UserError
 from weft.models.endpoint import Endpoint, Sent
 from weft.models.registry import Spec, about, finite
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Gives, Image, Kind, Message, Part, Takes, Text, Want, outcome_of
+from weft.types import Gives, Image, Kind, Message, Part, Place, Takes, Text, Want, outcome_of
 
 
 class Local(Endpoint):

@@ -36,9 +36,9 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
     """`runs` by the name they have in the report. What there is nothing to draw of is left out."""
     if not any(verdict.value is not None for run in runs.values() for verdict in run.verdicts):
         return []
-    if not next(iter(runs.values())).benchmark.of_one:
+    if next(iter(runs.values())).benchmark.presentation.pairwise:
         return _ranked(runs)
-    steps = not next(iter(runs.values())).benchmark.ways
+    steps = not next(iter(runs.values())).benchmark.presentation.turn_names
     made = [*(_by_turn(runs) if steps else ()), *_by_axis(runs), *_by_finer_axis(runs), *_spread(runs), _against_calls(runs)]
     found = [plot for plot in made if plot is not None]
     if len(runs) <= SERIES:
@@ -49,7 +49,8 @@ def plots_of(runs: Mapping[str, Run]) -> list[Plot]:
 
 def _ranked(runs: Mapping[str, Run]) -> list[Plot]:
     """What the benchmark ranks, where a verdict says nothing of one model alone."""
-    what, rows = next(iter(runs.values())).benchmark.ranked([run.finished(name) for name, run in list(runs.items())[:SERIES]])
+    presentation = next(iter(runs.values())).benchmark.presentation
+    what, rows = presentation.ranking([run.finished(name) for name, run in list(runs.items())[:SERIES]])
     if not rows:
         return []
     told = f"{what}. " + "; ".join(f"{row['series']}, {row['name']}: {row[what]:.1f}" for row in rows)
@@ -62,13 +63,13 @@ def _values(run: Run, keep: Callable[[Verdict], bool]) -> dict[str, list[float]]
     groups = run.groups
     for verdict in run.verdicts:
         if verdict.value is not None and keep(verdict):
-            of = run.benchmark.together(verdict.sample, groups[verdict.sample])
-            made.setdefault(of, []).append(run.benchmark.full * verdict.value)
+            of = run.benchmark.cluster_of(verdict.sample, groups[verdict.sample])
+            made.setdefault(of, []).append(run.benchmark.presentation.max_score * verdict.value)
     return made
 
 
 def _figure(run: Run, row: Mapping[str, Any]) -> str:
-    return figure(row["score"], run.benchmark.digits)
+    return figure(row["score"], run.benchmark.presentation.digits)
 
 
 def _estimate(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def _by_turn(runs: Mapping[str, Run]) -> list[Plot]:
     for metric, rows in sets.items():
         if len({row["turn"] for row in rows}) > 1:
             title = "Score by turn" + (f": {metric}" if metric else "")
-            chart = plots.lines(rows, x="turn", y="score", series="series", title=title, top=first.benchmark.full)
+            chart = plots.lines(rows, x="turn", y="score", series="series", title=title, top=first.benchmark.presentation.max_score)
             told = f"{title}. " + "; ".join(f"{row['series']}, turn {row['turn']}: {_figure(first, row)}" for row in rows)
             made.append(Plot("by-turn" + (f"-{metric}" if metric else ""), title, chart, told))
     return made
@@ -121,7 +122,7 @@ def _by_axis(runs: Mapping[str, Run]) -> list[Plot]:
                         rows.append({axis: group, "series": name if several else one, **_estimate(values)})
         if rows:
             title = f"By {axis}: {metric}" if several else f"By {axis} and metric"
-            chart = plots.grouped(rows, x=axis, y="score", series="series", title=title, top=first.benchmark.full)
+            chart = plots.grouped(rows, x=axis, y="score", series="series", title=title, top=first.benchmark.presentation.max_score)
             told = f"{title}. " + "; ".join(f"{row[axis]}, {row['series']}: {_figure(first, row)}" for row in rows)
             made.append(Plot(f"by-{axis}{'-' + metric if metric else ''}", title, chart, told))
     return made
@@ -145,7 +146,7 @@ def _by_finer_axis(runs: Mapping[str, Run]) -> list[Plot]:
                 rows.append({axis: value, "run": name, "score": points(run.benchmark, found)})
     title = f"Main number by {axis}"
     told = f"{title}. " + "; ".join(f"{row[axis]}, {row['run']}: {_figure(first, row)}" for row in rows)
-    chart = plots.radar(rows, axis=axis, y="score", series="run", title=title, top=first.benchmark.full)
+    chart = plots.radar(rows, axis=axis, y="score", series="run", title=title, top=first.benchmark.presentation.max_score)
     return [Plot(f"by-{axis}", title, chart, told)]
 
 
@@ -153,9 +154,8 @@ def _spread(runs: Mapping[str, Run]) -> list[Plot]:
     """How dialogues come out by the main number, and by each metric that the benchmark wants drawn."""
     first = next(iter(runs.values()))
     made = [_spread_of(runs, "", "How dialogues come out (main number)", "dialogues")]
-    return made + [
-        _spread_of(runs, metric, f"How {metric} is distributed", f"spread-{metric}") for metric in first.benchmark.spread_metrics
-    ]
+    metrics = first.benchmark.presentation.spread_metrics
+    return made + [_spread_of(runs, metric, f"How {metric} is distributed", f"spread-{metric}") for metric in metrics]
 
 
 def _spread_of(runs: Mapping[str, Run], metric: str, title: str, name: str) -> Plot:
@@ -168,7 +168,7 @@ def _spread_of(runs: Mapping[str, Run], metric: str, title: str, name: str) -> P
         found = [_mean(some) if metric else share(run.benchmark, some, run.groups) for some in verdicts.values()]
         places = [min(BINS - 1, int(round(BINS * one, 6))) for one in found if one is not None]
         for at in range(BINS):
-            low, high = (f"{run.benchmark.full * edge / BINS:g}" for edge in (at, at + 1))
+            low, high = (f"{run.benchmark.presentation.max_score * edge / BINS:g}" for edge in (at, at + 1))
             rows.append({"score of a dialogue": f"{low}-{high}", "dialogues": places.count(at), "run": label})
     told = f"{title}. " + "; ".join(f"{row['run']}, {row['score of a dialogue']}: {row['dialogues']}" for row in rows if row["dialogues"])
     return Plot(name, title, plots.histogram(rows, x="score of a dialogue", y="dialogues", series="run", title=title), told)

@@ -51,7 +51,7 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         raise UserError(f"{first.id} and {second.id} are runs of different benchmarks")
     if first.id == second.id:
         raise UserError(f"{first.id} is given twice")
-    if not first.benchmark.of_one:
+    if first.benchmark.presentation.pairwise:
         raise UserError(
             f"{first.id} and {second.id} are of battles, which do not compare so; `weft arena agree {first.id} {second.id}` does"
         )
@@ -69,11 +69,11 @@ def compare(first: Run, second: Run, most: int = 10, names: tuple[str, str] | No
         wanted.append((metric, [(1.0, mine)]))
         parts = sorted({groups[verdict.sample].get(axis, "") for verdict in mine} - {""})
         wanted += [(f"{metric}, {name}", [(1.0, [v for v in mine if groups[v.sample].get(axis) == name])]) for name in parts]
-    of = {sample: first.benchmark.together(sample, some) for sample, some in groups.items()}
+    of = {sample: first.benchmark.cluster_of(sample, some) for sample, some in groups.items()}
     found = [(what, terms, _difference(terms, values, of)) for what, terms in wanted]
     kept = [(what, terms, one) for what, terms, one in found if one is not None]
     corrected = holm([one.p for _, _, one in kept])
-    full, digits = first.benchmark.full, first.benchmark.digits
+    full, digits = first.benchmark.presentation.max_score, first.benchmark.presentation.digits
     rows = [
         Row(what, full / 100 * _mean(terms, values, 0), full / 100 * _mean(terms, values, 1), _scaled(one, full / 100), p)
         for (what, terms, one), p in zip(kept, corrected, strict=True)

@@ -62,7 +62,9 @@ class Writer:
     def _turn(self, number: int, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
         any_turn = next(side.turns[number] for side in sides if number in side.turns)
         facts = about(any_turn)
-        rivals = self._benchmark.beside(facts.gold) if facts.gold else []
+        presentation = self._benchmark.presentation
+        rivals = presentation.side_by_side(facts.gold) if facts.gold else []
+        turn_names = presentation.turn_names
         columns = [tag("div", tag("h3", name(title)), self.parts(parts), class_="column") for title, parts in rivals]
         if not rivals:
             columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
@@ -72,7 +74,7 @@ class Writer:
             "section",
             tag(
                 "h2",
-                name(self._benchmark.ways[number]) if number < len(self._benchmark.ways) else f"Turn {number + 1}",
+                name(turn_names[number]) if number < len(turn_names) else f"Turn {number + 1}",
                 tag("span", f" · {any_turn.want}", class_="soft"),
             ),
             tag("div", self.parts(facts.ask), self._due(facts.gold) if not rivals else None, class_="asked"),
@@ -85,7 +87,7 @@ class Writer:
     def _due(self, gold: Any) -> Html | None:
         if not gold:
             return None
-        listed = self._benchmark.shown(gold)
+        listed = self._benchmark.presentation.describe_gold(gold)
         if listed:
             lines = tag("ol", [tag("li", name(one)) for one in listed])
             return tag("div", tag("span", "what is due", class_="soft small"), lines, class_="due small")
@@ -144,8 +146,8 @@ class Writer:
 
     def _own_score(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> str:
         """What the judge said and of how much, where its scale is not the one that is shown."""
-        score, value = verdict.score, verdict.value
-        if verdict.by != "judge" or score is None or value is None or math.isclose(score, self._benchmark.full * value, abs_tol=1e-6):
+        score, value, max_score = verdict.score, verdict.value, self._benchmark.presentation.max_score
+        if verdict.by != "judge" or score is None or value is None or math.isclose(score, max_score * value, abs_tol=1e-6):
             return ""
         asked = next((calls[key].request for key in verdict.keys if key in calls), None)
         scale = judged_on(msgspec.json.decode(asked).get("schema"), verdict.metric) if asked else None

@@ -42,7 +42,7 @@ def export(run: Run, home: Path, out: Path) -> dict[str, int]:
 
 
 def _write(run: Run, ratings: Sequence[Rating], blobs: Blobs, folder: Path, counts: dict[str, int]) -> None:
-    (folder / "README.txt").write_text(README.format(benchmark=run.benchmark.title or run.benchmark.name), encoding="utf-8")
+    (folder / "README.txt").write_text(README.format(benchmark=run.benchmark.presentation.title or run.benchmark.name), encoding="utf-8")
     lines: list[dict[str, Any]] = []
     for turn in run.turns:
         place = folder / "replies" / f"{turn.position + 1:05d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', turn.sample)[:60]}"

@@ -60,7 +60,7 @@ def listing(
         gaps = [ahead(benchmark, _all_of(side), _all_of(both[0]), groups) for side in both[1:]]
         found_of = {"g": any_turn.groups, "x": asked[:160], "s": whole, "d": [None, *gaps], "r": turns}
         samples.append({"i": number, "k": key(number, sample), "id": sample, **found_of})
-    scale = {"full": benchmark.full, "digits": benchmark.digits}
+    scale = {"full": benchmark.presentation.max_score, "digits": benchmark.presentation.digits}
     return {"runs": list(runs), **scale, "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
 
 

@@ -91,7 +91,7 @@ def tables_over(groups: Groups) -> list[Table]:
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     by_id = {found.run: single[name] for name, found in whole.items() if name in single}
-    return [_with_seeds(table, by_id, benchmark.full) for table in tables]
+    return [_with_seeds(table, by_id, benchmark.presentation.max_score) for table in tables]
 
 
 def _cells(tables: Iterable[Table]) -> dict[Place, Cells]:

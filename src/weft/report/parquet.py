@@ -43,7 +43,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                     "want": turn.want,
                     "metric": verdict.metric,
                     "value": verdict.value,
-                    "points": None if verdict.value is None else run.benchmark.full * verdict.value,
+                    "points": None if verdict.value is None else run.benchmark.presentation.max_score * verdict.value,
                     "score": verdict.score,
                     "spread": verdict.spread,
                     "by": verdict.by,

@@ -26,14 +26,14 @@ def ahead(benchmark: Benchmark, ours: Sequence[Verdict], theirs: Sequence[Verdic
 
 def points(benchmark: Benchmark, value: float | None) -> float | None:
     """A share of full marks on the scale that the benchmark's paper prints."""
-    return None if value is None else benchmark.full * value
+    return None if value is None else benchmark.presentation.max_score * value
 
 
 def written(benchmark: Benchmark, value: float | None, *, sign: bool = False) -> str:
     """The same in figures; a dash where there is none."""
     if value is None:
         return "-"
-    return figure(benchmark.full * value, benchmark.digits, sign=sign)
+    return figure(benchmark.presentation.max_score * value, benchmark.presentation.digits, sign=sign)
 
 
 def figure(number: float, digits: int, *, sign: bool = False) -> str:

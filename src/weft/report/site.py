@@ -72,7 +72,7 @@ def contents(runs: Mapping[str, Run], tables: Sequence[Table], drawn: Mapping[st
 
 
 def _comparable(first: Run, second: Run) -> bool:
-    if not first.benchmark.of_one:
+    if first.benchmark.presentation.pairwise:
         return False
     scored = {(v.sample, v.turn, v.metric) for v in first.verdicts if v.value is not None}
     return first.id != second.id and any((v.sample, v.turn, v.metric) in scored for v in second.verdicts if v.value is not None)

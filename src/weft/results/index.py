@@ -45,15 +45,15 @@ class Gist(Struct, frozen=True):
 
 def gist_of(run: Run) -> Gist:
     benchmark = run.benchmark
-    found = main_number(benchmark, run.verdicts, run.groups) if benchmark.of_one and run.verdicts else None
-    value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
+    found = main_number(benchmark, run.verdicts, run.groups) if not benchmark.presentation.pairwise and run.verdicts else None
+    value, low, high = (None if one is None else benchmark.presentation.max_score * one for one in found or (None, None, None))
     costs = [total.cost for total in run.totals]
     return Gist(
         stamp=_stamp(run.record, (len(run.turns), run.given)),
         value=value,
         low=low,
         high=high,
-        digits=benchmark.digits,
+        digits=benchmark.presentation.digits,
         scored=sum(verdict.value is not None for verdict in run.verdicts),
         due=len(run.verdicts),
         turns=len(run.turns),
@@ -129,7 +129,7 @@ def _listed(journal: Journal, record: RunRecord, benchmarks: Any, reckoned: Mapp
             gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
     except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
         gist = Gist(turns=there[0], due=there[1])
-    title, due = title_of(record.manifest, names=untagged(record.names)), record.manifest["dataset"]["turns"]
+    title, due = title_of(record.manifest, names=untagged(record.names)), (record.expected.turns if record.expected else 0)
     return Listed(record, title, gist, told_state(record, gist), due)
 
 

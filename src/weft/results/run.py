@@ -21,6 +21,7 @@ from weft.stats.repeats import repeats_tables
 from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
+from weft.store.records import Expected
 from weft.types import Message, Part, Table, Verdict
 from weft.workspace import open_journal
 
@@ -42,7 +43,7 @@ class Run:
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled
         try:
-            self.verdicts: list[Verdict] = benchmark.settle(found)
+            self.verdicts: list[Verdict] = benchmark.merge_variants(found)
         except Exception as error:
             raise blamed(f"benchmark {benchmark.name}: settling the verdicts of {record.id}", error) from error
 
@@ -99,7 +100,9 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
     if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
-        yield from repeats_tables({name: run.verdicts for name, run in runs.items()}, benchmark.metrics, benchmark.full, benchmark.digits)
+        shown = benchmark.presentation
+        verdicts = {name: run.verdicts for name, run in runs.items()}
+        yield from repeats_tables(verdicts, benchmark.metrics, shown.max_score, shown.digits)
 
 
 def called(record: RunRecord) -> Named:
@@ -226,13 +229,12 @@ class Summary(Struct, frozen=True):
     names: dict[str, str] = {}  # what its user calls it, its model and its judge
     rated: tuple[int, int] = (0, 0)  # questions that people rated, and how many people
     card: str = ""  # what is known of its judge
+    expected: Expected | None = None  # how much there is of it
 
     @property
     def unfinished(self) -> str:
-        due = self.manifest["dataset"]["turns"]
-        return (
-            "" if self.state == "finished" else f"UNFINISHED: {self.turns} of {due} turns are done; the numbers are those of what is done"
-        )
+        of = "" if self.expected is None else f" of {self.expected.turns}"
+        return "" if self.state == "finished" else f"UNFINISHED: {self.turns}{of} turns are done; the numbers are those of what is done"
 
 
 def summarise(
@@ -244,6 +246,7 @@ def summarise(
     summary = Summary(
         run=record.id,
         names=record.names,
+        expected=record.expected,
         state=record.state,
         manifest=record.manifest,
         started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
@@ -276,7 +279,7 @@ def _lines(summary: Summary) -> list[str]:
     outcomes, tagged = replies_told(summary), summary.names.get("tag")
     chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
-    of = f" of {manifest['dataset']['turns']}" if summary.turns != manifest["dataset"]["turns"] else ""
+    of = f" of {summary.expected.turns}" if summary.expected is not None and summary.turns != summary.expected.turns else ""
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
         f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",

@@ -12,7 +12,6 @@ class Manifest(Struct, frozen=True):
     class Data(Struct, frozen=True):
         name: str
         digest: str
-        turns: int
 
     class Rubric(Struct, frozen=True):
         source: str

@@ -38,7 +38,7 @@ def imug_dialogues(samples: int, seed: int, mixes: Mapping[tuple[str, str], Mix]
 
 def write_imug(out: Path, made: list[Chat]) -> None:
     (out / "images").mkdir(parents=True, exist_ok=True)
-    system = f"{Imug().rubrics('weft').texts['system'].strip()}\n\n{COUNTING}"
+    system = f"{Imug.preparation.rubrics(Imug(), 'weft').texts['system'].strip()}\n\n{COUNTING}"
     lines: dict[str, list[dict[str, Any]]] = {"benchmark": [], "image_references": [], "dynamic_references": []}
     truth: dict[str, Any] = {}
     count: Counter[tuple[str, str]] = Counter()

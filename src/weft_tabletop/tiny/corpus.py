@@ -194,7 +194,7 @@ def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, s
 
 def _document(sample: Sample, scenes: dict[str, Scene], number: int, options: WeaveOptions) -> Document:
     turn = sample.turns[number]
-    seen = history.see(sample, turn, true_replies(sample, number), options)
+    seen = history.build_messages(sample, turn, true_replies(sample, number), options)
     made = _tokens((*seen, Message("assistant", turn.truth)), scenes, number + 1 if options.history == "dialogue" else 1)
     if options.history == "full":  # only its last reply is in the form that a reply has
         start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)

@@ -18,24 +18,47 @@ from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.imug.grid_official import MOST_PIXELS, released_grid
 from weft.benchmarks.imug.options import ImugOptions
 from weft.benchmarks.imug.outputs import Outputs
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
-from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
 from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Table, Text, Turn, Verdict
 from weft.untrusted import fields
 
 
+class ImugPresentation(Presentation, frozen=True):
+    def describe_options(self, options: ImugOptions) -> list[str]:
+        return [options.history, *(["official inputs"] if options.official else []), *_turns(options)]
+
+    def describe_outputs(self, options: ImugOptions) -> list[str]:
+        return [*(["official"] if options.official else []), *_turns(options)]
+
+    def agreement_tables(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
+
+    def describe_gold(self, gold: Any) -> list[str]:
+        facts = fields(gold)
+        return [str(point) for point in facts["points"]] if "points" in facts else [f"the key: {facts['raw']}"] if "raw" in facts else []
+
+
+class ImugPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if prompts.startswith("official:"):
+            return released.rubrics(Path(prompts.removeprefix("official:")))
+        return super().rubrics(benchmark, prompts)
+
+
 class Imug(Benchmark):
     name = "imug"
     version = "1"
-    title = "IMUG-Bench"
     metrics = ("choice", "points")
     Options = ImugOptions
     axes = ("class", "domain", "task")
     official_prompts = released.SYSTEM
     published_judge = tables.JUDGE
-    full, digits = 100.0, 1
+    presentation = ImugPresentation(title="IMUG-Bench", max_score=100.0, digits=1)
+    preparation = ImugPreparation(outputs=Outputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -46,22 +69,18 @@ class Imug(Benchmark):
             raise UserError("official inputs are the whole dialogue: leave out history none, or official")
         return options
 
-    def told(self, options: ImugOptions) -> list[str]:
-        return [options.history, *(["official inputs"] if options.official else []), *_turns(options)]
-
-    def told_of_outputs(self, options: ImugOptions) -> list[str]:
-        return [*(["official"] if options.official else []), *_turns(options)]
-
-    def asks(self, turn: Turn, options: ImugOptions) -> bool:
+    def includes(self, turn: Turn, options: ImugOptions) -> bool:
         return options.turns == "all" or options.turns == turn.want
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ImugOptions) -> tuple[Message, ...]:
-        system = sample.system if sample.system.strip() or options.official else self.rubrics("weft").texts["system"].strip()
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ImugOptions) -> tuple[Message, ...]:
+        system = sample.system
+        if not system.strip() and not options.official:
+            system = self.preparation.rubrics(self, "weft").texts["system"].strip()
         messages = [Message("system", (Text(system),))] if system else []
         for earlier in sample.turns[: turn.number] if options.history != "none" else ():
             messages.append(Message("user", earlier.ask))
             said = self._said(earlier, dialogue.get(earlier.number))
-            if options.official and not said and self.asks(earlier, options):
+            if options.official and not said and self.includes(earlier, options):
                 said = self._kept(earlier, dialogue.get(earlier.number))
             if said:
                 messages.append(Message("assistant", said))
@@ -80,13 +99,7 @@ class Imug(Benchmark):
         blank = reply.words if reply is not None and turn.want == "text" and reply.outcome == "empty" else ""
         return (Text(blank or "Error"),)
 
-    def rubrics(self, prompts: str) -> Rubrics:
-        return released.rubrics(Path(prompts.removeprefix("official:"))) if prompts.startswith("official:") else super().rubrics(prompts)
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
-
-    def due(self, turn: Turn) -> tuple[str, ...]:
+    def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         return ("choice",) if turn.want == "text" else ("points",)
 
     def detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
@@ -109,14 +122,14 @@ class Imug(Benchmark):
             return [answered.verdict("points", None, why, detail=detail), *(self._about_nothing(answered) if answered.is_output else ())]
         return [self._about_points(answered)]
 
-    def unanswered(self, answered: Answered) -> Iterable[Item]:
+    def on_no_answer(self, answered: Answered) -> Iterable[Item]:
         """Zero, and what the scripts ask about a picture that is not there."""
         if answered.turn.want == "text" and not answered.turn.gold.key and not answered.turn.gold.dynamic:
             return self._choice(answered)
-        return [*super().unanswered(answered), *self._about_nothing(answered)]
+        return [*super().on_no_answer(answered), *self._about_nothing(answered)]
 
-    def lost(self, answered: Answered) -> Iterable[Item]:
-        return [*super().lost(answered), *(self._about_nothing(answered) if answered.is_output else ())]
+    def on_failed(self, answered: Answered) -> Iterable[Item]:
+        return [*super().on_failed(answered), *(self._about_nothing(answered) if answered.is_output else ())]
 
     def _about_nothing(self, answered: Answered) -> list[Question]:
         """The scripts have the judge look at what is left."""
@@ -155,7 +168,7 @@ class Imug(Benchmark):
             return [answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)]
         lost = [number for number in gold.looks_at if answered.is_lost(number - 1)]
         if lost:
-            asked = self.asks(answered.sample.turns[lost[0] - 1], answered.options)
+            asked = self.includes(answered.sample.turns[lost[0] - 1], answered.options)
             what = "has no reply through no fault of the model" if asked else f"is not asked in a run of {answered.options.turns} turns"
             why = f"its right answer depends on turn {lost[0]}, which {what}"
             asks = answered.options.official and answered.is_output  # as the scripts do, of whatever is there
@@ -191,21 +204,14 @@ class Imug(Benchmark):
                 return [(earlier.number + 1, "given", given[-1])]
         return []
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         return [rubric.key_mark(question, found) if "choice" in question.metrics else rubric.points_mark(question, found)]
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return released.choice_as_released(question, text) if "choice" in question.metrics else released.points_as_released(text)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return with_released(verdicts, tables.by_script_of)
-
-    def agreements(self, found: Agreed) -> Iterable[Table]:
-        return agreement.tables(found)
-
-    def shown(self, gold: Any) -> list[str]:
-        facts = fields(gold)
-        return [str(point) for point in facts["points"]] if "points" in facts else [f"the key: {facts['raw']}"] if "raw" in facts else []
 
 
 def _turns(options: ImugOptions) -> list[str]:

@@ -12,10 +12,10 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.models.endpoint import Endpoint
-from weft.store.blobs import Blobs
-from weft.types import ReadDataset, Dialogue, Message, Part, Sample, Text, Turn, Verdict
+from weft.types import Dialogue, Message, Part, ReadDataset, Sample, Text, Turn, Verdict
 from weft.untrusted import fields
 
 Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
@@ -27,44 +27,46 @@ class OpeningOptions(Struct, frozen=True):
     judge_pictures: Most = MOST
 
 
-class Opening(Benchmark):
-    name = "opening"
-    version = "1"
-    title = "OpenING"
-    metrics = rubric.CRITERIA
-    Options = OpeningOptions
-    axes = ("subtask", "task")
-    published_judge = tables.JUDGE
-    full, digits = 10.0, 2
+class OpeningPresentation(Presentation, frozen=True):
+    def describe_gold(self, gold: Any) -> list[str]:
+        return [f"steps of the reference: {fields(gold).get('steps')}"]
 
-    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
-    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def about(self, dataset: ReadDataset) -> list[str]:
+class OpeningPreparation(Preparation, frozen=True):
+    def describe_data(self, dataset: ReadDataset) -> list[str]:
         steps = [sample.turns[0].gold.steps for sample in dataset.samples]
         tasks = len({sample.groups["subtask"] for sample in dataset.samples})
         return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
 
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if prompts.startswith("official:"):
+            return released.official(Path(prompts.removeprefix("official:")), "criteria")
+        return super().rubrics(benchmark, prompts)
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
+
+class Opening(Benchmark):
+    name = "opening"
+    version = "1"
+    metrics = rubric.CRITERIA
+    Options = OpeningOptions
+    axes = ("subtask", "task")
+    published_judge = tables.JUDGE
+    presentation = OpeningPresentation(title="OpenING", max_score=10.0, digits=2)
+    preparation = OpeningPreparation(outputs=Outputs)
+
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
         goal: Goal = turn.gold
         hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),) if options.hint == "yes" else ()
         return (Message("user", (*hint, *turn.ask)),)
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        own = prompts.startswith("official:")
-        return released.official(Path(prompts.removeprefix("official:")), "criteria") if own else super().rubrics(prompts)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         return asked(answered, answered.reply.said, answered.options.judge_pictures)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         return [(1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA]
-
-    def shown(self, gold: Any) -> list[str]:
-        return [f"steps of the reference: {fields(gold).get('steps')}"]
 
 
 def asked(answered: Answered, made: Sequence[Part], most: int) -> list[Item]:

@@ -25,13 +25,15 @@ from weft.benchmarks.planviz.styles import Reworder
 from weft.benchmarks.planviz.template import write_template
 from weft.benchmarks.planviz.unchanged import is_unchanged
 from weft.benchmarks.planviz.wordings import MOST, chosen, from_file, is_file, with_wordings
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
+from weft.benchmarks.prompts import own_rubrics
 from weft.benchmarks.records import digest_of
 from weft.errors import PictureError, StoreError, UserError
 from weft.judges.ocr import lines_in, quotations, reader
-from weft.models.endpoint import Endpoint
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
-from weft.types import ReadDataset, Dialogue, Mark, Message, Model, Question, Sample, Table, Turn, Verdict
+from weft.types import Dialogue, Mark, Message, Model, Question, ReadDataset, Sample, Table, Turn, Verdict
 from weft.untrusted import fields
 
 Witness = Annotated[
@@ -71,19 +73,68 @@ class PlanVizOptions(Struct, frozen=True):
     seed: Seed = 0
 
 
+class PlanVizPresentation(Presentation, frozen=True):
+    def describe_options(self, options: PlanVizOptions) -> list[str]:
+        """A file is called by its name: where it lies is nobody's business."""
+        return super().describe_options(replace(options, reword=Path(options.reword).name) if is_file(options.reword) else options)
+
+    def describe_outputs(self, options: PlanVizOptions) -> list[str]:
+        return self.describe_options(options)
+
+    def canonical_group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def agreement_tables(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
+
+    def describe_gold(self, gold: Any) -> list[str]:
+        points: Any = fields(gold).get("points")
+        return [str(point) for point in points or ()]
+
+
+class PlanVizPreparation(Preparation, frozen=True):
+    def auxiliary_models(self, options: PlanVizOptions) -> Mapping[str, str]:
+        return {"reword": options.reword} if options.reword and not is_file(options.reword) else {}
+
+    async def prepare(self, dataset: ReadDataset, options: PlanVizOptions, models: Mapping[str, Model]) -> ReadDataset:
+        if not options.reword:
+            some = chosen(dataset, options.sample, options.seed)
+            return dataset if len(some) == len(dataset.samples) else replace(dataset, samples=tuple(some), digest=digest_of(some))
+        if models:
+            tasks = chosen(dataset, options.sample, options.seed)
+            said, problems = await Reworder(models["reword"], own_rubrics(Path(__file__).parent), options.styles).all(tasks)
+        else:
+            said, problems = await asyncio.to_thread(from_file, Path(options.reword), dataset, options.styles)
+            there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
+            tasks = chosen(there, options.sample, options.seed)
+        if not any(said.get(task.id) for task in tasks):
+            why = f"; the first trouble: {problems[0]}" if problems else ""
+            raise UserError(f"{without_secrets(options.reword)} gave no wording that could be used of any of {len(tasks)} tasks{why}")
+        return with_wordings(dataset, tasks, said, problems)
+
+    def describe_data(self, dataset: ReadDataset) -> list[str]:
+        points = [point for sample in dataset.samples for point in sample.turns[0].gold.points]
+        plain = sum(bool(quotations(point)) for point in points)
+        return [f"{len(points)} key points, {plain} of them plain words, which --judge ocr can decide"]
+
+
 class PlanViz(Benchmark):
     name = "planviz"
     version = "1"
-    title = "PlanViz"
     metrics = rubric.METRICS
     Options = PlanVizOptions
     axes = ("task", "subtask", "ended")
-    axis_names = {"task": data.TASKS, "subtask": data.SUBTASKS, "ended": data.ENDS}
     official_prompts = rubric.CONSTANTS
     official_file = "template.py"
     published_judge = tables.JUDGE
-    full, digits = 1.0, 2
-    spread_metrics = rubric.METRICS
+    presentation = PlanVizPresentation(
+        title="PlanViz",
+        axis_names={"task": data.TASKS, "subtask": data.SUBTASKS, "ended": data.ENDS},
+        max_score=1.0,
+        digits=2,
+        spread_metrics=rubric.METRICS,
+    )
+    preparation = PlanVizPreparation(template=write_template, outputs=Outputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -98,47 +149,7 @@ class PlanViz(Benchmark):
             return replace(options, reword=str(Path(options.reword).absolute()))
         return replace(options, styles=USUAL) if options.reword and not options.styles else options
 
-    def helpers(self, options: PlanVizOptions) -> Mapping[str, str]:
-        return {"reword": options.reword} if options.reword and not is_file(options.reword) else {}
-
-    async def completed(self, dataset: ReadDataset, options: PlanVizOptions, helpers: Mapping[str, Model]) -> ReadDataset:
-        if not options.reword:
-            some = chosen(dataset, options.sample, options.seed)
-            return dataset if len(some) == len(dataset.samples) else replace(dataset, samples=tuple(some), digest=digest_of(some))
-        if helpers:
-            tasks = chosen(dataset, options.sample, options.seed)
-            said, problems = await Reworder(helpers["reword"], self.rubrics("weft"), options.styles).all(tasks)
-        else:
-            said, problems = await asyncio.to_thread(from_file, Path(options.reword), dataset, options.styles)
-            there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
-            tasks = chosen(there, options.sample, options.seed)
-        if not any(said.get(task.id) for task in tasks):
-            why = f"; the first trouble: {problems[0]}" if problems else ""
-            raise UserError(f"{without_secrets(options.reword)} gave no wording that could be used of any of {len(tasks)} tasks{why}")
-        return with_wordings(dataset, tasks, said, problems)
-
-    def about(self, dataset: ReadDataset) -> list[str]:
-        points = [point for sample in dataset.samples for point in sample.turns[0].gold.points]
-        plain = sum(bool(quotations(point)) for point in points)
-        return [f"{len(points)} key points, {plain} of them plain words, which --judge ocr can decide"]
-
-    def template(self, folder: Path) -> None:
-        write_template(folder)
-
-    def group(self, axis: str, name: str) -> str:
-        return data.canonical(axis, name)
-
-    def told(self, options: PlanVizOptions) -> list[str]:
-        """A file is called by its name: where it lies is nobody's business."""
-        return super().told(replace(options, reword=Path(options.reword).name) if is_file(options.reword) else options)
-
-    def told_of_outputs(self, options: PlanVizOptions) -> list[str]:
-        return self.told(options)
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
-
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: PlanVizOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: PlanVizOptions) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
@@ -180,36 +191,29 @@ class PlanViz(Benchmark):
         except Exception as error:  # it is only a hint: whatever the reader makes of a picture, the judge has eyes
             return [f"(the program could not read this picture: {type(error).__name__})"]
 
-    def find(self, question: Question, text: str) -> dict[str, Any] | None:
+    def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """A reply to a released prompt is two lines of words."""
         if not question.plain or text.lstrip().startswith(("{", "```")):
             return None
         full = len(question.gold.points) if question.metrics == (rubric.CORRECT,) else rubric.FULL
         return released.found(text, question.value, full)
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         if question.metrics == (rubric.CORRECT,) and not question.plain:
             return [rubric.mark(question, found, deduct=rubric.deducts(question))]
-        marks = super().read(question, found)
+        marks = super().to_scores(question, found)
         return [replace(one, detail=question.detail) for one in marks] if question.detail else marks
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return released.as_released(question, text) if question.plain else {}
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return with_released(verdicts, tables.released_share)
 
-    def together(self, sample: str, groups: Mapping[str, str]) -> str:
+    def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         """Wordings of one task are no tasks of their own."""
         return groups.get("of", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The plain mean of the cells that are there, each of which is the mean of its three metrics."""
         return tables.overall(verdicts, groups)
-
-    def agreements(self, found: Agreed) -> Iterable[Table]:
-        return agreement.tables(found)
-
-    def shown(self, gold: Any) -> list[str]:
-        points: Any = fields(gold).get("points")
-        return [str(point) for point in points or ()]

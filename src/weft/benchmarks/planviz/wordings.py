@@ -64,7 +64,9 @@ def chosen(dataset: ReadDataset, count: int, seed: int) -> list[Sample]:
     return [sample for sample in dataset.samples if sample.id in kept]
 
 
-def with_wordings(dataset: ReadDataset, tasks: Sequence[Sample], said: Mapping[str, Sequence[Wording]], problems: Sequence[Problem]) -> ReadDataset:
+def with_wordings(
+    dataset: ReadDataset, tasks: Sequence[Sample], said: Mapping[str, Sequence[Wording]], problems: Sequence[Problem]
+) -> ReadDataset:
     """Each task as it is written, then in each of its wordings; all are samples of their own, which know the task they are of."""
     made: list[Sample] = []
     for sample in tasks:

@@ -2,14 +2,10 @@
 replies counts. Both halves do this alike."""
 
 import functools
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weft.benchmarks.base import Benchmark
-from weft.benchmarks.rover.outputs import Outputs
-from weft.models.endpoint import Endpoint
-from weft.store.blobs import Blobs
+from weft.benchmarks.follow_up import FollowUp
 from weft.types import Image, Message, Reply, Text, Turn
 from weft.untrusted import text_file
 
@@ -17,21 +13,24 @@ TASK = "\n\nTask: "
 MOST = 2  # times that a missing picture is asked for again
 
 
-class RoverHalf(Benchmark):
+@functools.cache
+def instructions(folder: Path) -> Mapping[str, str]:
+    """The texts beside a half's code, each as one line."""
+    return {path.stem: " ".join(text_file(path).split()) for path in (folder / "rubrics").glob("*.md")}
+
+
+class InsistOnImage(FollowUp):
     most_tries = 1 + MOST
-    published_judge = "gpt-4.1"
-    full, digits = 100.0, 1
 
-    @property
-    def instructions(self) -> Mapping[str, str]:
-        """The texts beside a half's code, each as one line."""
-        return _texts(Path(inspect.getfile(type(self))).parent)
+    def __init__(self, folder: Path) -> None:
+        """`folder` holds a half's code; `insist` is one of its texts."""
+        self._folder = folder
 
-    def again(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
+    def next_messages(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
         """The request with more urgency, where it brought no picture; None where it did, was refused or lost, or repeated often enough."""
         if turn.want == "text" or reply.outcome in ("failed", "refused") or reply.images or tries > MOST:
             return None
-        insist = f" {self.instructions['insist']}{TASK}"
+        insist = f" {instructions(self._folder)['insist']}{TASK}"
         last = messages[-1]
         parts = [
             Text(part.text.replace(TASK, insist, 1)) if isinstance(part, Text) and TASK in part.text and insist not in part.text else part
@@ -39,20 +38,12 @@ class RoverHalf(Benchmark):
         ]
         return (*messages[:-1], Message(last.role, tuple(parts)))
 
-    def counts(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
+    def pick_reply(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
         """The one with the picture; if there is none, the first that says or shows anything. One that was lost leaves the task open."""
         if replies[-1].outcome == "failed":
             return replies[-1]
         drawn = next((reply for reply in replies if reply.images), None)
         return drawn or next((reply for reply in replies if reply.text or reply.thoughts), replies[-1])
-
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
-
-
-@functools.cache
-def _texts(folder: Path) -> Mapping[str, str]:
-    return {path.stem: " ".join(text_file(path).split()) for path in (folder / "rubrics").glob("*.md")}
 
 
 def request(how: str, task: str, pictures: Sequence[Image]) -> tuple[Message, ...]:

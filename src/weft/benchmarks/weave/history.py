@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weft.benchmarks.weave.protocol import WeaveOptions
 
 
-def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
+def build_messages(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
     """The messages for this turn, before any fit."""
     if options.history == "dialogue":
         return _whole(sample, turn, dialogue, options, place_outputs=True)
@@ -37,11 +37,11 @@ def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions")
     return (_instruction(sample, turn, dialogue, options),)
 
 
-def needs(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
+def depends_on(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
     """Earlier turns whose replies this turn is shown. If one of them is missing through our fault, this turn has to wait."""
     if options.past == "truth" or options.history == "none":
         return set()
-    earlier = [other for other in sample.turns[: turn.number] if options.asks(other)]
+    earlier = [other for other in sample.turns[: turn.number] if options.includes(other)]
     if options.history == "partial":
         wanted = set(mentions(turn.words))
         return {other.number for other in earlier if other.makes in wanted}
@@ -60,7 +60,7 @@ def picture(sample: Sample, number: int, turn: Turn, dialogue: Dialogue, options
         return sample.pictures[number - 1]
     if maker.number >= turn.number:
         return None
-    if options.past == "truth" or options.history == "none" or not options.asks(maker):
+    if options.past == "truth" or options.history == "none" or not options.includes(maker):
         return sample.pictures[number - 1]
     reply = dialogue.get(maker.number)
     return reply.picture if reply is not None else None
@@ -140,7 +140,7 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOption
 def _said(turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Part, ...]:
     """What stands in the history for an earlier reply. Nothing is put in the model's mouth: where it said nothing, nothing stands; the
     request before it stays."""
-    if options.past == "truth" or not options.asks(turn):
+    if options.past == "truth" or not options.includes(turn):
         parts = turn.truth
     else:
         reply = dialogue.get(turn.number)

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from weft.benchmarks.weave.protocol import WeaveOptions
 
 
-def see(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
+def build_messages(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Message, ...]:
     if options.loop == "gpt":
         return _question(sample, turn, options)
     return (_instruction(sample, turn, dialogue, options),)
 
 
-def needs(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
+def depends_on(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
     """Earlier turns whose pictures this turn is shown."""
     if options.loop == "gpt" or options.history == "none":
         return set()
     makers = [sample.maker_of(number) for number in _numbers(sample, turn, options)]
-    return {maker.number for maker in makers if maker is not None and maker.number < turn.number and options.asks(maker)}
+    return {maker.number for maker in makers if maker is not None and maker.number < turn.number and options.includes(maker)}
 
 
 def _numbers(sample: Sample, turn: Turn, options: "WeaveOptions") -> list[int]:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.weave import agreement, data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
 from weft.errors import UserError
@@ -42,20 +43,40 @@ class WeaveOptions(Struct, frozen=True):
     official: Official = False
     loop: Loop = "bagel"
 
-    def asks(self, turn: Turn) -> bool:
+    def includes(self, turn: Turn) -> bool:
         """Whether the run asks this turn of the model; turns that it does not ask are filled in from the dataset."""
         return self.turns == "all" or (self.turns == "text") == (turn.want == "text")
+
+
+class WeavePresentation(Presentation, frozen=True):
+    def describe_options(self, options: WeaveOptions) -> list[str]:
+        return [
+            options.history,
+            *(["first mention"] if options.placement == "first" else []),
+            *([f"official inputs ({options.loop})"] if options.official else []),
+            *(["true past"] if options.past == "truth" and not options.official else []),
+            *([f"{options.turns} turns"] if options.turns != "all" else []),
+        ]
+
+    def describe_outputs(self, options: WeaveOptions) -> list[str]:
+        return [*(["official"] if options.official else []), *([f"{options.turns} turns"] if options.turns != "all" else [])]
+
+    def agreement_tables(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found)
+
+    def describe_gold(self, gold: Any) -> list[str]:
+        return [str(point["text"]) for point in gold or ()]
 
 
 class Weave(Benchmark):
     name = "weave"
     version = "1"
-    title = "WEAVEBench"
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
     Options = WeaveOptions
     axes = ("class", "domain")
     official_file, official_prompts, official_settings = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS, rubric.OFFICIAL_SETTINGS
     published_judge = tables.JUDGE
+    presentation = WeavePresentation(title="WEAVEBench")
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
@@ -74,29 +95,17 @@ class Weave(Benchmark):
             raise UserError("loop gpt is the released chat for text turns; it goes with official and turns text")
         return options
 
-    def told(self, options: WeaveOptions) -> list[str]:
-        return [
-            options.history,
-            *(["first mention"] if options.placement == "first" else []),
-            *([f"official inputs ({options.loop})"] if options.official else []),
-            *(["true past"] if options.past == "truth" and not options.official else []),
-            *([f"{options.turns} turns"] if options.turns != "all" else []),
-        ]
+    def includes(self, turn: Turn, options: WeaveOptions) -> bool:
+        return options.includes(turn)
 
-    def told_of_outputs(self, options: WeaveOptions) -> list[str]:
-        return [*(["official"] if options.official else []), *([f"{options.turns} turns"] if options.turns != "all" else [])]
-
-    def asks(self, turn: Turn, options: WeaveOptions) -> bool:
-        return options.asks(turn)
-
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Message, ...]:
-        build = history_official.see if options.official else history.see
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions) -> tuple[Message, ...]:
+        build = history_official.build_messages if options.official else history.build_messages
         return build(sample, turn, dialogue, options)
 
-    def needs(self, sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
-        return (history_official if options.official else history).needs(sample, turn, options)
+    def depends_on(self, sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
+        return (history_official if options.official else history).depends_on(sample, turn, options)
 
-    def due(self, turn: Turn) -> tuple[str, ...]:
+    def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         return rubric.TEXT_METRICS if turn.want == "text" else rubric.IMAGE_METRICS
 
     def questions(self, answered: Answered) -> Iterable[Item]:
@@ -104,13 +113,13 @@ class Weave(Benchmark):
             return [rubric.about_answer(answered, answered.reply.words)]
         return [item for metric in rubric.IMAGE_METRICS for item in self._about_picture(metric, answered)]
 
-    def unanswered(self, answered: Answered) -> Iterable[Item]:
+    def on_no_answer(self, answered: Answered) -> Iterable[Item]:
         """Zero, and what the scripts ask about an output that is not there."""
-        return [*super().unanswered(answered), *(self._about_nothing(answered) if answered.options.official else ())]
+        return [*super().on_no_answer(answered), *(self._about_nothing(answered) if answered.options.official else ())]
 
-    def lost(self, answered: Answered) -> Iterable[Item]:
+    def on_failed(self, answered: Answered) -> Iterable[Item]:
         """Unscored. To the scripts an output that cannot be opened is one that is not there."""
-        return [*super().lost(answered), *(self._about_nothing(answered) if answered.options.official and answered.is_output else ())]
+        return [*super().on_failed(answered), *(self._about_nothing(answered) if answered.options.official and answered.is_output else ())]
 
     def _about_nothing(self, answered: Answered) -> list[Question]:
         """They keep a refusal in words as an answer, and an empty answer as it is."""
@@ -156,7 +165,7 @@ class Weave(Benchmark):
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return rubric.as_released(question, text)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """What the scripts' judge said of an output that is not there is kept with the zero, for the official row."""
         return with_released(verdicts, tables.released_points)
 
@@ -164,12 +173,6 @@ class Weave(Benchmark):
         """The paper's Avg as weighted means."""
         parts = {short: [verdict for verdict in verdicts if verdict.metric == metric] for metric, short in tables.SHORT.items()}
         return [(weight, parts[name]) for name, weight in tables.weights([name for name, some in parts.items() if some]).items()]
-
-    def agreements(self, found: Agreed) -> Iterable[Table]:
-        return agreement.tables(found)
-
-    def shown(self, gold: Any) -> list[str]:
-        return [str(point["text"]) for point in gold or ()]
 
 
 def _shown_points(metric: str, answered: Answered) -> Iterator[tuple[KeyPoint, int]]:

@@ -5,7 +5,6 @@ whether any of them is a collage. What follows from the count is in `rules.py`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -13,13 +12,14 @@ from msgspec import Struct
 from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import Goal
 from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
-from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
-from weft.types import ReadDataset, Dialogue, Mark, Message, Question, Reply, Sample, Turn, Verdict
+from weft.types import Dialogue, Mark, Message, Question, ReadDataset, Reply, Sample, Turn, Verdict
 from weft.untrusted import fields
 
 
@@ -27,40 +27,47 @@ class WeaverOptions(Struct, frozen=True):
     judge_pictures: Most = MOST
 
 
-class WeaverBench(Benchmark):
-    name = "weaverbench"
-    version = "1"
-    title = "WeaverBench"
-    metrics = (*rubric.SCORES, rubric.COUNT, rubric.SEPARATE)
-    Options = WeaverOptions
-    axes = ("category", "input", "length", "count")
-    axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)}
-    published_judge = tables.JUDGE
-    full, digits = 10.0, 2
+class WeaverPresentation(Presentation, frozen=True):
+    def canonical_group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
 
-    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
-    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+    def describe_gold(self, gold: Any) -> list[str]:
+        facts: Mapping[str, Any] = fields(gold)
+        required = facts.get("required")
+        return [f"pictures: {Goal(required if isinstance(required, int) else None, '').due}"]
 
-    def template(self, folder: Path) -> None:
-        write_template(folder)
 
-    def about(self, dataset: ReadDataset) -> list[str]:
+class WeaverPreparation(Preparation, frozen=True):
+    def describe_data(self, dataset: ReadDataset) -> list[str]:
         goals: list[Goal] = [sample.turns[0].gold for sample in dataset.samples]
         pictures = sum(sample.groups["input"] == data.PICTURES for sample in dataset.samples)
         counted = sum(bool(goal.required) for goal in goals)
         categories = len({goal.category for goal in goals})
         return [f"{len(goals)} prompts of {categories} categories, {pictures} with pictures; {counted} say how many pictures they want"]
 
-    def group(self, axis: str, name: str) -> str:
-        return data.canonical(axis, name)
 
-    def outputs(self, folder: Path, blobs: Blobs) -> Endpoint:
-        return Outputs(folder, blobs)
+class WeaverBench(Benchmark):
+    name = "weaverbench"
+    version = "1"
+    metrics = (*rubric.SCORES, rubric.COUNT, rubric.SEPARATE)
+    Options = WeaverOptions
+    axes = ("category", "input", "length", "count")
+    published_judge = tables.JUDGE
+    presentation = WeaverPresentation(
+        title="WeaverBench",
+        axis_names={"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)},
+        max_score=10.0,
+        digits=2,
+    )
+    preparation = WeaverPreparation(template=write_template, outputs=Outputs)
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaverOptions) -> tuple[Message, ...]:
+    load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
+    tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
+
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaverOptions) -> tuple[Message, ...]:
         return (Message("user", turn.ask),)
 
-    def due(self, turn: Turn) -> tuple[str, ...]:
+    def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         goal: Goal = turn.gold
         scored = [metric for metric in rubric.SCORES if rubric.is_due(metric, goal)]
         return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.several else ()))
@@ -76,7 +83,7 @@ class WeaverBench(Benchmark):
         items: list[Item] = [
             answered.verdict(rubric.COUNT, float(goal.is_met(made)), why, detail=self.detail(answered.turn, answered.reply))
         ]
-        metrics = tuple(metric for metric in self.due(answered.turn) if metric in rubric.SCORES)
+        metrics = tuple(metric for metric in self.metrics_for(answered.turn) if metric in rubric.SCORES)
         most = answered.options.judge_pictures
         if pictures_in(rubric.sections_of(answered)) > most:
             items.append(answered.check(metrics, lambda blobs: [_on_sheets(answered, metrics, most, blobs)]))
@@ -87,20 +94,15 @@ class WeaverBench(Benchmark):
             items += rubric.about_collages(answered, most) if made else [none]
         return items
 
-    def read(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         return [rubric.separate(question, found)] if question.metrics == (rubric.SEPARATE,) else rubric.scores(question, found)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return ruled(verdicts)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """Overall: the mean of the five dimensions."""
         return tables.overall(verdicts, whole=False)
-
-    def shown(self, gold: Any) -> list[str]:
-        facts: Mapping[str, Any] = fields(gold)
-        required = facts.get("required")
-        return [f"pictures: {Goal(required if isinstance(required, int) else None, '').due}"]
 
 
 def _on_sheets(answered: Answered, metrics: Sequence[str], most: int, blobs: Blobs) -> Question:

@@ -69,14 +69,15 @@ class Corrected(Struct, frozen=True):
 def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> Corrected:
     """The main number of a run, corrected by people where they rated it, else by its judge's card. Raises UserError where there is
     neither, or where what is there does not reach."""
-    if not run.benchmark.of_one:
+    if run.benchmark.presentation.pairwise:
         raise UserError(
             f"{run.id} is of battles, which have no number of one model to correct; `weft agree {run.id}` has people beside its judge"
         )
     found = main_number(run.benchmark, run.verdicts, run.groups)
     if found is None:
         raise UserError(f"{run.id} has nothing scored, and so no number to correct")
-    judge, scale = str(run.record.manifest["judge"]["name"]), (run.benchmark.full, run.benchmark.digits)
+    judge, shown = str(run.record.manifest["judge"]["name"]), run.benchmark.presentation
+    scale = (shown.max_score, shown.digits)
     plain, label = Measured(*found), name or run.name
     if said:
         raters = len({rater for by in said.values() for rater in by})
@@ -106,7 +107,7 @@ def by_people(run: Run, truth: Mapping[Place, float]) -> Powered:
             f"{run.id}: people rated nothing of {len(unrated)} of the {len(terms)} parts of the main number (such as {which}, "
             f"{len(unrated[0])} verdicts): nothing is known of the judge there; have more rated (`weft rate {run.id}`)"
         )
-    of = {sample: run.benchmark.together(sample, some) for sample, some in run.groups.items()}
+    of = {sample: run.benchmark.cluster_of(sample, some) for sample, some in run.groups.items()}
     counts = _counts(inside, truth, of)
     found = powered_sum([_part(weight, some, truth, of, counts) for weight, some in terms])
     if found is None:

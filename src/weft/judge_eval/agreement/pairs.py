@@ -40,7 +40,7 @@ def beside(run: Run, others: Mapping[Place, float], other: str = "people") -> tu
     notes = _left_out(there, len(others) - len(there), f"what {other} rated" if other == "people" else f"what {other} judged")
     pairs = [(one, others[place_of(one)]) for one in judged]
     groups = run.groups
-    clusters = {sample: run.benchmark.together(sample, some) for sample, some in groups.items()}
+    clusters = {sample: run.benchmark.cluster_of(sample, some) for sample, some in groups.items()}
     manifest = run.record.manifest
     judge, data = str(manifest["judge"]["name"]), str(manifest["dataset"]["name"])
     return Agreed(run.name, pairs, groups, clusters, judge, other, data, run.id), notes
@@ -82,7 +82,7 @@ def same_kind(run: Run, other: Run) -> None:
         raise UserError(f"{run.id} is given twice")
     if run.benchmark.name != other.benchmark.name:
         raise UserError(f"{run.id} and {other.id} are runs of different benchmarks")
-    if run.benchmark.of_one and a["model"]["name"] != b["model"]["name"]:
+    if not run.benchmark.presentation.pairwise and a["model"]["name"] != b["model"]["name"]:
         raise UserError(
             f"{run.id} is a run of {a['model']['name']}, {other.id} one of {b['model']['name']}: judges are compared over the same "
             f"replies; `weft judge {run.id} --judge JUDGE` has those of a run judged again, and `weft compare` compares models"

@@ -100,7 +100,7 @@ def each(said: Said, clusters: Mapping[str, str], benchmark: Benchmark, known: M
             others = [value for name, value in by.items() if name != rater]
             if others:
                 pairs.setdefault(clusters.get(place[0], place[0]), []).append((by[rater], statistics.fmean(others)))
-        found, full, digits = agreement(pairs), benchmark.full, benchmark.digits
+        found, full, digits = agreement(pairs), benchmark.presentation.max_score, benchmark.presentation.digits
         own = {place: by[rater] for place, by in mine.items()}
         cells = {
             "ratings": counted(len(mine)),
@@ -117,7 +117,7 @@ def each(said: Said, clusters: Mapping[str, str], benchmark: Benchmark, known: M
             cells |= {"attention passed": counted(passed), "attention asked": counted(given)}
         rows.append(Row(rater, cells, kind="part"))
     shown = EACH if known else EACH[:-2]
-    yield Table("Each rater beside the others", shown, tuple(rows), EACH_NOTE, benchmark.digits, "mixed")
+    yield Table("Each rater beside the others", shown, tuple(rows), EACH_NOTE, benchmark.presentation.digits, "mixed")
 
 
 def _own_mean(values: Mapping[Place, float], clusters: Mapping[str, str]) -> Measured:

@@ -117,13 +117,14 @@ def _among(run: Run, found: Agreed, said: Said, rated: Rated) -> Iterator[Table]
 
 def _found(run: Run, found: Agreed, notes: list[str], by: str, more: tuple[Table, ...] = ()) -> Found:
     try:
-        printed = tuple(run.benchmark.agreements(found))
+        printed = tuple(run.benchmark.presentation.agreement_tables(found))
     except Exception as error:
-        raise blamed(f"benchmark {run.benchmark.name}: its agreements", error) from error
+        raise blamed(f"benchmark {run.benchmark.name}: its agreement_tables", error) from error
     groups = list(tables.by_group(found, run.benchmark, by))
     made = [tables.by_metric(found, run.benchmark), *tables.curve(found, run.benchmark), *more, *printed, *groups]
     if run.record.manifest.get("judge_repeats", 1) > 1:
-        made += repeats_tables({run.name: run.verdicts}, run.benchmark.metrics, run.benchmark.full, run.benchmark.digits)
+        shown = run.benchmark.presentation
+        made += repeats_tables({run.name: run.verdicts}, run.benchmark.metrics, shown.max_score, shown.digits)
     return Found(run.id, found.judge, found.other, tuple(made), tuple(notes))
 
 

@@ -30,7 +30,7 @@ def named(found: Agreed) -> str:
 
 def cells(found: Agreed, one: Agreement, benchmark: Benchmark) -> dict[str, Cell]:
     def points(value: Measured) -> Cell:
-        return measured(value, one.n, full=benchmark.full, digits=benchmark.digits)
+        return measured(value, one.n, full=benchmark.presentation.max_score, digits=benchmark.presentation.digits)
 
     return {
         "n": counted(one.n),
@@ -86,13 +86,13 @@ def _table(found: Agreed, benchmark: Benchmark, title: str, wanted: dict[str, Ca
         Row(name, cells(found, found.where(keep), benchmark), kind="part", run=found.run, judge=found.judge)
         for name, keep in wanted.items()
     ]
-    return Table(title, columns(found), tuple(rows), NOTE.replace("OTHER", named(found)), benchmark.digits, "mixed")
+    return Table(title, columns(found), tuple(rows), NOTE.replace("OTHER", named(found)), benchmark.presentation.digits, "mixed")
 
 
 def curve(found: Agreed, benchmark: Benchmark) -> Iterator[Table]:
     """What the judge gives, on average, where the others give so much."""
     rows: list[Row] = []
-    full, digits = benchmark.full, benchmark.digits
+    full, digits = benchmark.presentation.max_score, benchmark.presentation.digits
     for one in reliability(found.by_dialogue(), BINS):
         low = min(BINS - 1, int(one.truth * BINS + 1e-9))
         label = f"{full * low / BINS:.{max(1, digits - 1)}f} to {full * (low + 1) / BINS:.{max(1, digits - 1)}f}"

@@ -13,11 +13,13 @@ from msgspec import Struct
 
 from weft.benchmarks.base import RELEASED, Answered, Benchmark, is_inner
 from weft.errors import StoreError, UserError
+from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import questions_in
 from weft.evaluation.generate import dialogues_of
 from weft.evaluation.judging import items_of
 from weft.evaluation.plan import Plan
-from weft.evaluation.session import Session, StoredJob, absolute
+from weft.evaluation.session import Session, open_run
+from weft.evaluation.sources import StoredRun
 from weft.results.run import Run, load_run
 from weft.types import Place, Question, Reply, Sample, Turn
 from weft.workspace import open_journal
@@ -56,16 +58,9 @@ async def source_of(run: str, home: str | Path, *, data: str | Path = "", prompt
     manifest = stored.record.manifest
     if is_inner(stored.benchmark.name):
         raise UserError(f"{stored.id} is no run of a dataset: people rate runs of `weft run`, `weft score` and `weft judge`")
-    job = StoredJob(
-        run=stored.id,
-        judge="constant/max",
-        data=data,
-        benchmark=benchmark,
-        home=absolute(home),
-        prompts=prompts,
-        probe=False,
-    )
-    async with Session.open_stored(job) as session:
+    place = Path(home).absolute()
+    config = RunConfig(judge="constant/max", data=data, benchmark=benchmark, home=place, prompts=prompts, probe=False)
+    async with open_run(config, StoredRun(stored.id), dry=True) as session:
         plan = session.plan
         warning = _same_prompts(plan, manifest)
         replies = dialogues_of(stored.turns)
@@ -105,7 +100,7 @@ def item_of(question: Question) -> str:
 def _lines(benchmark: Benchmark, turn: Turn) -> tuple[str, ...]:
     try:
         gold = msgspec.json.decode(msgspec.json.encode(turn.gold, enc_hook=str))
-        return tuple(benchmark.shown(gold)) if gold is not None else ()
+        return tuple(benchmark.presentation.describe_gold(gold)) if gold is not None else ()
     except Exception:  # it is a help, and no more
         return ()
 

@@ -15,9 +15,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.arena.fight import ArenaJob, open_arena
+from weft.arena.fight import StoredAnswers
 from weft.errors import UserError
-from weft.evaluation.session import Job, Session
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import Session, open_run
 from weft.models import registry
 from weft.models.config import read_config
 from weft.workspace import open_blobs
@@ -63,7 +64,7 @@ class Sitting(Struct, frozen=True):
     paper: Paper
     condition: str
     side: int
-    job: Job | None = None
+    job: RunConfig | None = None
     fight: tuple[str, str] = ("", "")
 
 
@@ -140,7 +141,7 @@ class Exam(Struct, frozen=True):
         options: dict[str, Any] = {"seed": self.seed, "side": side}
         options.update(more.pop("model", {}))
         data = self.data(paper, side, count)
-        job = Job(
+        job = RunConfig(
             benchmark=paper.benchmark,
             data=data,
             model=FAULTY,
@@ -173,10 +174,9 @@ class Exam(Struct, frozen=True):
     def opened(self, sitting: Sitting, runs: Mapping[str, str], budget: float | None = None) -> AbstractAsyncContextManager[Session]:
         """The session of a sitting; `runs` are the ids of those before it, by name."""
         if sitting.job is not None:
-            return Session.open(replace(sitting.job, budget=budget))
+            return open_run(replace(sitting.job, budget=budget))
         truth = sitting.condition.endswith("truth")
-        job = ArenaJob(
-            runs=tuple(runs[name] for name in sitting.fight),
+        config = RunConfig(
             judge=TRUTH if truth else self.judge,
             options={"both_orders": True},
             home=self.place,
@@ -184,8 +184,9 @@ class Exam(Struct, frozen=True):
             judge_options={} if truth else self.judge_options,
             concurrency=self.concurrency,
             budget=budget,
+            probe=False,
         )
-        return open_arena(job)
+        return open_run(config, StoredAnswers(tuple(runs[name] for name in sitting.fight)))
 
 
 def asked(sittings: Sequence[Sitting]) -> list[Sitting]:

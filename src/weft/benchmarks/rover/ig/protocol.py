@@ -16,13 +16,16 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, detail_of, with_released
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, detail_of, with_released
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.benchmarks.rover import agreement, arithmetic, released
-from weft.benchmarks.rover.asking import RoverHalf, request
+from weft.benchmarks.rover.asking import InsistOnImage, instructions, request
 from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
+from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
 from weft.types import Dialogue, Image, Message, Question, Sample, Table, Turn, Verdict
 from weft.untrusted import fields
@@ -37,37 +40,57 @@ Official = Annotated[
 WORDS = (rubric.PROCESS, rubric.ALIGNMENT, HELD)  # metrics of what a model says
 
 
+HERE = Path(__file__).parent
+
+
 class IGOptions(Struct, frozen=True):
     thinks: Thinks = "yes"
     official: Official = False
 
 
-class RoverIG(RoverHalf):
+class IGPresentation(Presentation, frozen=True):
+    def describe_outputs(self, options: IGOptions) -> list[str]:
+        return ["official"] if options.official else []
+
+    def canonical_group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def agreement_tables(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found, {name: metric for name, metric in tables.COLUMNS.items() if metric != HELD}, "figure8")
+
+    def describe_gold(self, gold: Any) -> list[str]:
+        facts = fields(gold)
+        told = [str(facts.get("description") or ""), f"keywords: {facts['keywords']}" if facts.get("keywords") else ""]
+        return [line for line in told if line]
+
+
+class IGPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if prompts.startswith("official:"):
+            return rubric.official(Path(prompts.removeprefix("official:")))
+        return super().rubrics(benchmark, prompts)
+
+
+class RoverIG(Benchmark):
     name = "rover-ig"
     version = "1"
-    title = "ROVER-IG"
     metrics = (*rubric.METRICS, HELD)
     derived_metrics = (HELD,)
     Options = IGOptions
     axes = ("dimension", "type")
     official_prompts = rubric.CONSTANTS
+    published_judge = "gpt-4.1"
+    follow_up = InsistOnImage(HERE)
+    presentation = IGPresentation(title="ROVER-IG", max_score=100.0, digits=1)
+    preparation = IGPreparation(outputs=Outputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def group(self, axis: str, name: str) -> str:
-        return data.canonical(axis, name)
-
-    def told_of_outputs(self, options: IGOptions) -> list[str]:
-        return ["official"] if options.official else []
-
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: IGOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: IGOptions) -> tuple[Message, ...]:
         goal: Goal = turn.gold
-        how = self.instructions["ask" if options.thinks == "yes" else "ask_plain"]
+        how = instructions(HERE)["ask" if options.thinks == "yes" else "ask_plain"]
         return request(how, turn.words, [goal.source])
-
-    def rubrics(self, prompts: str) -> Rubrics:
-        return rubric.official(Path(prompts.removeprefix("official:"))) if prompts.startswith("official:") else super().rubrics(prompts)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         thinking, made = thinking_of(answered.reply) if answered.options.thinks == "yes" else "", answered.made
@@ -84,10 +107,10 @@ class RoverIG(RoverHalf):
             seen += [self._about(metric, answered, saved, made, variant=RELEASED) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         return seen
 
-    def unanswered(self, answered: Answered) -> Iterable[Item]:
+    def on_no_answer(self, answered: Answered) -> Iterable[Item]:
         """Zero, but for thinking that came without a picture. The released code leaves such a task out."""
         thinking = thinking_of(answered.reply) if answered.reply.outcome == "empty" else ""
-        zero = list(super().unanswered(answered))
+        zero = list(super().on_no_answer(answered))
         if not thinking:
             return zero
         asked = self._about(rubric.PROCESS, answered, thinking, None)
@@ -96,14 +119,14 @@ class RoverIG(RoverHalf):
     def _about(self, metric: str, answered: Answered, thinking: str, made: Image | None, **more: Any) -> Question:
         return rubric.about(metric, answered, thinking, made=made, **({"detail": {"no picture": True}} if made is None else {}), **more)
 
-    def read(self, question: Question, found: dict[str, Any]) -> Any:
-        marks = super().read(question, found)
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Any:
+        marks = super().to_scores(question, found)
         return [replace(mark, detail=question.detail) for mark in marks] if question.detail else marks
 
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return released.as_released(question, text, loose=False)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Alignment again, held to one point above the picture's own score: the rubric asks for that, and the judge of one cannot know the
         other. What is said of the words of a model that has none is dropped, and kept beside the picture's score for the official row."""
         found = with_released(verdicts, arithmetic.released_score)
@@ -120,14 +143,6 @@ class RoverIG(RoverHalf):
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """What the picture shows: the metric that every model has."""
         return [(1.0, [verdict for verdict in verdicts if verdict.metric == rubric.VISUAL])]
-
-    def agreements(self, found: Agreed) -> Iterable[Table]:
-        return agreement.tables(found, {name: metric for name, metric in tables.COLUMNS.items() if metric != HELD}, "figure8")
-
-    def shown(self, gold: Any) -> list[str]:
-        facts = fields(gold)
-        told = [str(facts.get("description") or ""), f"keywords: {facts['keywords']}" if facts.get("keywords") else ""]
-        return [line for line in told if line]
 
 
 def _held(alignment: Verdict, visual: Verdict | None) -> Verdict:

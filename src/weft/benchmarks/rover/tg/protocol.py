@@ -11,11 +11,14 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Groups, Item, Terms, with_released
+from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.preparation import Preparation
+from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.benchmarks.rover import agreement, arithmetic, released
-from weft.benchmarks.rover.asking import RoverHalf, request
+from weft.benchmarks.rover.asking import InsistOnImage, instructions, request
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
+from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
@@ -32,48 +35,63 @@ Official = Annotated[
 ]
 
 
+HERE = Path(__file__).parent
+
+
 class TGOptions(Struct, frozen=True):
     mode: Mode = "visual"
     official: Official = False
 
 
-class RoverTG(RoverHalf):
+class TGPresentation(Presentation, frozen=True):
+    def describe_options(self, options: TGOptions) -> list[str]:
+        return [options.mode, *(["official"] if options.official else [])]
+
+    def describe_outputs(self, options: TGOptions) -> list[str]:
+        return self.describe_options(options)
+
+    def canonical_group(self, axis: str, name: str) -> str:
+        return data.canonical(axis, name)
+
+    def agreement_tables(self, found: Agreed) -> Iterable[Table]:
+        return agreement.tables(found, {"IR": rubric.WAY, "Align.": ALIGNMENT}, "figure9")
+
+    def describe_gold(self, gold: Any) -> list[str]:
+        facts = fields(gold)
+        return [f"the answer: {facts['answer']}"] if facts.get("answer") else []
+
+
+class TGPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        if prompts.startswith("official:"):
+            return rubric.official(Path(prompts.removeprefix("official:")), super().rubrics(benchmark, "weft"))
+        return super().rubrics(benchmark, prompts)
+
+
+class RoverTG(Benchmark):
     name = "rover-tg"
     version = "1"
-    title = "ROVER-TG"
     metrics = (rubric.WAY, ALIGNMENT, rubric.ACCURACY, rubric.TRACK, *rubric.IN_WORDS.values())
-    ways = tuple(tables.MODES.values())
     Options = TGOptions
     axes = ("scenario", "type")
     official_prompts = rubric.NEEDED
+    published_judge = "gpt-4.1"
+    follow_up = InsistOnImage(HERE)
+    presentation = TGPresentation(title="ROVER-TG", max_score=100.0, digits=1, turn_names=tuple(tables.MODES.values()))
+    preparation = TGPreparation(outputs=Outputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def group(self, axis: str, name: str) -> str:
-        return data.canonical(axis, name)
-
-    def told(self, options: TGOptions) -> list[str]:
-        return [options.mode, *(["official"] if options.official else [])]
-
-    def told_of_outputs(self, options: TGOptions) -> list[str]:
-        return self.told(options)
-
-    def asks(self, turn: Turn, options: TGOptions) -> bool:
+    def includes(self, turn: Turn, options: TGOptions) -> bool:
         return options.mode == "both" or (options.mode == "visual") == (turn.number == VISUAL)
 
-    def see(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: TGOptions) -> tuple[Message, ...]:
+    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: TGOptions) -> tuple[Message, ...]:
         puzzle: Puzzle = turn.gold
         name = f"{'ask' if turn.number == VISUAL else 'text'}_{puzzle.kind.replace('-', '_')}"
-        return request(self.instructions[name], turn.words, puzzle.shown(turn.number))
+        return request(instructions(HERE)[name], turn.words, puzzle.shown(turn.number))
 
-    def rubrics(self, prompts: str) -> Rubrics:
-        own = super().rubrics("weft")
-        return (
-            rubric.official(Path(prompts.removeprefix("official:")), own) if prompts.startswith("official:") else super().rubrics(prompts)
-        )
-
-    def due(self, turn: Turn) -> tuple[str, ...]:
+    def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         puzzle: Puzzle = turn.gold
         answer = rubric.TRACK if puzzle.is_track else rubric.ACCURACY
         if turn.number != VISUAL:
@@ -84,7 +102,7 @@ class RoverTG(RoverHalf):
         answer = self._answer(answered)
         if answered.turn.number != VISUAL:
             return [answer]
-        due = [metric for metric in self.due(answered.turn) if metric in (rubric.WAY, ALIGNMENT)]
+        due = [metric for metric in self.metrics_for(answered.turn) if metric in (rubric.WAY, ALIGNMENT)]
         made, said = answered.reply.picture, words_of(answered.reply)
         if made is None:
             why = "it made no picture"
@@ -98,7 +116,7 @@ class RoverTG(RoverHalf):
 
     def _answer(self, answered: Answered) -> Verdict:
         puzzle: Puzzle = answered.turn.gold
-        said, metric = spoken(answered.reply), self.due(answered.turn)[-1]
+        said, metric = spoken(answered.reply), self.metrics_for(answered.turn)[-1]
         if puzzle.is_track:
             found = paths.track(said, puzzle.answer, puzzle.source.width, puzzle.source.height)
             if found is None:
@@ -114,7 +132,7 @@ class RoverTG(RoverHalf):
     def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
         return released.as_released(question, text, loose=True)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         return with_released(verdicts, arithmetic.released_score)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
@@ -122,13 +140,6 @@ class RoverTG(RoverHalf):
         with_picture = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
         in_words = [verdict for verdict in verdicts if verdict.metric == rubric.IN_WORDS[rubric.ACCURACY]]
         return [(1.0, with_picture or in_words)]
-
-    def agreements(self, found: Agreed) -> Iterable[Table]:
-        return agreement.tables(found, {"IR": rubric.WAY, "Align.": ALIGNMENT}, "figure9")
-
-    def shown(self, gold: Any) -> list[str]:
-        facts = fields(gold)
-        return [f"the answer: {facts['answer']}"] if facts.get("answer") else []
 
 
 def spoken(reply: Reply) -> str:
