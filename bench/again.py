@@ -38,7 +38,7 @@ def main() -> None:
 
         start()
         began = time.perf_counter()
-        found = data.load(dataset, Blobs(home / "blobs"))
+        found = data.load(dataset, Blobs(home / "blobs")).read()
         reading = time.perf_counter() - began
         again = sorted(start() for _ in range(3))
         turns = sum(len(sample.turns) for sample in found.samples)

@@ -131,11 +131,12 @@ def bare_janus(folder: Path, batches: list[int], small: bool) -> float:
 
 async def in_weft(model, data: Path, home: Path, judge: str = "constant/10", **options):
     """A run whose model is loaded already. Gives pictures, seconds, and where the model and the run stood at the end."""
-    from weft.evaluation.session import Job, Session
+    from weft.evaluation.config import RunConfig
+    from weft.evaluation.session import open_run
 
-    job = Job(benchmark="weave", data=data, model=model, judge=judge, home=home, **options)
+    job = RunConfig(benchmark="weave", data=data, model=model, judge=judge, home=home, **options)
     began = time.monotonic()
-    async with Session.open(job) as session:
+    async with open_run(job) as session:
         await session.go()
         took = time.monotonic() - began
         pictures = sum(len(turn.reply.images) for turn in session.journal.turns(session.run_id))

@@ -43,7 +43,7 @@ def dialogue(sample: Sample) -> dict[int, Reply]:
 
 @pytest.fixture
 def samples(toy: Path, blobs: Blobs) -> dict[str, Sample]:
-    return {sample.id: sample for sample in data.load(toy, blobs).samples}
+    return {sample.id: sample for sample in data.load(toy, blobs).read().samples}
 
 
 def test_none_shows_the_datasets_pictures_and_only_those_mentioned(samples: dict[str, Sample]):
@@ -222,7 +222,7 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_no_future_reaches_a_model_in_the_real_dialogues(real: Path, blobs: Blobs, view: WeaveOptions):
-    dataset = data.load(real, blobs)
+    dataset = data.load(real, blobs).read()
     assert len(dataset.samples) == 10
     for sample in dataset.samples:
         check_no_future(sample, view)

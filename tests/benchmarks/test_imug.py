@@ -182,11 +182,11 @@ def test_grid_files_that_are_none_are_told(imug: Path, blobs: Blobs):
     (imug / "grid_gt").mkdir()
     (imug / "grid_gt" / "notes.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match="Domain__subdomain__sample_id"):
-        data.load(imug, blobs)
+        data.load(imug, blobs).read()
     (imug / "grid_gt" / "notes.jsonl").rename(imug / "grid_gt" / "A__b__1.jsonl")
     (imug / "grid_gt" / "A__b__1.jsonl").write_text('{"turn": 2, "grid": [["0", "1"], ["0", "1"], ["0", "1"]]}\n')
     with pytest.raises(UserError, match="three rows of three cells"):
-        data.load(imug, blobs)
+        data.load(imug, blobs).read()
 
 
 def test_a_missing_picture_is_zero_without_a_call_and_the_dialogue_goes_on(imug: Path, tmp_path: Path, serve: Serve):
@@ -228,7 +228,7 @@ def test_old_outputs_are_scored_and_nothing_leaves_the_denominator(imug: Path, t
 
 def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blobs, serve: Serve):
     folder = write(tmp_path / "bare", records(), references=False)
-    dataset = data.load(folder, blobs)
+    dataset = data.load(folder, blobs).read()
     assert len(dataset.samples) == 2 and sum("there is no" in problem.message for problem in dataset.problems) == 2
     provider = serve(answer=judge())
     run = evaluate(folder, tmp_path / "home", provider)
@@ -252,7 +252,7 @@ def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blob
 def test_a_bad_record_is_named_and_the_other_stays(tmp_path: Path, blobs: Blobs, spoil: Callable[[Any], Any], field: str, message: str):
     rows = records()
     spoil(rows)
-    dataset = data.load(write(tmp_path / "bad", rows), blobs)
+    dataset = data.load(write(tmp_path / "bad", rows), blobs).read()
     assert [sample.id for sample in dataset.samples] == ["Apparel/garment_replacement/2"]
     assert any(p.field == field and message in p.message and p.record == "line 1" for p in dataset.problems), dataset.problems
 
@@ -260,10 +260,10 @@ def test_a_bad_record_is_named_and_the_other_stays(tmp_path: Path, blobs: Blobs,
 def test_broken_lines_and_forward_references_are_told(imug: Path, blobs: Blobs, tmp_path: Path):
     with (imug / "benchmark.jsonl").open("a") as file:
         file.write('{"domain": \n')
-    assert "broken JSON" in str(data.load(imug, blobs).problems[-1]) and len(data.load(imug, blobs).samples) == 2
+    assert "broken JSON" in str(data.load(imug, blobs).read().problems[-1]) and len(data.load(imug, blobs).read().samples) == 2
     (imug / "dynamic_references.jsonl").write_text('{"domain": "Cooking"}\n')
     with pytest.raises(UserError, match=r"dynamic_references\.jsonl: line 1"):
-        data.load(imug, blobs)
+        data.load(imug, blobs).read()
 
 
 def test_the_released_reference_files_load_whole():

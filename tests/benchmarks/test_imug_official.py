@@ -19,7 +19,8 @@ from weft.benchmarks.imug import Imug, released
 from weft.benchmarks.imug.data import Choice
 from weft.benchmarks.imug.tables import cell, official
 from weft.errors import UserError
-from weft.evaluation.session import Job, Session
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import open_run
 from weft.store.blobs import Blobs
 from weft.types import Place, Question, Verdict
 
@@ -286,7 +287,7 @@ def test_odd_keys_cost_their_question_at_most(tmp_path: Path, blobs: Blobs, serv
     rows[1]["tasks"] = [image(1, "Draw.", ["drawn"]), text(2, "Which?", "(B)"), text(3, "Which?", "H"), text(4, "Which?", "")]
     rows[1]["tasks"][0]["turn"] = "1"
     folder = write(tmp_path / "odd", rows)
-    dataset = Imug().load(folder, blobs)
+    dataset = Imug().load(folder, blobs).read()
     assert len(dataset.samples) == 2 and [sample.turns[-1].gold.key for sample in dataset.samples] == ["AC", ""]
     assert dataset.samples[1].turns[1].gold.key == "B"
     told = [str(problem) for problem in dataset.problems if problem.severity == "warning"]
@@ -358,13 +359,13 @@ def test_a_dry_run_knows_what_official_prompts_have_been_answered(imug: Path, tm
     provider = serve(answer=answering())
     more: dict[str, Any] = {"prompts": f"official:{checkout}", "official": True}
     evaluate(imug, tmp_path / "home", provider, **more)
-    job = Job(
+    job = RunConfig(
         benchmark="imug", data=imug, model=f"openai-chat/model@{provider.url}", judge=f"openai-chat/judge@{provider.url}",
         home=tmp_path / "home", prompts=more["prompts"], options={"official": True},
     )  # fmt: skip
 
     async def foresee() -> Any:
-        async with Session.open(job) as session:
+        async with open_run(job) as session:
             return await session.foresee()
 
     shares = asyncio.run(foresee())

@@ -256,10 +256,10 @@ def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Pa
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():
     from weft.benchmarks.base import RESERVED
-    from weft.evaluation.session import Job
+    from weft.evaluation.config import RunConfig
 
     own = {"sample", "seed"}  # a benchmark may draw its samples in its own way: its option of that name is then the one that counts
-    assert set(Job.__struct_fields__) - own <= set(RESERVED)
+    assert set(RunConfig.__struct_fields__) - own <= set(RESERVED)
 
 
 def test_the_journal_keeps_every_variant(data: Path, tmp_path: Path):

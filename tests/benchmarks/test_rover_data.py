@@ -46,12 +46,12 @@ def in_saves(folder: Path) -> Path:
 def test_all_forms_are_the_same_dataset(write: Write, tmp_path: Path, blobs: Blobs):
     folder, plain = write(tmp_path / "data"), in_json(tmp_path / "plain")
     for half, name in ((ig, "rover-ig"), (tg, "rover-tg")):
-        found, due = half.load(folder, blobs), half.load(plain, blobs)
+        found, due = half.load(folder, blobs).read(), half.load(plain, blobs).read()
         assert found.name == name and found.problems == () and found.digest == due.digest and len(found.samples) == found.records
-    first = ig.load(folder, blobs).samples[0]
+    first = ig.load(folder, blobs).read().samples[0]
     assert dict(first.groups) == {"dimension": "science", "type": "temporal"} and first.turns[0].file == "gen_science_temporal_1.png"
-    assert ig.load(folder, blobs).samples[3].groups["type"] == "mathematical"
-    puzzle = tg.load(folder, blobs).samples
+    assert ig.load(folder, blobs).read().samples[3].groups["type"] == "mathematical"
+    puzzle = tg.load(folder, blobs).read().samples
     assert [(one.groups["scenario"], one.groups["type"]) for one in puzzle] == [
         *(("Physical World", "physical"), ("Physical World", "embodied"), ("Logical Assistant", "logical")),
         *(("Visual Perception", "jigsaw"), ("Visual Perception", "multi-view")),
@@ -63,7 +63,7 @@ def test_a_single_file_will_do(tmp_path: Path, blobs: Blobs):
     in_parquet(tmp_path / "a")
     in_saves(tmp_path / "b")
     files = [tmp_path / "a/ROVER-IG/train-00000-of-00002.parquet", tmp_path / "b/ROVER-IG/train/data-00000-of-00001.arrow"]
-    assert [len(ig.load(file, blobs).samples) for file in files] == [2, 4]
+    assert [len(ig.load(file, blobs).read().samples) for file in files] == [2, 4]
 
 
 def test_tables_of_any_name_are_told_apart_by_their_columns(tmp_path: Path, blobs: Blobs):
@@ -72,7 +72,7 @@ def test_tables_of_any_name_are_told_apart_by_their_columns(tmp_path: Path, blob
     (tmp_path / "flat").mkdir()
     for at, path in enumerate(sorted((tmp_path / "x").rglob("*.parquet"))):
         path.rename(tmp_path / "flat" / f"part{at}.parquet")
-    assert (len(ig.load(tmp_path / "flat", blobs).samples), len(tg.load(tmp_path / "flat", blobs).samples)) == (4, 5)
+    assert (len(ig.load(tmp_path / "flat", blobs).read().samples), len(tg.load(tmp_path / "flat", blobs).read().samples)) == (4, 5)
 
 
 def test_a_table_without_a_column_costs_that_table_and_is_said_once(tmp_path: Path, blobs: Blobs):
@@ -81,7 +81,7 @@ def test_a_table_without_a_column_costs_that_table_and_is_said_once(tmp_path: Pa
     folder = write_parquet(tmp_path, "ROVER-IG", tasks(), files=2)
     file = folder / "ROVER-IG" / "train-00000-of-00002.parquet"
     parquet.write_table(parquet.read_table(file).drop_columns(["prompt"]), file)
-    found = ig.load(folder, blobs)
+    found = ig.load(folder, blobs).read()
     assert len(found.samples) == 2
     assert [str(one) for one in found.problems] == [f"{file.name}: prompt: has no column prompt: all of its 2 records are left out"]
 
@@ -90,14 +90,14 @@ def test_a_broken_table_costs_itself_alone(tmp_path: Path, blobs: Blobs):
     folder = write_parquet(tmp_path, "ROVER-IG", tasks(), files=2)
     whole = (folder / "ROVER-IG" / "train-00000-of-00002.parquet").read_bytes()
     (folder / "ROVER-IG" / "train-00000-of-00002.parquet").write_bytes(whole[: len(whole) // 2])
-    found = ig.load(folder, blobs)
+    found = ig.load(folder, blobs).read()
     assert len(found.samples) == 2 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
 
 
 def test_no_table_of_the_half_is_a_clear_error(tmp_path: Path, blobs: Blobs):
     write_parquet(tmp_path, "ROVER-TG", puzzles())
     with pytest.raises(UserError, match="none of its 1 tables is of ROVER-IG.*weft data get rover"):
-        ig.load(tmp_path, blobs)
+        ig.load(tmp_path, blobs).read()
 
 
 SPOILT: list[tuple[dict[str, Any], str]] = [
@@ -121,7 +121,7 @@ def test_a_spoilt_record_is_named_and_the_others_run(change: dict[str, Any], tol
     lines = [json.loads(line) for line in (whole / "ROVER-IG.jsonl").read_text().splitlines()]
     lines[1] |= {name: {"bytes": "bm90", "path": 3} if isinstance(value, dict) else value for name, value in change.items()}
     (whole / "ROVER-IG.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    found = ig.load(whole, blobs)
+    found = ig.load(whole, blobs).read()
     assert len(found.samples) == 3 and [one.severity for one in found.problems] == ["error"]
     assert str(found.problems[0]).startswith("ROVER-IG.jsonl: record 1") and told in str(found.problems[0])
 
@@ -138,7 +138,7 @@ def test_null_pictures_and_bytes_that_are_none_in_a_table(tmp_path: Path, blobs:
     import pyarrow
 
     parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), tmp_path / "ROVER-IG" / "train.parquet")
-    found = ig.load(tmp_path, blobs)
+    found = ig.load(tmp_path, blobs).read()
     assert [sample.id for sample in found.samples] == ["science_temporal_1", "logic_math_3"]
     assert [problem.field for problem in found.problems] == ["image", "image"]
 
@@ -152,7 +152,7 @@ def test_a_text_that_is_no_utf8_costs_its_record_alone(tmp_path: Path, blobs: Bl
     (tmp_path / "ROVER-IG").mkdir()
     at = table.schema.names.index("prompt")
     parquet.write_table(table.set_column(at, "prompt", spoilt), tmp_path / "ROVER-IG" / "train.parquet")
-    found = ig.load(tmp_path, blobs)
+    found = ig.load(tmp_path, blobs).read()
     assert len(found.samples) == 3 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
 
 
@@ -171,7 +171,7 @@ def test_other_shapes_that_mean_the_same(tmp_path: Path, blobs: Blobs):
         table.set_column(1, "dimension", [["science", "culture", "common_sense", "logic"]]), tmp_path / "ROVER-IG" / "train-0.parquet"
     )
     parquet.write_table(table, tmp_path / "ROVER-IG" / "test-0.parquet")
-    found = ig.load(tmp_path, blobs)
+    found = ig.load(tmp_path, blobs).read()
     assert [sample.id for sample in found.samples] == ["0", "1", "2", "3"] and found.records == 4
     assert found.samples[0].turns[0].gold.keywords == "a, b"
 
@@ -181,13 +181,13 @@ def test_one_object_is_a_dataset_of_one(tmp_path: Path, blobs: Blobs):
     (tmp_path / "ROVER-IG.jsonl").rename(tmp_path / "ROVER-IG.json")
     whole = json.loads((tmp_path / "ROVER-IG.json").read_text())
     (tmp_path / "ROVER-IG.json").write_text(json.dumps(whole, indent=2))
-    assert len(ig.load(tmp_path, blobs).samples) == 1
+    assert len(ig.load(tmp_path, blobs).read().samples) == 1
 
 
 def test_halves_in_different_forms(tmp_path: Path, blobs: Blobs):
     write_parquet(tmp_path, "ROVER-IG", tasks())
     write_save(tmp_path / "ROVER-TG", puzzles())
-    assert (len(ig.load(tmp_path, blobs).samples), len(tg.load(tmp_path, blobs).samples)) == (4, 5)
+    assert (len(ig.load(tmp_path, blobs).read().samples), len(tg.load(tmp_path, blobs).read().samples)) == (4, 5)
 
 
 def test_names_of_the_paper_and_of_the_prompts_mean_the_same(tmp_path: Path, blobs: Blobs):
@@ -196,7 +196,7 @@ def test_names_of_the_paper_and_of_the_prompts_mean_the_same(tmp_path: Path, blo
         records, ("Nature Science", "humanity", "Common Sense", "Logic"), ("Temporal", "synthetic", "causal", "math"), strict=True
     ):
         record |= {"dimension": dimension, "reasoning_type": kind}
-    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs)
+    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).read()
     assert [sample.groups["dimension"] for sample in found.samples] == ["science", "culture", "common_sense", "logic"]
     assert [sample.groups["type"] for sample in found.samples] == ["temporal", "imaginative", "causal", "mathematical"]
     assert ig.canonical("type", "Synthetic") == "imaginative" and ig.canonical("dimension", "Humanity") == "culture"
@@ -210,7 +210,12 @@ def test_numbers_without_names_are_told_by_the_id(tmp_path: Path, blobs: Blobs):
     folder = write_parquet(tmp_path, "ROVER-IG", tasks())
     file = next(folder.rglob("*.parquet"))
     parquet.write_table(parquet.read_table(file).replace_schema_metadata({}), file)
-    assert [sample.groups["dimension"] for sample in ig.load(folder, blobs).samples] == ["science", "culture", "common_sense", "logic"]
+    assert [sample.groups["dimension"] for sample in ig.load(folder, blobs).read().samples] == [
+        "science",
+        "culture",
+        "common_sense",
+        "logic",
+    ]
 
 
 def test_what_an_id_tells():
@@ -223,7 +228,7 @@ def test_what_an_id_tells():
 def test_an_id_that_tells_otherwise_is_a_warning(tmp_path: Path, blobs: Blobs):
     records = tasks()
     records[0]["id"] = "logic_abstract_7"
-    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs)
+    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).read()
     assert len(found.samples) == 4 and "tells logic abstract, its fields science temporal" in str(found.problems[0])
 
 
@@ -234,7 +239,7 @@ def test_puzzles_that_cannot_be_asked(tmp_path: Path, blobs: Blobs):
     records[2]["answer"] = None
     records[3]["reasoning_image"] = None
     records[4]["image2"] = None
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs)
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
     assert [sample.id for sample in found.samples] == ["jigsaw_3"]
     assert [(one.severity, one.field) for one in found.problems] == [
         *(("error", "problem_type"), ("error", "answer"), ("error", "answer"), ("warning", "reasoning_image"), ("error", "image2")),
@@ -248,7 +253,7 @@ def test_lists_and_numbers_are_answers(tmp_path: Path, blobs: Blobs):
     records[2]["answer"] = 12.5
     records[3]["answer"] = 1234567
     records[4]["answer"] = [1.0, 2.0]
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs)
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
     answers = [sample.turns[0].gold.answer for sample in found.samples]
     assert answers == ["red cup, blue cup", "[[2, 3], [4, 5]]", "12.5", "1234567", "1, 2"]
 
@@ -257,7 +262,7 @@ def test_lists_and_numbers_are_answers(tmp_path: Path, blobs: Blobs):
 def test_no_answer_is_the_datas_fault(answer: Any, tmp_path: Path, blobs: Blobs):
     records = puzzles()
     records[2]["answer"] = answer
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs)
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
     assert len(found.samples) == 4 and [problem.field for problem in found.problems] == ["answer"]
 
 
@@ -323,7 +328,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path, blobs: Blobs, monkey
     folder = write_parquet(tmp_path, "ROVER-IG", tasks())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[parquet\]'"):
-        ig.load(folder, blobs)
+        ig.load(folder, blobs).read()
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -369,7 +374,7 @@ from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
 print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
-print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).samples))
+print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).read().samples))
 """
 
 

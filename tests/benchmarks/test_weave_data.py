@@ -19,11 +19,11 @@ Records = list[dict[str, Any]]
 
 
 def load(folder: Path, records: Records, blobs: Blobs):
-    return data.load(write_weave(folder, records), blobs)
+    return data.load(write_weave(folder, records), blobs).read()
 
 
 def test_the_official_shape_becomes_samples(toy: Path, blobs: Blobs):
-    dataset = data.load(toy, blobs)
+    dataset = data.load(toy, blobs).read()
     assert [sample.id for sample in dataset.samples] == ["7", "9", "12", "15"] and not dataset.problems
     first = dataset.samples[0]
     assert first.groups == {"domain": "recall", "class": "Creation"}
@@ -43,7 +43,7 @@ def test_the_digest_changes_with_any_text_or_pixel_and_with_nothing_else(tmp_pat
     changed[0]["chats"][0]["content"] += "!"
     assert load(tmp_path / "c", changed, blobs).digest != same[0]
     (tmp_path / "b" / "test" / "imgs" / "toy_1.png").write_bytes((tmp_path / "b" / "test" / "imgs" / "toy_2.png").read_bytes())
-    assert data.load(tmp_path / "b", blobs).digest != same[0]
+    assert data.load(tmp_path / "b", blobs).read().digest != same[0]
 
 
 def chat(at: int, **fields: Any) -> Callable[[Records], None]:
@@ -99,7 +99,7 @@ def test_a_bad_record_is_named_and_left_out_and_the_others_stay(
     spoil(records)
     assert records != before
     (tmp_path / "test" / "test.json").write_text(json.dumps(records))
-    dataset = data.load(tmp_path, blobs)
+    dataset = data.load(tmp_path, blobs).read()
     assert len(dataset.samples) == 3 and dataset.records == 4
     errors = [problem for problem in dataset.problems if problem.severity == "error"]
     if not field and not message:  # a repeated idx: the second record is the one left out
@@ -120,7 +120,7 @@ def test_a_bad_record_is_named_and_left_out_and_the_others_stay(
 )
 def test_a_corrupt_or_enormous_picture_is_named_and_costs_its_record(toy: Path, blobs: Blobs, data_bytes: bytes, message: str):
     (toy / "test" / "imgs" / "mix_2.png").write_bytes(data_bytes)
-    dataset = data.load(toy, blobs)
+    dataset = data.load(toy, blobs).read()
     (problem,) = dataset.problems
     assert (problem.record, problem.field) == ("record 1 (idx 9)", "images[1]") and message in problem.message
     assert [sample.id for sample in dataset.samples] == ["7", "12", "15"]
@@ -132,7 +132,7 @@ def test_a_link_out_of_the_dataset_is_refused(toy: Path, blobs: Blobs, tmp_path:
     path = toy / "test" / "imgs" / "toy_1.png"
     path.unlink()
     path.symlink_to(secret)
-    assert "leads out of the dataset" in str(data.load(toy, blobs).problems[0])
+    assert "leads out of the dataset" in str(data.load(toy, blobs).read().problems[0])
 
 
 def test_a_mention_of_the_turns_own_answer_is_a_warning(tmp_path: Path, blobs: Blobs):
@@ -147,15 +147,15 @@ def test_a_mention_of_the_turns_own_answer_is_a_warning(tmp_path: Path, blobs: B
 def test_broken_json_and_missing_files_are_one_clear_line(toy: Path, tmp_path: Path, blobs: Blobs):
     (toy / "test" / "test.json").write_text('[{"idx": 1,')
     with pytest.raises(UserError, match=r"test\.json: broken JSON"):
-        data.load(toy, blobs)
+        data.load(toy, blobs).read()
     (toy / "test" / "test.json").write_text('{"idx": 1}')
     with pytest.raises(UserError, match="must be one JSON array"):
-        data.load(toy, blobs)
+        data.load(toy, blobs).read()
     with pytest.raises(UserError, match=r"there is no test\.json in"):
-        data.load(tmp_path / "nowhere", blobs)
+        data.load(tmp_path / "nowhere", blobs).read()
 
 
 def test_the_real_samples_load_without_a_problem(real: Path, blobs: Blobs):
-    dataset = data.load(real, blobs)
+    dataset = data.load(real, blobs).read()
     assert len(dataset.samples) == 10 and not dataset.problems
     assert sum(len(sample.turns) for sample in dataset.samples) == 39

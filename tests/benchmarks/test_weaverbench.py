@@ -373,11 +373,12 @@ def test_the_template_checks_out(tmp_path: Path):
 def test_a_dry_run_counts_both_questions(tmp_path: Path, serve: Serve):
     import asyncio
 
-    from weft.evaluation.session import Job, Session
+    from weft.evaluation.config import RunConfig
+    from weft.evaluation.session import open_run
 
     provider = serve(answer=playing())
     data = written(tmp_path / "data", [prompt("a", "picture picture", 2), prompt("b", "picture")])
-    job = Job(
+    job = RunConfig(
         benchmark="weaverbench",
         data=data,
         model=f"openai-chat/model@{provider.url}",
@@ -386,7 +387,7 @@ def test_a_dry_run_counts_both_questions(tmp_path: Path, serve: Serve):
     )
 
     async def foreseen() -> Any:
-        async with Session.open(job, dry=True) as session:
+        async with open_run(job, dry=True) as session:
             return await session.foresee()
 
     shares = asyncio.run(foreseen())

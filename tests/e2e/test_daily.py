@@ -195,6 +195,6 @@ def test_evaluate_can_be_completed_by_an_editor():
     import inspect
 
     known = set(inspect.signature(library.evaluate).parameters) - {"on_start", "progress"}
-    from weft.evaluation.session import Job
+    from weft.evaluation.config import RunConfig
 
-    assert known == set(Job.__struct_fields__), "one list, in both places"
+    assert known == set(RunConfig.__struct_fields__), "one list, in both places"

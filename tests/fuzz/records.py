@@ -60,7 +60,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
 
 def _loaded(benchmark: Benchmark, data: Path, blobs: Blobs) -> Dataset | None:
     try:
-        found = benchmark.load(data, blobs)
+        found = benchmark.load(data, blobs).read()
     except UserError as error:
         if "\n" in str(error):
             raise Broken(f"an error of more than one line: {error}") from None

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from waiting import HANGS
-from weft.evaluation.session import Job, Session, in_loop
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import Session, in_loop, open_run
 from weft.results.run import Run
 
 Tiny = Callable[[str], Path]
 
 
 def run(model: str, data: Path, home: Path, benchmark: str, **options: str) -> tuple[Run, Session]:
-    job = Job(benchmark=benchmark, data=data, model=model, judge="constant/max", home=home, model_options=options)
+    job = RunConfig(benchmark=benchmark, data=data, model=model, judge="constant/max", home=home, model_options=options)
 
     async def go() -> Session:
-        async with Session.open(job) as session:
+        async with open_run(job) as session:
             await session.go()
             return session
 
@@ -82,7 +83,7 @@ def test_the_command_and_the_same_command_again(tiny: Tiny, tables: Path, tmp_pa
 
 def test_a_local_model_can_judge(tiny: Tiny, tables: Path, tmp_path: Path):
     """Random weights judge in nonsense: that is unscored, and nothing else goes wrong."""
-    job = Job(
+    job = RunConfig(
         benchmark="weave",
         data=tables,
         model="copy",
@@ -93,7 +94,7 @@ def test_a_local_model_can_judge(tiny: Tiny, tables: Path, tmp_path: Path):
     )
 
     async def go() -> Session:
-        async with Session.open(job) as session:
+        async with open_run(job) as session:
             await session.go()
             return session
 
@@ -104,10 +105,10 @@ def test_a_local_model_can_judge(tiny: Tiny, tables: Path, tmp_path: Path):
 
 
 def test_a_painter_cannot_judge(tiny: Tiny, tables: Path, tmp_path: Path):
-    job = Job(benchmark="weave", data=tables, model="copy", judge=f"diffusers/{tiny('flux')}", home=tmp_path / "home")
+    job = RunConfig(benchmark="weave", data=tables, model="copy", judge=f"diffusers/{tiny('flux')}", home=tmp_path / "home")
 
     async def go() -> None:
-        async with Session.open(job):
+        async with open_run(job):
             pass
 
     with pytest.raises(Exception, match="cannot judge: it makes pictures, and no words"):

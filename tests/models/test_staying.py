@@ -13,7 +13,8 @@ import weft
 from server import Provider
 from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError, WeftError
-from weft.evaluation.session import Job, Session
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import open_run
 from weft.models.identity import one_address
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
@@ -79,8 +80,8 @@ def test_without_a_version_another_address_is_another_model_and_it_is_said_why(t
     first = run(toy, tmp_path, at(one))
 
     async def doubts() -> list[str]:
-        job = Job(benchmark="weave", data=toy, home=tmp_path, model=at(two), judge="constant/5")
-        async with Session.open(job, dry=True) as session:
+        job = RunConfig(benchmark="weave", data=toy, home=tmp_path, model=at(two), judge="constant/5")
+        async with open_run(job, dry=True) as session:
             return session.doubts
 
     told = asyncio.run(doubts())

@@ -294,13 +294,14 @@ def test_a_part_that_raises_costs_its_turn_alone(tmp_path: Path, monkeypatch: py
 
 
 def test_a_dry_run_guesses_pictures(tmp_path: Path):
-    from weft.evaluation.session import Job, Session
+    from weft.evaluation.config import RunConfig
+    from weft.evaluation.session import open_run
 
     model = "weaver:planner=openai-chat/a@http://127.0.0.1:9/v1,visualizer=openai-chat/b@http://127.0.0.1:9/v1"
-    job = Job(benchmark="weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model)
+    job = RunConfig(benchmark="weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model)
 
     async def foreseen() -> Any:
-        async with Session.open(job, dry=True) as session:
+        async with open_run(job, dry=True) as session:
             return await session.foresee(), session.foreseen
 
     shares, told = asyncio.run(foreseen())

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image as Pil
 
 from weft.errors import UserError
-from weft.evaluation.session import Job as RunJob
-from weft.evaluation.session import Session
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import open_run
 from weft.models.endpoint import CallError
 from weft.models.registry import resolve
 from weft.secrets import hide
@@ -218,10 +218,10 @@ def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: P
     """The same run under the same name: in this process and behind a server."""
 
     def job(model: Any, home: str) -> RunJob:
-        return RunJob(benchmark="weave", data=toy, model=model, judge="constant/7", home=tmp_path / home)
+        return RunConfig(benchmark="weave", data=toy, model=model, judge="constant/7", home=tmp_path / home)
 
     async def run(model: Any, home: str) -> tuple[str, list[Any], int]:
-        async with Session.open(job(model, home)) as session:
+        async with open_run(job(model, home)) as session:
             await session.go()
             turns = session.journal.turns(session.run_id)
             return session.run_id, [turn.reply.parts for turn in turns], session.callers["model"].tally.calls

@@ -345,11 +345,6 @@ INNER = {  # what stands behind commands of their own, and has no dataset that a
     "arena-scores": "weft.arena.criteria:Criteria",
     "write": "weft.evaluation.writing:Writing",
 }
-RESERVED = (  # what every run has: a benchmark's own options have other names
-    "benchmark", "data", "model", "judge", "options", "home", "prompts", "limit", "where", "concurrency", "judge_concurrency",
-    "judge_repeats", "judge_batch", "budget", "strategy", "model_options", "judge_options", "patience", "model_opt", "judge_opt",
-    "dry_run", "help", "preset", "shard", "config", "probe",
-)  # fmt: skip
 WRITTEN = ("name", "version", "metrics", "load", "build_messages", "questions", "tables")
 
 
@@ -386,9 +381,6 @@ def resolve(benchmark: Any) -> Benchmark:
     missing = [name for name in WRITTEN if not hasattr(kind, name) or getattr(kind, name) is getattr(Benchmark, name, None)]
     if missing:
         raise UserError(f"{kind.__name__} is no benchmark yet: it lacks {', '.join(missing)}")
-    taken = [name for name in kind.Options.__struct_fields__ if name in RESERVED]
-    if taken:
-        raise UserError(f"{kind.__name__} cannot call an option {taken[0]!r}: every run has one of that name")
     return made
 
 

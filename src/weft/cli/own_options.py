@@ -82,7 +82,7 @@ class Taken:
 
     def usual(self, section: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
         """What weft.toml says for the benchmark: its own options and groups are taken, the command's are given back."""
-        from weft.benchmarks.base import RESERVED
+        from weft.evaluation.config import RESERVED, SHARED
 
         kept: dict[str, Any] = {}
         for name, value in section.items():
@@ -92,7 +92,7 @@ class Taken:
                 self.where[name] = str(value)
             elif f"--{name.replace('_', '-')}" in known:
                 kept[name] = value
-            elif name not in RESERVED:
+            elif name not in RESERVED and name not in SHARED:
                 raise UserError(f"weft.toml: [defaults.{self.name}] {name}: {self.name} has no such option")
         return kept
 

@@ -48,7 +48,7 @@ def run(
     """
     import sys
 
-    from weft.evaluation.session import usually_probed
+    from weft.evaluation.config import usually_probed
     from weft.evaluation.suite import check_names, entries, jobs, models_of
     from weft.models.config import read_config
 

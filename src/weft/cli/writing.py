@@ -10,6 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from weft.api import document_of
 from weft.cli.screen import Screen
 from weft.cli.terminal import complain, say
 from weft.evaluation.config import RunConfig

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
+from weft.benchmarks.base import Benchmark, resolve
 from weft.calls.caller import Patience
 from weft.calls.roles import Limits
 from weft.errors import UserError
@@ -108,8 +109,8 @@ def _described() -> dict[str, Cli]:
 
 FIELDS = _described()
 ONLY_COMMANDS = ("dry_run", "help", "config")  # what commands have besides
-RESERVED = (*FIELDS, *(one.option for one in FIELDS.values() if one.option), *ONLY_COMMANDS)
-LATER = ("sample", "seed")  # a benchmark may have these of its own, and its own come first
+SHARED = ("sample", "seed")  # a benchmark may have these of its own, and its own come first
+RESERVED = {*FIELDS, *(one.option for one in FIELDS.values() if one.option), *ONLY_COMMANDS} - set(SHARED)
 
 
 def help_of(name: str) -> str:
@@ -119,6 +120,15 @@ def help_of(name: str) -> str:
 def fields_for(*stages: Stage) -> tuple[str, ...]:
     """The fields that are about these."""
     return tuple(name for name, one in FIELDS.items() if one.stage in stages)
+
+
+def own_benchmark(benchmark: Any) -> Benchmark:
+    """A benchmark whose own options have names of their own."""
+    made = resolve(benchmark)
+    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED]
+    if taken:
+        raise UserError(f"{type(made).__name__} cannot call an option {taken[0]!r}: every run has one of that name")
+    return made
 
 
 def checked(config: RunConfig) -> RunConfig:

@@ -10,7 +10,7 @@ import heapq
 import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -158,4 +158,4 @@ class Stream(Generic[T]):
         if self._ahead is not None:
             await asyncio.gather(self._ahead, return_exceptions=True)
         if isinstance(self._rest, Generator):
-            self._rest.close()
+            cast(Generator[T], self._rest).close()

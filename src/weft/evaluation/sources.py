@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from weft.benchmarks.base import Benchmark, resolve, where
+from weft.benchmarks.base import Benchmark, where
 from weft.errors import UserError
-from weft.evaluation.config import RunConfig
+from weft.evaluation.config import RunConfig, own_benchmark
 from weft.evaluation.generate import Live, Source, Stored
 from weft.evaluation.plan import Plan, told_model
 from weft.evaluation.selection import load
@@ -38,7 +38,7 @@ class Material(Struct, frozen=True, kw_only=True):
     model: Callable[[Dataset], tuple[Mapping[str, Any], Mapping[str, Endpoint]]]  # as the manifest describes it, and its endpoints by role
     place: tuple[str, str]  # where benchmark and dataset can be found again
     strategy: str = "none"
-    chosen: Mapping[str, Any] = {"limit": None, "where": {}}  # which samples, and which presets
+    chosen: Mapping[str, Any] = field(default_factory=lambda: {"limit": None, "where": {}})  # which samples, and which presets
     names: Mapping[str, str] = {}  # what the user calls the model and the judge
     digest: str = ""  # what the dataset's must be
     judge: Endpoint | None = None  # where the source itself says who judges
@@ -57,7 +57,7 @@ class LiveModel:
     """The model that the configuration names is asked."""
 
     def open(self, config: RunConfig, workspace: Workspace) -> Material:
-        benchmark, data = resolve(config.benchmark), str(config.data)
+        benchmark, data = own_benchmark(config.benchmark), str(config.data)
         if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
             raise UserError(f"{data}: there is no such folder or file (--data)")
         presets = _presets(config.preset)
@@ -125,7 +125,7 @@ class StoredRun(Struct, frozen=True):
         manifest, benchmark, data = first.record.manifest, first.benchmark, _data_of(config, first)
         known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
         kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
-        chosen = {"limit": manifest["limit"], "where": dict(manifest["where"])}
+        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
         chosen |= {"sample": manifest["sample"]} if manifest.get("sample") else {}
         return Material(
             benchmark=benchmark,

@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
+from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
+from weft.benchmarks.prompts import Rubrics, rubrics_of
 from weft.benchmarks.records import digest_of
 from weft.errors import PictureError, UserError
 from weft.evaluation.config import RunConfig
@@ -26,6 +28,11 @@ from weft.untrusted import read_file
 from weft.workspace import Workspace, reading
 
 DOCUMENT = "document"  # what its one sample is called
+
+
+class WritingPreparation(Preparation, frozen=True):
+    def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
+        return rubrics_of({}, "weft")
 
 
 class Writing(Benchmark):

@@ -58,8 +58,7 @@ async def source_of(run: str, home: str | Path, *, data: str | Path = "", prompt
     manifest = stored.record.manifest
     if is_inner(stored.benchmark.name):
         raise UserError(f"{stored.id} is no run of a dataset: people rate runs of `weft run`, `weft score` and `weft judge`")
-    place = Path(home).absolute()
-    config = RunConfig(judge="constant/max", data=data, benchmark=benchmark, home=place, prompts=prompts, probe=False)
+    config = RunConfig(judge="constant/max", data=data, benchmark=benchmark, home=home, prompts=prompts, probe=False)
     async with open_run(config, StoredRun(stored.id), dry=True) as session:
         plan = session.plan
         warning = _same_prompts(plan, manifest)
