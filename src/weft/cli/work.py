@@ -269,9 +269,9 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
-        turns = summary.manifest["dataset"]["turns"]
-        owed = left.verdicts + summary.verdicts - summary.scored
-        console.print(f"left to do: {turns - summary.turns} of {turns} turns, {owed} verdicts about those that are done.")
+        expected, owed = summary.expected, left.verdicts + summary.verdicts - summary.scored
+        turns = f"{expected.turns - summary.turns} of {expected.turns} turns" if expected else "turns that were not read yet"
+        console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
     if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):

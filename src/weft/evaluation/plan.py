@@ -19,6 +19,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
+from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, Prompts, Sampling
 from weft.store.records import Shard
 from weft.types import Dataset, Sample, Turn
 
@@ -37,30 +38,32 @@ class Plan(Struct, frozen=True):
     chosen: Mapping[str, Any] = {}  # which samples
     shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
 
-    def manifest(self) -> dict[str, Any]:
-        dataset = self.dataset
-        return {
-            "weft": __version__,
-            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
-            "dataset": {"name": dataset.name, "digest": dataset.digest, "samples": len(dataset.samples), "turns": self.turns()},
-            "model": self.model,
-            "judge": self.judge,
-            "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
-            "options": {name: _told(value) for name, value in msgspec.to_builtins(self.options).items()},
-            "told": [_told(one) for one in self._told_options()],
-            "strategy": self.strategy,
-            "judge_repeats": self.repeats,
-            **self.chosen,
-        }
+    def manifest(self) -> Manifest:
+        chosen = dict(self.chosen)
+        return Manifest(
+            weft=__version__,
+            benchmark=BenchmarkVersion(self.benchmark.name, self.benchmark.version),
+            dataset=DatasetVersion(self.dataset.name, self.dataset.digest),
+            model=Identity(self.model),
+            judge=Identity(self.judge),
+            prompts=Prompts(self.rubrics.source, self.rubrics.digest),
+            options={name: _without_secrets(value) for name, value in msgspec.to_builtins(self.options).items()},
+            option_labels=tuple(_without_secrets(label) for label in self._option_labels()),
+            strategy=self.strategy,
+            judge_repeats=self.repeats,
+            limit=chosen.pop("limit", None),
+            where=chosen.pop("where", {}),
+            sample=msgspec.convert(chosen.pop("sample", None), Sampling | None),
+            **chosen,
+        )
 
-    def _told_options(self) -> list[str]:
+    def _option_labels(self) -> list[str]:
         return self.benchmark.told_of_outputs(self.options) if _elsewhere(self.model) else self.benchmark.told(self.options)
 
     def run_id(self) -> str:
-        digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
         name = str(self.model["model"] if "parts" in self.model else self.model["name"])  # a composition's parts would make it too long
         slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
-        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
+        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{self.manifest().digest[:8]}"
 
     def turns(self) -> int:
         """Of the whole run."""
@@ -78,7 +81,7 @@ class Plan(Struct, frozen=True):
         return self.benchmark.asks(turn, self.options)
 
 
-def _told(value: Any) -> Any:
+def _without_secrets(value: Any) -> Any:
     """An option may name a model, with more of its address than anyone may know."""
     return without_secrets(value) if isinstance(value, str) else value
 

@@ -38,7 +38,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
 from weft.results.index import keep_gist
-from weft.results.run import Run, load_run, options_of
+from weft.results.run import Run, load_run
 from weft.secrets import scrub
 from weft.store.journal import Journal
 from weft.store.locks import only_one
@@ -190,23 +190,23 @@ class Session:
         workspace = Workspace(job.home)
         first = stored_run(job)
         manifest, benchmark, data = first.record.manifest, first.benchmark, data_of(job, first)
-        known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
+        known = {name: value for name, value in manifest.options.items() if name in benchmark.Options.__struct_fields__}
         options, rubrics = benchmark.choose(known), benchmark.rubrics(job.prompts)
         judge = can_judge(workspace.endpoint(job.judge, job.judge_options, str(data), usual=rubrics.settings), job.judge_batch)
-        kept_sample = {"sample": manifest["sample"]} if manifest.get("sample") else {}
-        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"]), **kept_sample}
-        kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
+        kept_sample = {"sample": structs.asdict(manifest.sample)} if manifest.sample else {}
+        chosen: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where, **kept_sample}
+        kept = {role: name for role, name in manifest.presets.items() if role == "model"}
         recorded = {**chosen, **({"presets": kept} if kept else {})}
         dataset = await asyncio.to_thread(loaded, benchmark, data, workspace.blobs, **chosen)
         helpers = {role: workspace.endpoint(name, data=str(data)) for role, name in benchmark.helpers(options).items()}
-        told = (manifest["model"], told_endpoint(judge))
-        strategy, place = manifest["strategy"], (first.record.benchmark, str(data))
+        told = (manifest.model, told_endpoint(judge))
+        strategy, place = manifest.strategy, (first.record.benchmark, str(data))
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(close_all, helpers.values())
             roles = await closing.enter_async_context(workspace.open({"judge": judge}, _limits(job, rubrics), composed=strategy != "none"))
             roles.join(helpers)
             prepared = await prepare(roles, benchmark, dataset, options, helpers)
-            if prepared.dataset.digest != manifest["dataset"]["digest"]:
+            if prepared.dataset.digest != manifest.dataset.digest:
                 raise UserError(f"{data} is not the dataset that {first.id} was made with: its digest differs")
             plan = Plan(benchmark, prepared.dataset, options, rubrics, *told, strategy, job.judge_repeats, recorded)
             session = cls(job, plan, roles, lambda _: Stored(first.turns), place, prepared)
@@ -227,6 +227,7 @@ class Session:
         with on_interrupt(self._interrupt), only_one(self.journal.path.parent, self.run_id, str(shard or "")):
             new = not any(record.id == self.run_id for record in self.journal.runs())
             begun = self.journal.begin(self.run_id, self.plan.manifest(), left_out, *self._place, self.names, shard)
+            self.journal.set_expected(self.run_id, len(self.plan.dataset.samples), self.plan.turns())
             if self._booked:
                 self.journal.adopt(self._booked, self.run_id)
             for caller in self.callers.values():
@@ -298,9 +299,8 @@ def stored_run(job: StoredJob) -> Run:
     """The run to judge, if all its turns are there."""
     with reading(job.home) as journal:
         run = load_run(journal, job.run, job.benchmark)
-    due = run.record.manifest["dataset"]["turns"]
-    if len(run.turns) < due:
-        raise UserError(f"{run.id} has {len(run.turns)} of its {due} turns: finish it first, or name another run (`weft runs`)")
+    if not run.record.has_all(len(run.turns)):
+        raise UserError(f"{run.id} has {run.record.count(len(run.turns), 'of its')}: finish it first, or name another run (`weft runs`)")
     return run
 
 

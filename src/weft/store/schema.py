@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.errors import UserError
 
-VERSION = 3  # journals of other versions are refused
+VERSION = 4  # journals of other versions are refused
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, manifest TEXT NOT NULL, round INTEGER NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
   ended REAL, left_out TEXT NOT NULL DEFAULT '[]', benchmark TEXT NOT NULL DEFAULT '', begun REAL NOT NULL DEFAULT 0,
   data TEXT NOT NULL DEFAULT '', names TEXT NOT NULL DEFAULT '{}',
-  gist TEXT NOT NULL DEFAULT '{}', shards TEXT NOT NULL DEFAULT '{}');
+  gist TEXT NOT NULL DEFAULT '{}', shards TEXT NOT NULL DEFAULT '{}', samples INTEGER, turns INTEGER);
 CREATE TABLE IF NOT EXISTS replies (
   run TEXT NOT NULL, sample TEXT NOT NULL, turn INTEGER NOT NULL, position INTEGER NOT NULL, groups TEXT NOT NULL,
   want TEXT NOT NULL, seen TEXT NOT NULL, reply TEXT NOT NULL, about TEXT NOT NULL DEFAULT '{}', PRIMARY KEY (run, sample, turn));
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS studies (id TEXT PRIMARY KEY, run TEXT NOT NULL, made
 CREATE TABLE IF NOT EXISTS ratings (
   run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL, answer TEXT NOT NULL,
   at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
-CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS tickets (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
 

@@ -76,7 +76,7 @@ def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> 
     found = main_number(run.benchmark, run.verdicts, run.groups)
     if found is None:
         raise UserError(f"{run.id} has nothing scored, and so no number to correct")
-    judge, scale = str(run.record.manifest["judge"]["name"]), (run.benchmark.full, run.benchmark.digits)
+    judge, scale = run.record.manifest.judge.name, (run.benchmark.full, run.benchmark.digits)
     plain, label = Measured(*found), name or run.name
     if said:
         raters = len({rater for by in said.values() for rater in by})
