@@ -92,7 +92,7 @@ def measured(name: str, data: Path, home: Path, share: float, seed: int) -> dict
 def found_wrong(found: dict) -> list[str]:
     """What is lost, doubled or invented."""
     run, made = found["run"], []
-    due = run.record.manifest["dataset"]["turns"]
+    due = run.record.expected.turns if run.record.expected else 0
     if len(run.turns) != due or run.record.state != "finished":
         made.append(f"lost: {due - len(run.turns)} turns")
     lost = [verdict for verdict in run.verdicts if verdict.value is None]

@@ -24,6 +24,7 @@ import msgspec
 from weft.benchmarks.imug.classes import CLASS_OF
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
+from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, Prompts
 from weft.types import Image, Message, Reply, Text, Verdict
 from weft_tabletop.make.requests import random_scene
 from weft_tabletop.world.scenes import draw
@@ -53,13 +54,14 @@ def make_up(home: Path, samples: int, side: int) -> None:
     wants = ["image"] * pictures + ["text"] * (turns - pictures)
     chance.shuffle(wants)
     journal = Journal(home / "journal.sqlite")
-    manifest = {
-        "weft": "benchmark", "benchmark": {"name": "imug", "version": "1"}, "strategy": "none", "limit": None, "where": {},
-        "dataset": {"name": "imug", "digest": "made-up", "samples": samples, "turns": turns},
-        "model": {"name": "made-up"}, "judge": {"name": "made-up"}, "rubric": {"source": "weft", "digest": "made-up"},
-        "options": {"history": "dialogue", "turns": "all"}, "told": ["dialogue"], "judge_repeats": 1,
-    }  # fmt: skip
+    manifest = Manifest(
+        weft="benchmark", benchmark=BenchmarkVersion("imug", "1"), dataset=DatasetVersion("imug", "made-up"),
+        model=Identity(name="made-up"), judge=Identity(name="made-up"), prompts=Prompts("weft", "made-up"),
+        options={"history": "dialogue", "turns": "all"}, option_labels=("dialogue",),
+        strategy="none", judge_repeats=1, limit=None, where={},
+    )  # fmt: skip
     journal.begin("imug-made-up", manifest, [], "imug")
+    journal.set_expected("imug-made-up", samples, turns)
     domains, at = list(CLASS_OF), 0
     for number in range(samples):
         domain = domains[number % len(domains)]

@@ -96,7 +96,7 @@ def test_cache_keys_dataset_digests_and_run_ids_stay(benchmark: str, tmp_path: P
     asked = min((verdict for verdict in run.verdicts if verdict.keys), key=lambda one: (one.sample, one.turn, one.metric))
     journal.close()
     found = {
-        "dataset": run.record.manifest["dataset"]["digest"],
+        "dataset": run.record.manifest.dataset.digest,
         "run": run.id,
         "model call": calls[0].key,
         "judge call": asked.keys[0],

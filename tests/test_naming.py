@@ -2,24 +2,8 @@
 
 from typing import Any
 
-from weft.results.titles import Named, apart, shared, title_of, without_seed
-
-
-def manifest(name: str = "m", model: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": name, "provider": "local", "model": name, **(model or {})}
-    usual: dict[str, Any] = {
-        "benchmark": {"name": "b", "version": "1"},
-        "dataset": {"name": "d", "digest": "0" * 64, "samples": 1, "turns": 1},
-        "model": made,
-        "judge": {"name": "j"},
-        "rubric": {"source": "weft", "digest": "1" * 64},
-        "told": ["partial"],
-        "strategy": "none",
-        "judge_repeats": 1,
-        "limit": None,
-        "where": {},
-    }
-    return {**usual, **more}
+from manifests import manifest
+from weft.results.titles import Named, apart, shared, title_of
 
 
 def test_a_title_is_the_model_and_what_was_chosen_for_it():
@@ -50,7 +34,7 @@ def test_what_nothing_in_words_tells_apart_is_told_by_what_differs_and_never_by_
     assert apart(places) == ["m [url http://127.0.0.1:8000/v1]", "m [url http://127.0.0.1:8001/v1]"]
     sources = [Named(manifest("m", {"version": f"source:{mark * 16}"})) for mark in "ab"]
     assert apart(sources) == ["m [source aaaaaaaa]", "m [source bbbbbbbb]"]
-    data = [Named(manifest(dataset={"name": "d", "digest": mark * 64, "samples": 1, "turns": 1})) for mark in "ab"]
+    data = [Named(manifest(dataset={"name": "d", "digest": mark * 64})) for mark in "ab"]
     assert apart(data) == ["m [data aaaaaaaa]", "m [data bbbbbbbb]"]
     assert apart([Named(manifest(), {"tag": "same"}), Named(manifest("n"), {"tag": "same"})]) != ["same", "same"]
     assert len(set(apart([Named(manifest())] * 3))) == 3
@@ -60,6 +44,6 @@ def test_what_is_the_same_but_for_the_seed_is_found_wherever_the_seed_stands():
     parts = {"parts": {"painter": {"name": "p", "seed": 1}}}
     places: list[dict[str, Any]] = [{"seed": 1}, {"parameters": {"seed": 1, "steps": 4}}, {"options": {"seed": 1}}, parts]
     for changed in places:
-        other = without_seed(manifest("m", changed))
-        assert "seed" not in str(other["model"]) and other["strategy"] == "none"
-    assert without_seed(manifest("m", {"parameters": {"seed": 1, "steps": 4}}))["model"]["parameters"] == {"steps": 4}
+        other = manifest("m", changed).without_seed()
+        assert "seed" not in str(other.model) and other.strategy == "none"
+    assert manifest("m", {"parameters": {"seed": 1, "steps": 4}}).without_seed().model.parameters == {"steps": 4}

@@ -43,7 +43,7 @@ from weft.report.render import render
 from weft.report.select import choices
 from weft.results import index as catalogue
 from weft.results import run as stored
-from weft.results.run import benchmark_of, known, load_run, named, one_run, tables_of
+from weft.results.run import benchmark_of, load_run, named, one_run, tables_of
 from weft.store.locks import alive
 from weft.types import Table
 from weft.workspace import open_blobs, open_journal
@@ -117,7 +117,7 @@ def all_runs(*, home: str | Path = "", benchmark: Any = None) -> Runs:
     journal = open_journal(Path(home or usual_home()))
     made = Runs()
     try:
-        for record in known(journal):
+        for record in journal.runs():
             with contextlib.suppress(UserError):  # one whose code is not at hand
                 found = alive(record, journal.path.parent)
                 made.append(Run(benchmark_of(found, benchmark), found, journal))
@@ -238,7 +238,7 @@ def document_of(run: stored.Run, home: Path, asked: str) -> document.Document:
     """What was written, with the orders for its pictures as their words, and what was asked for."""
     reply = written(run)
     said = " ".join(asked.split())
-    made = (f"Written by {run.record.manifest['model']['name']}", f"Asked for: {said if len(said) <= 500 else said[:499] + '…'}")
+    made = (f"Written by {run.record.manifest.model.name}", f"Asked for: {said if len(said) <= 500 else said[:499] + '…'}")
     orders = ordered(run, home)
     words = orders if len(orders) == len(reply.images) else ()
     return document.Document(document.title_of(reply.said, asked), reply.said, words, made)

@@ -43,7 +43,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def sources(house: Path) -> dict[str, Source]:
     journal = Journal(house / "journal.sqlite", readonly=True)
-    found = {record.manifest["benchmark"]["name"]: record.id for record in journal.runs()}
+    found = {record.manifest.benchmark.name: record.id for record in journal.runs()}
     journal.close()
     return {name: asyncio.run(source_of(found[name], house)) for name in BENCHMARKS}
 

@@ -60,7 +60,7 @@ def test_pages_name_neither_model_judge_nor_run(benchmark: str, sources: dict[st
     manifest = source.run.record.manifest
     for item in items_of(source, study, blobs).values():
         text = question_page(item, Place("/rate/TOKEN", 1, 9, 0), lambda image: f"/rate/TOKEN/img/{image.digest}.png", {}, {})
-        for secret in (source.run.id, manifest["model"]["name"], manifest["judge"]["name"], "oracle", "tabletop", "exact judge", study.id):
+        for secret in (source.run.id, manifest.model.name, manifest.judge.name, "oracle", "tabletop", "exact judge", study.id):
             assert secret not in text, secret
         shown = re.sub(r"<style>.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL)
         assert len(item.question.place.sample) < 4 or item.question.place.sample not in shown

@@ -121,7 +121,7 @@ def test_a_dry_run_counts_a_call_once_however_many_verdicts_it_gives(data: Path,
 
 def test_options_of_its_own_are_in_the_help_the_manifest_and_the_title_and_others_are_refused(data: Path, tmp_path: Path):
     run = evaluate(data, tmp_path, mode="tell", polite=True)
-    assert run.record.manifest["options"] == {"mode": "tell", "threshold": 2.0, "polite": True} and len(run.turns) == 12
+    assert run.record.manifest.options == {"mode": "tell", "threshold": 2.0, "polite": True} and len(run.turns) == 12
     assert run.name == "gardener-blue [mode tell, polite, version 1]"
     helped = subprocess.run([sys.executable, "-m", "weft", "run", GARDEN, "--help"], capture_output=True, text=True).stdout
     assert "--mode draw|tell|both" in helped and "Say please." in helped and "--bed TEXT" in helped
@@ -219,7 +219,7 @@ def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_
 )
 def test_what_a_benchmark_raises_on_a_reply_costs_that_reply_alone(data: Path, tmp_path: Path, spoil: str, said: str):
     run = spoilt(data, tmp_path, spoil)
-    assert run.record.state == "finished" and len(run.turns) == run.record.manifest["dataset"]["turns"]
+    assert run.record.state == "finished" and run.record.has_all(len(run.turns))
     unscored = [verdict for verdict in run.verdicts if verdict.value is None]
     assert unscored and any(re.search(said, verdict.reason) for verdict in unscored), {verdict.reason for verdict in unscored}
 
@@ -255,8 +255,7 @@ def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Pa
 
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():
-    from weft.benchmarks.base import RESERVED
-    from weft.evaluation.config import RunConfig
+    from weft.evaluation.config import RESERVED, RunConfig
 
     own = {"sample", "seed"}  # a benchmark may draw its samples in its own way: its option of that name is then the one that counts
     assert set(RunConfig.__struct_fields__) - own <= set(RESERVED)

@@ -133,7 +133,7 @@ def test_the_same_wordings_serve_another_model(data: Path, tmp_path: Path, serve
     second = study(data, tmp_path / "home", server, styles=2, sample=3, model="copy")
     again = weft.judge(first.id, judge="constant/3", home=tmp_path / "home")
     assert sum(seen.body["model"] == "other" for seen in server.seen) == before == 6
-    assert first.record.manifest["dataset"] == second.record.manifest["dataset"] == again.record.manifest["dataset"]
+    assert first.record.manifest.dataset == second.record.manifest.dataset == again.record.manifest.dataset
 
 
 def test_a_wording_that_loses_something_is_asked_for_again(data: Path, tmp_path: Path, serve: Serve):
@@ -225,7 +225,7 @@ def test_wordings_of_a_run_can_be_given_to_another_elsewhere(data: Path, tmp_pat
     assert made.returncode == 0 and made.stdout.strip() == f"{file}: 6 wordings of 3 tasks"
     second = evaluate(data, tmp_path / "elsewhere", server, reword=str(file))
     assert [(turn.sample, turn.groups) for turn in second.turns] == [(turn.sample, turn.groups) for turn in first.turns]
-    assert second.record.manifest["dataset"]["digest"] == first.record.manifest["dataset"]["digest"]
+    assert second.record.manifest.dataset.digest == first.record.manifest.dataset.digest
     again = command("data", "wordings", first.id, "--out", file, "--home", tmp_path / "home")
     assert again.returncode == 2 and "is there already" in again.stderr
     plain = evaluate(data, tmp_path / "plain", server, limit=1)

@@ -87,7 +87,7 @@ def test_requests_are_prompt_then_pictures(ig_checkout: Path, tmp_path: Path, se
     assert all(
         seen.body["max_tokens"] == 3000 and seen.body["temperature"] == 0.0 and "response_format" not in seen.body for seen in server.seen
     )
-    assert run.record.manifest["rubric"]["source"] == "official prompts.py"
+    assert run.record.manifest.prompts.source == "official prompts.py"
 
 
 @pytest.mark.parametrize(("kind", "by"), [("mathematical", "logical"), ("abstract", "logical"), ("causal", "causal")])
@@ -151,7 +151,7 @@ def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: S
     plain = [seen for seen in server.seen if "response_format" not in seen.body]
     assert len(server.seen) - len(plain) == 1  # alignment of two views: the checkout has no prompt for it, so ours is used
     assert all(seen.body["max_tokens"] == 10000 and seen.body["temperature"] == 0.0 for seen in server.seen)
-    assert run.record.manifest["rubric"]["source"] == "official prompts.py, multi-view alignment weft's"
+    assert run.record.manifest.prompts.source == "official prompts.py, multi-view alignment weft's"
 
 
 def test_a_checkout_that_is_none_is_told(tmp_path: Path, ig_checkout: Path):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from manifests import manifest
 from server import drawn
 from weft.calls.caller import Caller, EndpointDown, Patience
 from weft.calls.prices import Budget, Price
@@ -179,7 +180,7 @@ def test_an_answer_that_has_come_is_kept_even_if_nobody_waits_for_it_any_more(jo
             await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(go())
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.end("r", "finished")  # the writer is alive
     assert journal.runs()[0].state == "finished"
 

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 import weft
+from manifests import manifest
 from weft.calls.caller import Caller, EndpointDown
 from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.endpoint import FATAL, CallError, Endpoint, Sent, TaskEndpoint
+from weft.results.index import listed
 from weft.store.journal import Journal, TurnRecord
 from weft.types import Message, Reply, Text, Verdict, Want
+from weft.workspace import reading
 
 
 class Umpire(Endpoint):
@@ -60,6 +63,14 @@ def test_a_run_that_is_not_whole_is_not_judged_again(toy: Path, tmp_path: Path):
     db.close()
     with pytest.raises(UserError, match="has 8 of its 10 turns: finish it first"):
         weft.judge("last", judge="constant/0", home=tmp_path / "home")
+    with sqlite3.connect(tmp_path / "home" / "journal.sqlite") as db:  # killed before the dataset was read to its end
+        db.execute("UPDATE runs SET samples = NULL, turns = NULL, state = 'stopped'")
+    with pytest.raises(UserError, match="has 8 turns: finish it first"):
+        weft.judge("last", judge="constant/0", home=tmp_path / "home")
+    found = weft.load("last", home=tmp_path / "home")
+    assert found.summary().unfinished.startswith("UNFINISHED: 8 turns are done") and " 8 turns: " in found.report()
+    with reading(tmp_path / "home") as journal:
+        assert [(one.due, one.coverage) for one in listed(journal)] == [(None, "8/? turns")]
     with pytest.raises(UserError, match="judge_repeats must be at least 1"):
         weft.judge("last", judge="constant/0", home=tmp_path / "home", judge_repeats=0)
 
@@ -104,7 +115,7 @@ def test_a_task_that_failed_is_handed_in_again_by_the_next_command(tmp_path: Pat
 @pytest.mark.parametrize("odd", ["a\0b", "ä\u202eb", "'; DROP TABLE runs; --", '{"x": [1]}', "💥" * 1000])
 def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
     journal = Journal(tmp_path / "journal.sqlite")
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     for sample in (odd, odd + "x", "plain"):
         journal.put_turn("r", TurnRecord(sample, 0, 0, {"group": odd}, "text", "[]", Reply("answered", (Text(odd),))))
         journal.put_verdict("r", Verdict(sample, 0, "m", 0.5, odd, variant=odd))

@@ -227,7 +227,7 @@ def test_text_only_runs_fill_the_rest_from_the_dataset(toy: Path, tmp_path: Path
     provider = serve()
     run = evaluate(toy, tmp_path / "home", provider, turns="text", history="full")
     assert {verdict.metric for verdict in run.verdicts} == {"accuracy"} and len(run.verdicts) == 4
-    assert run.record.manifest["options"]["past"] == "truth"
+    assert run.record.manifest.options["past"] == "truth"
 
 
 def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: Any):

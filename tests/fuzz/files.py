@@ -13,7 +13,7 @@ from fuzz.data import all_of
 from fuzz.spoil import spoil_bytes, spoil_json
 from weft import api
 from weft.errors import UserError, WeftError
-from weft.results.run import Run, known, load_run
+from weft.results.run import Run, load_run
 from weft.store.journal import Journal
 from weft.store.recover import check
 from weft_tabletop.tiny.endpoint import SHIPPED
@@ -96,7 +96,7 @@ def _readable(path: Path) -> bool:
     try:
         journal = Journal(path, readonly=True)
         try:
-            for record in known(journal):
+            for record in journal.runs():
                 run: Run = load_run(journal, record.id)
                 run.summary(), run.table()  # type: ignore[unused-expression]
         finally:

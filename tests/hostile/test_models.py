@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import weft
+from manifests import manifest
 from waiting import HANGS
 from weft.errors import BudgetReached, WeftError
 
@@ -249,6 +250,6 @@ def test_the_last_run_is_the_last_one_whatever_the_clock_says(tmp_path: Path, mo
     journal = Journal(tmp_path / "journal.sqlite")
     for run, clock in (("a", 5000.0), ("b", 100.0), ("c", 90.0), ("a", 50.0), ("d", 40.0)):
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
-        journal.begin(run, {}, [])
+        journal.begin(run, manifest(), [])
         assert journal.runs()[-1].id == run
     journal.close()

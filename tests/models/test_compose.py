@@ -49,7 +49,7 @@ def test_a_cascade_thinks_with_one_model_and_draws_with_another(toy: Path, tmp_p
     assert len(drawn_turns) == 6 and all(turn.reply.outcome == "answered" and len(turn.reply.keys) == 2 for turn in drawn_turns)
     assert all(turn.reply.thoughts.startswith("hm\nbrief ") for turn in drawn_turns), "what was reasoned is kept as a thought"
     assert {total.role: total.calls for total in run.totals} == {"reasoner": 10, "painter": 6, "judge": 22}
-    told = run.record.manifest["model"]
+    told = run.record.manifest.model
     assert told["provider"] == "composition" and told["parts"]["painter"]["model"] == "draws" and run.id.startswith("weave-cascade-")
     asked = [seen for seen in reasoner.seen if len(seen.body["messages"]) > 1]
     assert asked and not any("hm" in seen.texts for seen in asked), "no thought is in a later history"
@@ -301,7 +301,7 @@ def tickets(folder: Path) -> int:
         return 0
     db = sqlite3.connect(path)
     try:
-        return db.execute("SELECT COUNT(*) FROM pending").fetchone()[0]
+        return db.execute("SELECT COUNT(*) FROM tickets").fetchone()[0]
     except sqlite3.OperationalError:
         return 0
     finally:
@@ -360,7 +360,7 @@ class Sketch(Endpoint):
 def test_a_users_endpoint_is_taken_as_class_as_object_and_from_a_file(toy: Path, tmp_path: Path):
     blobs = Blobs(tmp_path / "home" / "blobs")
     by_class = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Sketch, model_options={"colour": "blue"}, judge="constant/5")
-    assert by_class.record.manifest["model"]["colour"] == "blue" and by_class.record.manifest["model"]["takes"]["max_side"] == 16
+    assert by_class.record.manifest.model["colour"] == "blue" and by_class.record.manifest.model.takes["max_side"] == 16
     assert {turn.reply.text for turn in by_class.turns if turn.want == "text"} >= {"weave 7"}
     as_object = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Sketch(blobs, "blue"), judge="constant/5")
     assert as_object.id == by_class.id

@@ -48,8 +48,8 @@ def test_a_run_sends_and_records_what_a_preset_sets(toy: Path, tmp_path: Path, s
     run = weft.evaluate("weave", data=toy, model=fake.name, judge="constant/10", home=tmp_path / "home", preset="weave/bagel", limit=2)
     assert fake.seen and all(asked.body["cfg_text_scale"] == 4.0 and asked.body["seed"] == 42 for asked in fake.seen)
     manifest = run.record.manifest
-    assert manifest["presets"] == {"model": "weave/bagel"} and manifest["model"]["parameters"]["timestep_shift"] == 3.0
-    assert manifest["model"]["takes"]["most"] == 1
+    assert manifest.presets == {"model": "weave/bagel"} and manifest.model.parameters["timestep_shift"] == 3.0
+    assert manifest.model.takes["most"] == 1
 
 
 def test_what_is_no_json_is_the_users_mistake(blobs: Blobs):
@@ -61,7 +61,7 @@ def test_a_run_that_is_judged_again_keeps_its_preset(toy: Path, tmp_path: Path, 
     options = {"data": toy, "home": tmp_path / "home", "preset": ("weave/bagel", "rover/judge"), "limit": 1}
     model, judge = stand(VllmOmni()), stand(OpenAI())
     run = weft.evaluate("weave", model=model.name, judge=judge.name, **options)
-    assert run.record.manifest["presets"] == {"model": "weave/bagel", "judge": "rover/judge"}
+    assert run.record.manifest.presets == {"model": "weave/bagel", "judge": "rover/judge"}
     assert all(asked.body["max_tokens"] == 3000 and asked.body["temperature"] == 0 for asked in judge.seen)
     other = weft.judge(run.id, judge="constant/10", home=tmp_path / "home")
-    assert other.record.manifest["presets"] == {"model": "weave/bagel"} and other.id != run.id
+    assert other.record.manifest.presets == {"model": "weave/bagel"} and other.id != run.id

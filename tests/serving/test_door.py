@@ -217,7 +217,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: Path, toy: Path):
     """The same run under the same name: in this process and behind a server."""
 
-    def job(model: Any, home: str) -> RunJob:
+    def job(model: Any, home: str) -> RunConfig:
         return RunConfig(benchmark="weave", data=toy, model=model, judge="constant/7", home=tmp_path / home)
 
     async def run(model: Any, home: str) -> tuple[str, list[Any], int]:

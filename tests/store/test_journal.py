@@ -4,6 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from manifests import manifest
 from weft.errors import UserError
 from weft.store.journal import CallRecord, Journal, TurnRecord
 from weft.types import Reply, Text, Verdict
@@ -24,7 +25,7 @@ def test_a_recorded_call_is_on_disk_before_the_caller_goes_on(tmp_path: Path):
 
 def test_a_reader_can_look_while_a_run_writes(tmp_path: Path):
     writer = Journal(tmp_path / "journal.sqlite")
-    writer.begin("r", {"n": 1}, ["left"])
+    writer.begin("r", manifest(), ["left"])
     reader = Journal(tmp_path / "journal.sqlite", readonly=True)
     for number in range(50):
         writer.put_turn("r", TurnRecord("s", number, 0, {"domain": "edit"}, "text", "[]", Reply("answered")))
@@ -46,13 +47,13 @@ def test_failed_calls_are_kept_but_never_taken_for_answers(tmp_path: Path):
 
 def test_a_void_answer_stands_in_its_own_round_and_is_asked_anew_in_the_next(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
-    round = journal.begin("r", {}, [])
+    round = journal.begin("r", manifest(), [])
     journal.record(call("k", said="nonsense")).result()
     journal.void("k", "r", round, "no JSON").result()
     assert journal.find("k", "r", round), "an unfinished run that goes on must come to the same result"
-    assert journal.begin("r", {}, []) == round, "unfinished: the same round"
+    assert journal.begin("r", manifest(), []) == round, "unfinished: the same round"
     journal.end("r", "finished")
-    again = journal.begin("r", {}, [])
+    again = journal.begin("r", manifest(), [])
     assert again == round + 1
     assert journal.find("k", "r", again) is None
     assert journal.find("k", "other run", 1) is None
@@ -82,7 +83,7 @@ def test_a_missing_or_foreign_journal_is_one_clear_line(tmp_path: Path):
 def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
     """A verdict of a turn that was not there yet when turns were read must not turn up among the verdicts."""
     writer, reader = Journal(tmp_path / "journal.sqlite"), Journal(tmp_path / "journal.sqlite", readonly=True)
-    writer.begin("r", {}, [])
+    writer.begin("r", manifest(), [])
     writer.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", Reply("answered")))
     writer.flush()
     with reader.at_once():
@@ -100,7 +101,7 @@ def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
 def test_the_last_run_is_the_one_last_begun_or_gone_on_with(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     for run in ("a", "b", "a"):
-        journal.begin(run, {}, [])
+        journal.begin(run, manifest(), [])
         journal.end(run, "finished")
     assert [record.id for record in journal.runs()] == ["b", "a"]
     journal.close()

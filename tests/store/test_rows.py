@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from manifests import manifest
 from weft.errors import UserError, WeftError
 from weft.store import journal as module
 from weft.store.journal import CallRecord, Damaged, Journal, RunRecord, Totals, TurnRecord
+from weft.store.records import Expected
 from weft.types import Reply, Text, Usage, Verdict
 
 
@@ -77,33 +79,71 @@ def test_tickets_stay_until_their_answer_is_recorded(journal: Journal):
 
 
 def test_rounds_go_on_with_what_is_unfinished_and_begin_anew_after_the_end(journal: Journal):
-    assert journal.begin("r", {"a": 1}, ["x"], "b", "d") == 1
-    assert journal.begin("r", {"a": 2}, [], "c", "e") == 1, "it was not ended"
+    assert journal.begin("r", manifest("a"), ["x"], "b", "d") == 1
+    assert journal.begin("r", manifest("b"), [], "c", "e") == 1, "it was not ended"
     (record,) = journal.runs()
-    assert (record.manifest, record.left_out, record.benchmark, record.data, record.state) == ({"a": 1}, [], "c", "e", "running")
+    assert (record.manifest, record.left_out, record.benchmark, record.data, record.state) == (manifest("a"), [], "c", "e", "running")
     journal.end("r", "stopped")
-    assert journal.runs()[0].state == "stopped" and journal.runs()[0].ended is not None and journal.begin("r", {}, []) == 1
+    assert journal.runs()[0].state == "stopped" and journal.runs()[0].ended is not None and journal.begin("r", manifest(), []) == 1
     assert journal.runs()[0].ended is None
     journal.end("r", "finished")
-    assert journal.begin("r", {}, []) == 2 and journal.begin("s", {}, []) == 1
+    assert journal.begin("r", manifest(), []) == 2 and journal.begin("s", manifest(), []) == 1
     assert {record.id: record.round for record in journal.runs()} == {"r": 2, "s": 1}
 
 
+def test_how_much_a_run_asks_about_is_unknown_until_it_is_said_and_stays(journal: Journal):
+    journal.begin("r", manifest(), [])
+    (record,) = journal.runs()
+    assert record.expected is None and not record.has_all(5) and record.count(5) == "5 turns"
+    journal.set_expected("r", 2, 5)
+    journal.end("r", "finished")
+    journal.begin("r", manifest(), [])
+    (record,) = journal.runs()
+    assert record.expected == Expected(2, 5) and record.has_all(5) and not record.has_all(4)
+    assert record.count(4) == "4 of 5 turns" and record.count(4, "of its") == "4 of its 5 turns"
+
+
+BAD = {
+    "no object": ("[]", "Expected `object`"),
+    "a number for the model": ("json_set(manifest, '$.model', 5)", "Expected `object`, got `int` - at `$.model`"),
+    "a judge without a name": ("json_remove(manifest, '$.judge.name')", "missing required field `name` - at `$.judge`"),
+    "no prompts": ("json_remove(manifest, '$.prompts')", "missing required field `prompts`"),
+    "a list of groups": ("json_set(manifest, '$.where', json('[1]'))", "Expected `object`, got `array` - at `$.where`"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_manifest_of_another_shape_is_one_line_that_says_what_is_wrong(case: str, journal: Journal):
+    made, why = BAD[case]
+    journal.begin("r", manifest(), [])
+    journal._put(f"UPDATE runs SET manifest = {made if made != '[]' else repr(made)}", ()).result()
+    with pytest.raises(Damaged) as raised:
+        journal.runs()
+    assert "run r: " in str(raised.value) and why in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_counts_that_are_none_are_damage(journal: Journal):
+    journal.begin("r", manifest(), [])
+    journal._put("UPDATE runs SET samples = 'many', turns = 3", ()).result()
+    with pytest.raises(Damaged, match="run r: Expected `int`, got `str`"):
+        journal.runs()
+
+
 def test_what_a_run_made_is_made_anew_when_it_goes_on(journal: Journal):
-    journal.begin("r", {}, [])
-    journal.begin("s", {}, [])
+    journal.begin("r", manifest(), [])
+    journal.begin("s", manifest(), [])
     for run in ("r", "s"):
         journal.put_turn(run, turn("a", 0))
         journal.put_verdict(run, Verdict("a", 0, "m", 0.5))
     journal.flush()
     assert journal.progress("r") == (1, 1) == journal.progress("s")
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.flush()
     assert journal.progress("r") == (0, 0) and journal.progress("s") == (1, 1)
 
 
 def test_turns_and_verdicts_come_in_the_order_of_the_dataset(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     for sample, number, position in (("b", 1, 0), ("a", 0, 1), ("b", 0, 0), ("a", 2, 1)):
         journal.put_turn("r", turn(sample, number, position, about='{"x": 1}'))
         for metric, variant in (("z", ""), ("m", "repeat 2"), ("m", "repeat 1")):
@@ -133,7 +173,7 @@ def test_totals_are_of_one_run_by_role(journal: Journal):
 
 
 def test_a_search_finds_texts_with_marks_of_sql_in_them(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", '["50% off_!"]', Reply("answered", (Text("a_b"),))))
     journal.put_verdict("r", Verdict("a", 0, "m", 1.0, "it said 50%"))
     journal.flush()
@@ -147,7 +187,7 @@ def test_a_search_finds_texts_with_marks_of_sql_in_them(journal: Journal):
 
 
 def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.put_turn("r", turn("a", 0))
     journal._place("INSERT INTO nowhere VALUES (?)", (1,))
     journal.put_turn("r", turn("b", 0))
@@ -161,7 +201,7 @@ def test_a_row_that_cannot_be_written_is_told_at_the_end_and_costs_no_other(jour
 
 
 def test_a_run_that_has_not_all_that_is_due_is_not_finished(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.put_turn("r", turn("a", 0))
     for metric in "mn":
         journal.put_verdict("r", Verdict("a", 0, metric, 1.0))
@@ -187,7 +227,7 @@ def test_rows_with_a_nul_go_their_own_way_and_the_others_together(journal: Journ
 
 
 def test_many_rows_at_once_are_all_written(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     for number in range(9000):
         journal.put_turn("r", turn(f"s{number}", 0, number))
     journal.flush()
@@ -205,30 +245,30 @@ def test_who_only_reads_needs_a_journal_and_writes_nothing(tmp_path: Path, journ
         Journal(empty, readonly=True)
     other = Journal(tmp_path / "other.sqlite")
     other.close()
-    for version in (2, 4):
+    for version in (3, 5):
         db = sqlite3.connect(tmp_path / "other.sqlite")
         db.execute(f"PRAGMA user_version = {version}")
         db.commit()
         db.close()
         for readonly in (True, False):
-            with pytest.raises(UserError, match=f"was written by another weft .journal version {version}, this one writes 3"):
+            with pytest.raises(UserError, match=f"was written by another weft .journal version {version}, this one writes 4"):
                 Journal(tmp_path / "other.sqlite", readonly=readonly)
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     reader = Journal(journal.path, readonly=True)
     assert not reader._thread.is_alive() and [record.id for record in reader.runs()] == ["r"]
     assert not reader.has_any("r"), "who only reads has nothing to wait for"
     with pytest.raises(Damaged):
-        reader._rows("INSERT INTO pending VALUES ('a', 'b', 'c', 1)")
+        reader._rows("INSERT INTO tickets VALUES ('a', 'b', 'c', 1)")
     reader.close()
 
 
 def test_the_file_is_set_to_lose_nothing(journal: Journal):
     assert journal._rows("PRAGMA journal_mode") == [("wal",)] and journal._rows("PRAGMA synchronous") == [(2,)]
-    assert journal._rows("PRAGMA user_version") == [(3,)] and journal._rows("PRAGMA busy_timeout") == [(30000,)]
+    assert journal._rows("PRAGMA user_version") == [(4,)] and journal._rows("PRAGMA busy_timeout") == [(30000,)]
 
 
 def test_records_that_are_none_are_damage(journal: Journal):
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.put_turn("r", turn("a", 0))
     journal.flush()
     db = sqlite3.connect(journal.path)
@@ -251,13 +291,13 @@ def test_records_that_are_none_are_damage(journal: Journal):
 def test_a_clock_that_goes_on_orders_runs_and_equal_times_by_name(journal: Journal, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(time, "time", lambda: 50.0)
     for run in ("b", "a"):
-        journal.begin(run, {}, [])
+        journal.begin(run, manifest(), [])
     assert [record.id for record in journal.runs()] == ["b", "a"]
     assert journal._rows("SELECT begun FROM runs WHERE id = 'a'")[0][0] == pytest.approx(50.001)
     monkeypatch.setattr(time, "time", lambda: 60.0)
-    journal.begin("b", {}, [])
+    journal.begin("b", manifest(), [])
     assert journal._rows("SELECT begun FROM runs WHERE id = 'b'") == [(60.0,)]
-    assert journal.runs()[0] == RunRecord("a", {}, 1, "running", 50.0, None, [], "")
+    assert journal.runs()[0] == RunRecord("a", manifest(), 1, "running", 50.0, None, [], "")
 
 
 def test_damage_is_told_in_one_short_line(tmp_path: Path):
@@ -269,7 +309,7 @@ def test_damage_is_told_in_one_short_line(tmp_path: Path):
 
 
 def test_records_are_what_was_written_and_stay_so(journal: Journal, tmp_path: Path):
-    record = RunRecord("a", {}, 1, "running", 50.0, None, [], "")
+    record = RunRecord("a", manifest(), 1, "running", 50.0, None, [], "")
     for thing in (record, call("k"), turn("a", 0), Totals("model", 1, 1, 1, 1, None, 0)):
         with pytest.raises(AttributeError):
             setattr(thing, thing.__struct_fields__[0], "other")
@@ -281,7 +321,7 @@ def test_records_are_what_was_written_and_stay_so(journal: Journal, tmp_path: Pa
 def test_a_journal_may_be_read_from_any_thread(journal: Journal):
     import threading
 
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     found: list[Any] = []
     for one in (journal, Journal(journal.path, readonly=True)):
         thread = threading.Thread(target=lambda one=one: found.append([record.id for record in one.runs()]))
@@ -334,7 +374,7 @@ def test_what_cannot_be_opened_is_not_called_damaged_and_what_is_damaged_is(tmp_
 
 def test_usages_of_replies_survive(journal: Journal):
     reply = Reply("answered", (Text("x"),), "why", Usage(1, 2, 0.5), ("k1", "k2"))
-    journal.begin("r", {}, [])
+    journal.begin("r", manifest(), [])
     journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", reply))
     journal.flush()
     assert journal.turns("r")[0].reply == reply

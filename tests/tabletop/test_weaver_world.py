@@ -2,7 +2,6 @@
 are not the tabletop's are left open."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -174,4 +173,4 @@ def test_two_contestants_before_the_exact_judge(tmp_path: Path, data: Path):
     arena = weft.battle([first, second], judge="tabletop/exact", home=home)
     cells = arena.table().cells("tabletop/oracle")
     assert (cells["FDT"].value or 0) > 80 and cells["battles"].value == 36
-    assert json.loads(json.dumps(arena.record.manifest))["options"]["both_orders"] is True
+    assert arena.record.manifest.options["both_orders"] is True

@@ -55,15 +55,16 @@ def contestants(runs: Sequence[Run]) -> dict[str, Run]:
         raise UserError("a run is given twice: a model does not fight itself")
     first = runs[0]
     for run in runs:
-        due = run.record.expected.turns if run.record.expected else 10**9
         if is_inner(run.benchmark.name):
             raise UserError(f"{run.id} is no run of a model; name the runs that are to fight (`weft runs`)")
         if run.benchmark.name != first.benchmark.name:
             raise UserError(f"{first.id} is of {first.benchmark.name}, {run.id} of {run.benchmark.name}: they have no item in common")
-        if run.record.manifest["dataset"]["digest"] != first.record.manifest["dataset"]["digest"]:
+        if run.record.manifest.dataset.digest != first.record.manifest.dataset.digest:
             raise UserError(f"{first.id} and {run.id} were made with different datasets")
-        if len(run.turns) < due:
-            raise UserError(f"{run.id} has {len(run.turns)} of its {due} turns: finish it first, or name another run (`weft runs`)")
+        if not run.record.has_all(len(run.turns)):
+            raise UserError(
+                f"{run.id} has {run.record.count(len(run.turns), 'of its')}: finish it first, or name another run (`weft runs`)"
+            )
     return named(runs)
 
 
@@ -159,5 +160,5 @@ def answers_of(runs: Mapping[str, Run]) -> ReadDataset:
 
 
 def _dataset(runs: Mapping[str, Run], samples: Sequence[Sample], notes: tuple[Problem, ...]) -> ReadDataset:
-    name = next(iter(runs.values())).record.manifest["dataset"]["name"]
+    name = next(iter(runs.values())).record.manifest.dataset.name
     return ReadDataset(name, digest_of(samples), tuple(samples), notes, len(samples))

@@ -7,7 +7,7 @@ from weft.arena.files import Verdicts, read_verdicts
 from weft.arena.protocol import Arena, fought, tables_of
 from weft.benchmarks.base import Benchmark, detail_of
 from weft.errors import UserError
-from weft.results.run import Run, known, load_run
+from weft.results.run import Run, load_run
 from weft.stats.battles import Battle
 from weft.types import Table
 from weft.workspace import open_journal
@@ -17,7 +17,7 @@ def last_battles(home: Path, kind: type[Benchmark] = Arena) -> str:
     """The run of battles that was fought last; or of scores."""
     journal = open_journal(home)
     try:
-        found = [record.id for record in known(journal) if record.benchmark == kind.name]
+        found = [record.id for record in journal.runs() if record.benchmark == kind.name]
     finally:
         journal.close()
     if not found:

@@ -107,8 +107,8 @@ def merge(
     journal = open_journal(home)
     for run in touched:
         record = one_run(journal, run)
-        turns, due = journal.progress(run)[0], (record.expected.turns if record.expected else 10**9)
-        rest = "" if record.state == "finished" else f", {turns} of {due} turns: the same command does the rest, and asks only for that"
+        turns = record.count(journal.progress(run)[0])
+        rest = "" if record.state == "finished" else f", {turns}: the same command does the rest, and asks only for that"
         say(f"  {run}: {told_shards(record) or record.state}{rest}")
 
 

@@ -64,10 +64,10 @@ def _plain(one: "Listed") -> dict[str, Any]:
     return {
         "id": one.record.id,
         "tag": one.record.names.get("tag", ""),
-        "benchmark": manifest["benchmark"]["name"],
+        "benchmark": manifest.benchmark.name,
         "title": one.title,
-        "model": manifest["model"]["name"],
-        "judge": manifest["judge"]["name"],
+        "model": manifest.model.name,
+        "judge": manifest.judge.name,
         **{name: getattr(gist, name) for name in ("value", "low", "high", "scored", "due", "turns", "failed", "cost")},
         "turns_due": one.due,
         "state": one.state,
@@ -102,7 +102,7 @@ def _row(one: "Listed", *, several: bool) -> tuple[str, ...]:
     judge = f", judged by {one.judge}" if several else ""
     cost = "?" if one.gist.cost is None else f"${one.gist.cost:.2f}"
     since = age(time.time() - one.record.started)
-    words = (one.handle, manifest["benchmark"]["name"], one.called + judge, one.gist.number, one.coverage, cost, one.state, since)
+    words = (one.handle, manifest.benchmark.name, one.called + judge, one.gist.number, one.coverage, cost, one.state, since)
     return tuple(told(word) for word in words)
 
 
@@ -122,7 +122,7 @@ def tag(
       weft report ours-2k --open
     """
     from weft.errors import UserError
-    from weft.results.run import known, one_run
+    from weft.results.run import one_run
     from weft.workspace import open_journal
 
     journal = open_journal(home or context.obj, write=True)
@@ -130,7 +130,7 @@ def tag(
     name = " ".join(name.split())
     if name == "last" or len(name) > 60 or not name.isprintable():
         raise UserError(f"{name[:60]!r} cannot be a name: give up to 60 characters, and not 'last'")
-    other = next((one for one in known(journal) if name and name in (one.id, one.names.get("tag")) and one.id != found.id), None)
+    other = next((one for one in journal.runs() if name and name in (one.id, one.names.get("tag")) and one.id != found.id), None)
     if other is not None:
         raise UserError(f"{name} is {other.id} already")
     journal.name(found.id, tag=name)

@@ -57,13 +57,13 @@ def _trouble(run: Any) -> None:
 
     failed = [one for one in run.turns if one.reply.outcome == "failed"]
     unscored = [one for one in run.verdicts if one.value is None]
-    due = run.record.expected.turns if run.record.expected else 10**9
-    if len(run.turns) < due:
-        say(f"{run.id} is {run.record.state}: {len(run.turns)} of {due} turns are there; the same command does the rest")
+    whole = run.record.has_all(len(run.turns))
+    if not whole:
+        say(f"{run.id} is {run.record.state}: {run.record.count(len(run.turns))} are there; the same command does the rest")
     if not run.turns:
         return
     if not failed and not unscored:
-        told = "nothing failed, and everything is scored" if len(run.turns) == due else "nothing of that failed, and all of it is scored"
+        told = "nothing failed, and everything is scored" if whole else "nothing of that failed, and all of it is scored"
         return say(f"{run.id}: {told}; weft show {run.id} {run.turns[0].sample} shows a dialogue")
     for reason, count in Counter(one.reply.reason for one in failed).most_common(8):
         where = next(one for one in failed if one.reply.reason == reason)

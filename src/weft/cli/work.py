@@ -271,9 +271,8 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
-        owed = left.verdicts + summary.verdicts - summary.scored
-        expected = run.record.expected
-        turns = f"{expected.turns - summary.turns} of {expected.turns} turns" if expected else "turns that are not read yet"
+        expected, owed = summary.expected, left.verdicts + summary.verdicts - summary.scored
+        turns = f"{expected.turns - summary.turns} of {expected.turns} turns" if expected else "turns that were not read yet"
         console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"

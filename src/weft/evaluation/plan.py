@@ -1,7 +1,6 @@
 """What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the same command is the
 same run."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
 from weft.models.registry import PARTS, Wired
 from weft.secrets import without_secrets
+from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, Prompts, Sampling
 from weft.store.records import Shard
 from weft.types import Dataset, ReadDataset, Sample, Turn
 
@@ -33,31 +33,33 @@ class Plan(Struct, frozen=True):
     chosen: Mapping[str, Any] = {}  # which samples
     shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
 
-    def manifest(self) -> dict[str, Any]:
-        dataset = self.dataset
-        return {
-            "weft": __version__,
-            "benchmark": {"name": self.benchmark.name, "version": self.benchmark.version},
-            "dataset": {"name": dataset.name, "digest": dataset.digest},
-            "model": self.model,
-            "judge": self.judge,
-            "rubric": {"source": self.rubrics.source, "digest": self.rubrics.digest},
-            "options": {name: _told(value) for name, value in msgspec.to_builtins(self.options).items()},
-            "told": [_told(one) for one in self._told_options()],
-            "strategy": self.strategy,
-            "judge_repeats": self.repeats,
-            **self.chosen,
-        }
+    def manifest(self) -> Manifest:
+        chosen = dict(self.chosen)
+        return Manifest(
+            weft=__version__,
+            benchmark=BenchmarkVersion(self.benchmark.name, self.benchmark.version),
+            dataset=DatasetVersion(self.dataset.name, self.dataset.digest),
+            model=Identity(self.model),
+            judge=Identity(self.judge),
+            prompts=Prompts(self.rubrics.source, self.rubrics.digest),
+            options={name: _without_secrets(value) for name, value in msgspec.to_builtins(self.options).items()},
+            option_labels=tuple(_without_secrets(label) for label in self._option_labels()),
+            strategy=self.strategy,
+            judge_repeats=self.repeats,
+            limit=chosen.pop("limit", None),
+            where=chosen.pop("where", {}),
+            sample=msgspec.convert(chosen.pop("sample", None), Sampling | None),
+            **chosen,
+        )
 
-    def _told_options(self) -> list[str]:
-        shown = self.benchmark.presentation
-        return shown.describe_outputs(self.options) if _elsewhere(self.model) else shown.describe_options(self.options)
+    def _option_labels(self) -> list[str]:
+        show = self.benchmark.presentation
+        return show.describe_outputs(self.options) if _elsewhere(self.model) else show.describe_options(self.options)
 
     def run_id(self) -> str:
-        digest = hashlib.sha256(msgspec.json.encode(self.manifest(), order="deterministic")).hexdigest()
         name = str(self.model["model"] if "parts" in self.model else self.model["name"])  # a composition's parts would make it too long
         slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
-        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{digest[:8]}"
+        return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{self.manifest().digest[:8]}"
 
     def mine(self) -> Iterator[tuple[int, Sample]]:
         """The samples that are done here, with their places in the dataset."""
@@ -80,7 +82,7 @@ class Plan(Struct, frozen=True):
         return self.benchmark.includes(turn, self.options)
 
 
-def _told(value: Any) -> Any:
+def _without_secrets(value: Any) -> Any:
     """An option may name a model, with more of its address than anyone may know."""
     return without_secrets(value) if isinstance(value, str) else value
 

@@ -21,7 +21,7 @@ from weft.models.baselines import Truth
 from weft.models.endpoint import Endpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
-from weft.results.run import Run, load_run, options_of
+from weft.results.run import Run, load_run
 from weft.types import Dataset, Model
 from weft.workspace import Workspace, reading
 
@@ -123,32 +123,31 @@ class StoredRun(Struct, frozen=True):
             first = load_run(journal, self.run, config.benchmark)
         _check_whole(first)
         manifest, benchmark, data = first.record.manifest, first.benchmark, _data_of(config, first)
-        known = {name: value for name, value in options_of(manifest).items() if name in benchmark.Options.__struct_fields__}
-        kept = {role: name for role, name in manifest.get("presets", {}).items() if role == "model"}
-        chosen: dict[str, Any] = {"limit": manifest["limit"], "where": dict(manifest["where"])}
-        chosen |= {"sample": manifest["sample"]} if manifest.get("sample") else {}
+        known = {name: value for name, value in manifest.options.items() if name in benchmark.Options.__struct_fields__}
+        kept = {role: name for role, name in manifest.presets.items() if role == "model"}
+        chosen: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where}
+        chosen |= {"sample": {"count": manifest.sample.count, "seed": manifest.sample.seed}} if manifest.sample is not None else {}
         return Material(
             benchmark=benchmark,
             options=benchmark.choose(known),
             load=partial(load, benchmark, data, workspace.blobs, chosen["where"], chosen["limit"]),
             replies=lambda plan, parts: Stored(first.turns),
-            model=lambda dataset: (manifest["model"], {}),
+            model=lambda dataset: (manifest.model, {}),
             place=(first.record.benchmark, str(data)),
-            strategy=manifest["strategy"],
+            strategy=manifest.strategy,
             chosen={**chosen, **({"presets": kept} if kept else {})},
             names={
                 **{role: name for role, name in first.record.names.items() if role == "model"},
                 **names_of(workspace.settings, judge=config.judge),
             },
-            digest=manifest["dataset"]["digest"],
+            digest=manifest.dataset.digest,
         )
 
 
 def _check_whole(run: Run) -> None:
-    expected = run.record.expected
-    if expected is None or len(run.turns) < expected.turns:
-        of = f" of its {expected.turns}" if expected is not None else ""
-        raise UserError(f"{run.id} has {len(run.turns)}{of} turns: finish it first, or name another run (`weft runs`)")
+    if not run.record.has_all(len(run.turns)):
+        told = run.record.count(len(run.turns), "of its")
+        raise UserError(f"{run.id} has {told}: finish it first, or name another run (`weft runs`)")
 
 
 def _data_of(config: RunConfig, run: Run) -> Path:

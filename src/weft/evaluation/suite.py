@@ -137,10 +137,10 @@ MEANS = f"{AVERAGE}: the plain mean of shares of full marks, over benchmarks tha
 def _notes(section: str, latest: Mapping[str, Mapping[str, Listed]]) -> Iterator[str]:
     """Why a column's numbers do not compare."""
     manifests = [some[section].record.manifest for some in latest.values() if section in some]
-    judges = sorted({str(manifest["judge"]["name"]) for manifest in manifests})
+    judges = sorted({manifest.judge.name for manifest in manifests})
     if len(judges) > 1:
         yield f"{section} was judged by {' and by '.join(judges)}: its numbers do not compare."
-    if len({str(manifest["dataset"]["digest"]) for manifest in manifests}) > 1:
+    if len({manifest.dataset.digest for manifest in manifests}) > 1:
         yield f"{section}: these models were asked about different data; run the suite again."
 
 
@@ -158,8 +158,8 @@ def _cells(some: Mapping[str, Listed], sections: Sequence[str], full: Mapping[st
     return made
 
 
-def _cell(gist: Gist, due: int) -> Cell:
-    missing = due - gist.turns  # turns that are not there yet count as what is not scored
+def _cell(gist: Gist, due: int | None) -> Cell:
+    missing = 1 if due is None else due - gist.turns  # turns that are not there yet count as what is not scored
     return Cell(gist.value, gist.scored, gist.due + max(0, missing), gist.low, gist.high, digits=gist.digits)
 
 

@@ -187,7 +187,7 @@ def strategy_label(strategy: str) -> dict[str, str]:
 
 def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
     """Where runs differ in their strategy: what more calls buy."""
-    if len({run.record.manifest["strategy"] for run in runs.values()}) < 2:
+    if len({run.record.manifest.strategy for run in runs.values()}) < 2:
         return None
     rows: list[dict[str, Any]] = []
     alike = apart_but_for([run.called for run in runs.values()], "strategy")
@@ -195,7 +195,7 @@ def _against_calls(runs: Mapping[str, Run]) -> Plot | None:
         values = _values(run, lambda _: True)
         if values and run.turns:
             calls = sum(max(1, len(turn.reply.keys)) for turn in run.turns) / len(run.turns)
-            told = strategy_label(run.record.manifest["strategy"])
+            told = strategy_label(run.record.manifest.strategy)
             family = told["family"] if len(set(alike)) == 1 else f"{alone}: {told['family']}"
             rows.append({"calls a turn": calls, "family": family, "label": told["label"], **_estimate(values)})
     drawn = list(dict.fromkeys(row["family"] for row in rows))

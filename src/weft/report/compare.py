@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks.headline import terms_of
 from weft.errors import UserError
-from weft.results.run import Run, options_of
+from weft.results.run import Run
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
 
@@ -141,10 +141,15 @@ def _option(value: object) -> object:
 def _notes(first: Run, second: Run) -> list[str]:
     """What differs besides the model, and so may be what makes the difference."""
     a, b = first.record.manifest, second.record.manifest
-    told = {"judge": "judges", "rubric": "prompts", "weft": "versions of weft", "judge_repeats": "numbers of judgements"}
-    differing = [name for key, name in told.items() if a.get(key) != b.get(key)]
-    differing += ["datasets"] if a["dataset"]["digest"] != b["dataset"]["digest"] else []
-    ours, theirs = options_of(a), options_of(b)
+    same = {
+        "judges": a.judge == b.judge,
+        "prompts": a.prompts == b.prompts,
+        "versions of weft": a.weft == b.weft,
+        "numbers of judgements": a.judge_repeats == b.judge_repeats,
+        "datasets": a.dataset.digest == b.dataset.digest,
+    }
+    differing = [name for name, alike in same.items() if not alike]
+    ours, theirs = a.options, b.options
     apart = [name for name in ours if name in theirs and ours[name] != theirs[name]]
     differing += [f"{name} ({_option(ours[name])}, {_option(theirs[name])})" for name in apart]
     return [f"the runs have different {name}" for name in differing]

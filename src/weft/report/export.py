@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from weft.report import parquet
 from weft.report.ratings import as_csv
 from weft.results.run import Run, about
@@ -73,7 +75,7 @@ def _write(run: Run, ratings: Sequence[Rating], blobs: Blobs, folder: Path, coun
         parquet.write_rows(flat, folder / "replies.parquet")
     files = {str(file.relative_to(folder)): _digest(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     about_run = {"run": run.id, "title": run.name, "state": run.record.state, "summary": list(run.summary().lines)}
-    told = {**about_run, "manifest": run.record.manifest, "counts": counts, "files": files}
+    told = {**about_run, "manifest": msgspec.to_builtins(run.record.manifest), "counts": counts, "files": files}
     (folder / "manifest.json").write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

@@ -24,7 +24,7 @@ def sides(runs: Mapping[str, Run]) -> dict[str, list[Side]]:
     """By sample, what each run made of it."""
     made: dict[str, list[Side]] = {sample: [] for sample in order(runs)}
     for title, run in runs.items():
-        how = fitted(run.record.manifest["model"].get("takes", {}))
+        how = fitted(run.record.manifest.model.takes)
         turns: dict[str, dict[int, Any]] = {}
         for turn in run.turns:
             turns.setdefault(turn.sample, {})[turn.turn] = turn

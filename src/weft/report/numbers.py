@@ -15,7 +15,6 @@ from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.scale import figure
 from weft.results.run import Summary, replies_told
-from weft.results.titles import told_options
 from weft.types import Cell, Table
 
 FEW = 3  # runs or comparisons that are shown unfolded
@@ -116,16 +115,16 @@ def warnings_of(summaries: Mapping[str, Summary], tables: Sequence[Table], publi
             made.append(f"{label}: {missing} of {summary.verdicts} verdicts are unscored; run the same command again to ask for them")
         if summary.left_out:
             made.append(f"{label}: {len(summary.left_out)} problems left records of the dataset out")
-    judges = {str(summary.manifest["judge"]["name"]) for summary in summaries.values()}
+    judges = {summary.manifest.judge.name for summary in summaries.values()}
     return made + judge_caveats(judges, published_judge, any(table.published for table in tables))
 
 
 def _card(label: str, summary: Summary, *, folded: bool) -> Html:
-    told = [*told_options(summary.manifest)]
+    manifest = summary.manifest
     facts: list[tuple[str, str]] = [
         ("run", summary.run),
-        ("model", str(summary.manifest["model"]["name"])),
-        ("judge", str(summary.manifest["judge"]["name"])),
+        ("model", summary.manifest.model.name),
+        ("judge", summary.manifest.judge.name),
         ("state", f"{summary.state}, started {summary.started}"),
         ("turns", f"{summary.turns} in {summary.samples} dialogues"),
         ("replies", replies_told(summary)),
@@ -135,12 +134,12 @@ def _card(label: str, summary: Summary, *, folded: bool) -> Html:
         facts.append(("ratings", f"{summary.rated[0]} by {summary.rated[1]} {'person' if summary.rated[1] == 1 else 'people'}"))
     if summary.card:
         facts.append(("judge card", summary.card))
-    if told:
-        facts.append(("options", ", ".join(told)))
-    if summary.manifest.get("presets"):
-        facts.append(("presets", ", ".join(f"{role}: {name}" for role, name in summary.manifest["presets"].items())))
-    if summary.manifest.get("strategy", "none") != "none":
-        facts.append(("strategy", f"{summary.manifest['strategy']}: {summary.calls} model calls behind {summary.turns} replies"))
+    if manifest.option_labels:
+        facts.append(("options", ", ".join(manifest.option_labels)))
+    if manifest.presets:
+        facts.append(("presets", ", ".join(f"{role}: {name}" for role, name in manifest.presets.items())))
+    if manifest.strategy != "none":
+        facts.append(("strategy", f"{manifest.strategy}: {summary.calls} model calls behind {summary.turns} replies"))
     if summary.seconds is not None:
         facts.append(("first start to last end", duration(summary.seconds)))
     for total in summary.totals:

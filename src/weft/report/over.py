@@ -11,14 +11,12 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from weft.errors import UserError, blamed
 from weft.results.run import Run
-from weft.results.titles import Named, apart, seed_of, title_of, without_seed
+from weft.results.titles import Named, apart, title_of
 from weft.types import Cell, Row, Table
-from weft.untrusted import fields
 
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)  # by degrees of freedom
 NOTE = "± is the standard deviation over seeds. Intervals are over seeds and dialogues."
@@ -33,7 +31,7 @@ class Pooled(Run):
     def __init__(self, runs: Sequence[Run]) -> None:
         first = runs[0]
         self.id, self.benchmark = "+".join(run.id for run in runs), first.benchmark
-        self.record = replace(first.record, manifest=without_seed(first.record.manifest), names=_names(first))
+        self.record = replace(first.record, manifest=first.record.manifest.without_seed(), names=_names(first))
         self.turns = [turn for run in runs for turn in run.turns]
         self.verdicts = [verdict for run in runs for verdict in run.verdicts]
         self.totals = [total for run in runs for total in run.totals]
@@ -43,9 +41,9 @@ class Pooled(Run):
 
 def over_seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """The runs that are one row, under its name. Raises UserError where no two of them differ in their seed alone."""
-    found: dict[bytes, list[Run]] = {}
+    found: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(msgspec.json.encode(without_seed(run.record.manifest), order="deterministic"), []).append(run)
+        found.setdefault(run.record.manifest.without_seed().digest, []).append(run)
     groups = list(found.values())
     if all(len(some) == 1 for some in groups):
         raise UserError("--over seed: no two of these runs differ in their seed alone (--model-opt seed=N); `weft runs` lists them")
@@ -68,12 +66,12 @@ def _named(some: Sequence[Run]) -> Named:
     alike = "".join(letters[0] for letters in itertools.takewhile(lambda some: len(set(some)) == 1, zip(*tags, strict=False)))
     tag = re.sub(r"[-_ .,]+(s|seed)?[-_ .=]*$", "", alike) if len(tags) > 1 else tags[0]
     names = {**_names(some[0]), **({"tag": tag} if tag else {})}
-    return Named(without_seed(some[0].record.manifest), names, all(run.record.state == "finished" for run in some))
+    return Named(some[0].record.manifest.without_seed(), names, all(run.record.state == "finished" for run in some))
 
 
 def _seeds(run: Run) -> str:
-    model = fields(run.record.manifest["model"])
-    return str([seed_of(model), *(seed_of(fields(part)) for part in fields(model.get("parts")).values())])
+    model = run.record.manifest.model
+    return str([model.seed, *(part.seed for part in model.parts.values())])
 
 
 def pooled(groups: Groups) -> dict[str, Run]:

@@ -35,9 +35,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 {
                     "run": run.id,
                     "title": run.name,
-                    "model": run.record.manifest["model"]["name"],
-                    "judge": run.record.manifest["judge"]["name"],
-                    "strategy": run.record.manifest["strategy"],
+                    "model": run.record.manifest.model.name,
+                    "judge": run.record.manifest.judge.name,
+                    "strategy": run.record.manifest.strategy,
                     "sample": verdict.sample,
                     "turn": verdict.turn + 1,
                     "want": turn.want,

@@ -17,6 +17,7 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.stats.agreement import Agreement, Measured
 from weft.store.blobs import write_file
+from weft.store.manifest import Manifest
 
 FOLDER = "cards"
 ALL = "all"  # metrics of a benchmark together
@@ -80,7 +81,7 @@ class Cost(Struct, frozen=True):
 
 class Card(Struct, frozen=True):
     judge: dict[str, Any]  # as a manifest tells it
-    prompts: dict[str, dict[str, Any]]  # by benchmark: version and digest of its rubric
+    prompts: dict[str, dict[str, Any]]  # by benchmark: its version and the digest of its prompts
     weft: str
     made: float
     questions: int
@@ -130,11 +131,15 @@ def read(file: Path) -> Card:
         raise UserError(f"{file} is no card of a judge, or one of another version: {error}; remove it, or check the judge again") from None
 
 
-def card_for(home: Path, manifest: Mapping[str, Any]) -> Card | None:
+def card_for(home: Path, manifest: Manifest) -> Card | None:
     """The card of a run's judge: the same judge in the same version, asked with the same prompts."""
-    name, judge = str(manifest["benchmark"]["name"]), manifest["judge"]
-    asked = {"version": manifest["benchmark"]["version"], "rubric": manifest["rubric"]["digest"]}
-    return next((card for card in _readable(home) if card.judge == judge and card.prompts.get(name) == asked), None)
+    name, asked = manifest.benchmark.name, asked_with(manifest)
+    return next((card for card in _readable(home) if card.judge == manifest.judge and card.prompts.get(name) == asked), None)
+
+
+def asked_with(manifest: Manifest) -> dict[str, str]:
+    """What a judge is asked with, as a card has it: the benchmark's version and the digest of its prompts."""
+    return {"version": manifest.benchmark.version, "prompts": manifest.prompts.digest}
 
 
 def _readable(home: Path) -> list[Card]:

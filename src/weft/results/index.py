@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from weft.benchmarks.headline import main_number
 from weft.errors import UserError, WeftError
-from weft.results.run import Run, benchmark_of, called, known, untagged
+from weft.results.run import Run, benchmark_of, called, untagged
 from weft.results.titles import finer, title_of, with_fact
 from weft.store.journal import Journal
 from weft.store.locks import alive
@@ -82,11 +82,11 @@ class Listed(Struct, frozen=True):
     title: str
     gist: Gist
     state: str  # as a person would say it
-    due: int  # turns
+    due: int | None  # turns; None while nobody knows how many
 
     @property
     def coverage(self) -> str:
-        turns = "" if self.gist.turns == self.due else f"{self.gist.turns}/{self.due} turns"
+        turns = "" if self.gist.turns == self.due else f"{self.gist.turns}/{'?' if self.due is None else self.due} turns"
         verdicts = "" if self.gist.scored == self.gist.due else f"{self.gist.scored}/{self.gist.due} scored"
         return ", ".join(one for one in (turns, verdicts) if one) or "all"
 
@@ -103,16 +103,16 @@ class Listed(Struct, frozen=True):
 
     @property
     def judge(self) -> str:
-        return self.record.names.get("judge") or str(self.record.manifest["judge"]["name"])
+        return self.record.names.get("judge") or self.record.manifest.judge.name
 
 
 def listed(journal: Journal, benchmarks: Any = None, reckoned: Mapping[str, Gist] | None = None) -> list[Listed]:
     """All runs with their main numbers, the latest last. Those of finished runs are in the journal, others may have been `reckoned`
     already."""
-    found = [_listed(journal, alive(record, journal.path.parent), benchmarks, reckoned or {}) for record in known(journal)]
+    found = [_listed(journal, alive(record, journal.path.parent), benchmarks, reckoned or {}) for record in journal.runs()]
     alike: dict[tuple[str, str, str], list[int]] = {}
     for at, one in enumerate(found):
-        alike.setdefault((str(one.record.manifest["benchmark"]["name"]), one.title, one.judge), []).append(at)
+        alike.setdefault((one.record.manifest.benchmark.name, one.title, one.judge), []).append(at)
     for same in (same for same in alike.values() if len(same) > 1):
         for at, more in zip(same, finer([called(found[at].record) for at in same]), strict=True):
             found[at] = replace(found[at], title=with_fact(found[at].title, more))
@@ -129,7 +129,7 @@ def _listed(journal: Journal, record: RunRecord, benchmarks: Any, reckoned: Mapp
             gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
     except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
         gist = Gist(turns=there[0], due=there[1])
-    title, due = title_of(record.manifest, names=untagged(record.names)), (record.expected.turns if record.expected else 0)
+    title, due = title_of(record.manifest, names=untagged(record.names)), record.expected.turns if record.expected else None
     return Listed(record, title, gist, told_state(record, gist), due)
 
 
@@ -176,10 +176,10 @@ def chosen(found: Sequence[Listed], *, benchmark: str = "", model: str = "", fin
 
 def _fits(one: Listed, benchmark: str, model: str, find: str) -> bool:
     manifest = one.record.manifest
-    named = [one.record.names.get("model", ""), str(manifest["model"]["name"])]
+    named = [one.record.names.get("model", ""), manifest.model.name]
     texts = [*named, one.called, one.judge]
     return (
-        (not benchmark or manifest["benchmark"]["name"] == benchmark)
+        (not benchmark or manifest.benchmark.name == benchmark)
         and any(model.lower() in text.lower() for text in named)
         and all(any(word in text.lower() for text in texts) or _begins(one, word) for word in find.lower().split())
     )
@@ -190,7 +190,7 @@ def _begins(one: Listed, word: str) -> bool:
 
 
 def _order(one: Listed, sort: str) -> Any:
-    benchmark = str(one.record.manifest["benchmark"]["name"])
+    benchmark = one.record.manifest.benchmark.name
     if sort == "score":
         return (benchmark, -1.0 if one.gist.value is None else one.gist.value)
     if sort == "cost":

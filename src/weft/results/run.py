@@ -16,12 +16,12 @@ from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
 from weft.results.cards import card_for, told_of
-from weft.results.titles import Named, apart, shared, title_of, without_seed
+from weft.results.titles import Named, apart, shared, title_of
 from weft.stats.repeats import repeats_tables
-from weft.store.journal import Damaged, Journal, RunRecord, Totals, TurnRecord
+from weft.store.journal import Journal
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
-from weft.store.records import Expected
+from weft.store.records import Expected, RunRecord, Totals, TurnRecord
 from weft.types import Message, Part, Table, Verdict
 from weft.workspace import open_journal
 
@@ -71,8 +71,7 @@ class Run:
 
     def finished(self, name: str = "") -> Finished:
         manifest = self.record.manifest
-        data, judge = str(manifest["dataset"]["name"]), str(manifest["judge"]["name"])
-        return Finished(name or self.name, self.groups, self.verdicts, data, self.id, judge)
+        return Finished(name or self.name, self.groups, self.verdicts, manifest.dataset.name, self.id, manifest.judge.name)
 
     def summary(self) -> "Summary":
         made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
@@ -99,10 +98,13 @@ def tables_of(runs: Mapping[str, Run]) -> Iterator[Table]:
         yield from benchmark.tables([run.finished(name) for name, run in runs.items()])
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: its tables", error) from error
-    if any(run.record.manifest.get("judge_repeats", 1) > 1 for run in runs.values()):
-        shown = benchmark.presentation
-        verdicts = {name: run.verdicts for name, run in runs.items()}
-        yield from repeats_tables(verdicts, benchmark.metrics, shown.max_score, shown.digits)
+    if any(run.record.manifest.judge_repeats > 1 for run in runs.values()):
+        yield from repeats_tables(
+            {name: run.verdicts for name, run in runs.items()},
+            benchmark.metrics,
+            benchmark.presentation.max_score,
+            benchmark.presentation.digits,
+        )
 
 
 def called(record: RunRecord) -> Named:
@@ -142,20 +144,9 @@ def in_common(runs: Iterable[Run]) -> str:
     return ", ".join(shared([run.called for run in some])) if len(some) > 1 else ""
 
 
-def known(journal: Journal) -> list[RunRecord]:
-    """All runs, the one that was last begun or gone on with last, if their records are what they must be."""
-    records = journal.runs()
-    for record in records:
-        try:
-            msgspec.convert(record.manifest, Manifest)
-        except msgspec.ValidationError as error:
-            raise Damaged(journal.path, f"run {record.id}: {error}") from None
-    return records
-
-
 def one_run(journal: Journal, name: str) -> RunRecord:
     """A run by its tag, its id, the beginning of it or of its last part, or `last`."""
-    records = known(journal)
+    records = journal.runs()
     if not records:
         raise UserError(f"there is no run in {journal.path} yet")
     found = records[-1:] if name == "last" else [record for record in records if name in (record.id, record.names.get("tag"))]
@@ -177,13 +168,13 @@ def load_run(journal: Journal, name: str, benchmark: Any = None) -> Run:
 
 def siblings(journal: Journal, run: str) -> list[str]:
     """A run and all that differ from it in their model's seed alone."""
-    records = known(journal)
-    mine = without_seed(next(record.manifest for record in records if record.id == run))
-    return [record.id for record in records if without_seed(record.manifest) == mine]
+    records = journal.runs()
+    mine = next(record.manifest for record in records if record.id == run).without_seed()
+    return [record.id for record in records if record.manifest.without_seed() == mine]
 
 
 def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
-    name = record.manifest["benchmark"]["name"]
+    name = record.manifest.benchmark.name
     some: list[Any] = [*cast(Sequence[Any], given)] if isinstance(given, (list, tuple)) else [] if given is None else [given]
     made = [resolve(one) for one in some]
     found = next((one for one in made if one.name == name), None)
@@ -199,17 +190,12 @@ def benchmark_of(record: RunRecord, given: Any = None) -> Benchmark:
     )
 
 
-def options_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The benchmark's options."""
-    return dict(manifest.get("options", {}))
-
-
 class Summary(Struct, frozen=True):
     """How a run was made, what is missing and why, what it cost."""
 
     run: str
     state: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     started: str
     samples: int
     turns: int
@@ -229,11 +215,11 @@ class Summary(Struct, frozen=True):
     names: dict[str, str] = {}  # what its user calls it, its model and its judge
     rated: tuple[int, int] = (0, 0)  # questions that people rated, and how many people
     card: str = ""  # what is known of its judge
-    expected: Expected | None = None  # how much there is of it
+    expected: Expected | None = None  # what the whole run asks about; None while nobody knows
 
     @property
     def unfinished(self) -> str:
-        of = "" if self.expected is None else f" of {self.expected.turns}"
+        of = f" of {self.expected.turns}" if self.expected else ""
         return "" if self.state == "finished" else f"UNFINISHED: {self.turns}{of} turns are done; the numbers are those of what is done"
 
 
@@ -246,9 +232,9 @@ def summarise(
     summary = Summary(
         run=record.id,
         names=record.names,
-        expected=record.expected,
         state=record.state,
         manifest=record.manifest,
+        expected=record.expected,
         started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
         samples=len({turn.sample for turn in turns}),
         turns=len(turns),
@@ -277,21 +263,21 @@ def replies_told(summary: Summary) -> str:
 def _lines(summary: Summary) -> list[str]:
     manifest = summary.manifest
     outcomes, tagged = replies_told(summary), summary.names.get("tag")
-    chosen = ", ".join(f"{name} {value}" for name, value in options_of(manifest).items() if value not in (False, ""))
+    chosen = ", ".join(f"{name} {value}" for name, value in manifest.options.items() if value not in (False, ""))
     settings = f", {chosen}" if chosen else ""
-    of = f" of {summary.expected.turns}" if summary.expected is not None and summary.turns != summary.expected.turns else ""
+    of = f" of {summary.expected.turns}" if summary.expected and summary.turns != summary.expected.turns else ""
     made = [
         f"run {summary.run} ({summary.state}), started {summary.started}" + (f", called {summary.names['tag']}" if tagged else ""),
-        f"dataset {manifest['dataset']['name']} ({manifest['dataset']['digest'][:8]})",
-        f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest['judge']['name']}, "
-        f"prompts {manifest['rubric']['source']} ({manifest['rubric']['digest'][:8]}){settings}",
+        f"dataset {manifest.dataset.name} ({manifest.dataset.digest[:8]})",
+        f"model {title_of(manifest, names=untagged(summary.names))}, judge {manifest.judge.name}, "
+        f"prompts {manifest.prompts.source} ({manifest.prompts.digest[:8]}){settings}",
         f"{summary.samples} samples, {summary.turns}{of} turns" + (f": {outcomes}" if outcomes else ""),
         f"{summary.scored} of {summary.verdicts} verdicts scored",
     ]
-    if manifest.get("presets"):
-        made.append(f"presets: {', '.join(f'{role} {name}' for role, name in manifest['presets'].items())}")
-    if manifest.get("strategy", "none") != "none":
-        made.append(f"strategy {manifest['strategy']}: {summary.calls} model calls stand behind {summary.turns} replies")
+    if manifest.presets:
+        made.append(f"presets: {', '.join(f'{role} {name}' for role, name in manifest.presets.items())}")
+    if manifest.strategy != "none":
+        made.append(f"strategy {manifest.strategy}: {summary.calls} model calls stand behind {summary.turns} replies")
     if summary.again:
         made.append(
             f"{summary.again} of {summary.turns} replies were asked for more than once: nothing of the kind that was due came at first"

@@ -7,24 +7,25 @@ in weft.toml for its model. No name is a bare digest.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
-from weft.untrusted import fields
+from weft.store.manifest import Identity, Manifest
 
 LONGEST = 28  # characters of a value that only tells apart what nothing else does
-BORING = ("weft", "told", "takes", "dataset.samples", "dataset.turns")  # what no reader can tell runs apart by
+BORING = ("weft", "option_labels", "takes")  # what no reader can tell runs apart by
 
 
 class Named(Struct, frozen=True):
     """A run, as far as its name needs it: its manifest, what its user calls it and its parts, whether it is done, when it began."""
 
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     names: Mapping[str, str] = {}
     done: bool = True
     began: str = ""
 
 
-def title_of(manifest: Mapping[str, Any], state: str = "finished", names: Mapping[str, str] | None = None) -> str:
+def title_of(manifest: Manifest, state: str = "finished", names: Mapping[str, str] | None = None) -> str:
     """A run in a few words: its model, and what was chosen for it."""
     one = Named(manifest, names or {}, state in ("finished", "part"))
     found = facts(one)
@@ -64,72 +65,40 @@ def shared(runs: Sequence[Named]) -> list[str]:
 
 def facts(run: Named) -> dict[str, str]:
     """What was chosen for a run, in words, by what it is about; what is as usual is left out."""
-    manifest, model = run.manifest, fields(run.manifest["model"])
+    manifest, model = run.manifest, run.manifest.model
     made = {"model": model_of(run)}
-    made |= {f"option {at}": text for at, text in enumerate(told_options(manifest))}
-    made["strategy"] = manifest["strategy"] if manifest.get("strategy", "none") != "none" else ""
+    made |= {f"option {at}": text for at, text in enumerate(manifest.option_labels)}
+    made["strategy"] = manifest.strategy if manifest.strategy != "none" else ""
     made |= _told_model(model)
-    for role, part in fields(model.get("parts")).items():
-        made |= {f"{role} {key}": f"{role} {text}" for key, text in _told_model(fields(part)).items()}
-    presets = fields(manifest.get("presets"))
-    made["preset"] = f"preset {presets['model']}" if "model" in presets else ""
-    made |= {f"where {axis}": f"{axis} {name}" for axis, name in fields(manifest.get("where")).items()}
-    made["limit"] = f"first {manifest['limit']}" if manifest.get("limit") is not None else ""
-    sample = fields(manifest.get("sample"))
-    made["sample"] = f"{sample.get('count')} at random (seed {sample.get('seed')})" if sample else ""
-    made["repeats"] = f"{manifest['judge_repeats']} judgements each" if manifest.get("judge_repeats", 1) > 1 else ""
-    made["judge"] = f"judged by {run.names.get('judge') or fields(manifest.get('judge')).get('name')}"
-    source = str(fields(manifest.get("rubric")).get("source", "weft"))
-    made["prompts"] = f"prompts {source}" if source != "weft" else ""
+    for role, part in model.parts.items():
+        made |= {f"{role} {key}": f"{role} {text}" for key, text in _told_model(part).items()}
+    made["preset"] = f"preset {manifest.presets['model']}" if "model" in manifest.presets else ""
+    made |= {f"where {axis}": f"{axis} {name}" for axis, name in manifest.where.items()}
+    made["limit"] = f"first {manifest.limit}" if manifest.limit is not None else ""
+    made["sample"] = f"{manifest.sample.count} at random (seed {manifest.sample.seed})" if manifest.sample else ""
+    made["repeats"] = f"{manifest.judge_repeats} judgements each" if manifest.judge_repeats > 1 else ""
+    made["judge"] = f"judged by {run.names.get('judge') or manifest.judge.name}"
+    made["prompts"] = f"prompts {manifest.prompts.source}" if manifest.prompts.source != "weft" else ""
     return {key: text for key, text in made.items() if text}
 
 
 def model_of(run: Named) -> str:
-    return run.names.get("model") or str(run.manifest["model"]["name"])
+    return run.names.get("model") or run.manifest.model.name
 
 
-def told_options(manifest: Mapping[str, Any]) -> list[str]:
-    return list(manifest.get("told", ()))
-
-
-def seed_of(model: Mapping[str, Any]) -> Any:
-    """The seed that a model was given, wherever its provider keeps it."""
-    for where in (model, fields(model.get("parameters")), fields(model.get("options"))):
-        if "seed" in where:
-            return where["seed"]
-    return None
-
-
-def without_seed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What is left of a manifest where its model's seeds do not count."""
-    return {**manifest, "model": _unseeded(fields(manifest["model"]))}
-
-
-def _unseeded(model: Mapping[str, Any]) -> dict[str, Any]:
-    made = {key: value for key, value in model.items() if key != "seed"}
-    for key in ("parameters", "options"):
-        if isinstance(made.get(key), dict):
-            made[key] = {name: value for name, value in fields(made[key]).items() if name != "seed"}
-    if isinstance(made.get("parts"), dict):
-        made["parts"] = {role: _unseeded(fields(part)) if isinstance(part, dict) else part for role, part in fields(made["parts"]).items()}
-    return made
-
-
-def _told_model(model: Mapping[str, Any]) -> dict[str, str]:
+def _told_model(model: Identity) -> dict[str, str]:
     """What was chosen for a model, as far as it tells runs of it apart."""
-    parameters, made = fields(model.get("parameters")), dict[str, str]()
-    version = model.get("version")
-    if isinstance(version, str) and model.get("provider") != "composition" and not version.startswith("source:"):
-        made["version"] = f"version {version}"
-    temperature = model.get("temperature") or parameters.get("temperature")
-    if isinstance(temperature, (int, float)):
-        made["temperature"] = f"temperature {temperature:g}"
-    if seed_of(model) is not None:
-        made["seed"] = f"seed {seed_of(model)}"
-    if model.get("provider") == "python":
-        made |= {f"given {name}": f"{name} {value}" for name, value in fields(model.get("options")).items() if name != "seed"}
-    if isinstance(model.get("plan"), str):
-        made["plan"] = str(model["plan"])
+    made: dict[str, str] = {}
+    if model.version and model.provider != "composition" and not model.version.startswith("source:"):
+        made["version"] = f"version {model.version}"
+    if model.temperature is not None:
+        made["temperature"] = f"temperature {model.temperature:g}"
+    if model.seed is not None:
+        made["seed"] = f"seed {model.seed}"
+    if model.provider == "python":
+        made |= {f"given {name}": f"{name} {value}" for name, value in model.options.items() if name != "seed"}
+    if model.plan:
+        made["plan"] = model.plan
     return made
 
 
@@ -147,7 +116,7 @@ def _titled(run: Named, told: Sequence[str]) -> str:
 
 def finer(runs: Sequence[Named]) -> list[str]:
     """What tells runs apart that have the same words: the first thing in which their manifests differ, else when they began."""
-    leaves = [dict(_leaves(one.manifest)) for one in runs]
+    leaves = [dict(_leaves(msgspec.to_builtins(one.manifest))) for one in runs]
     for key in dict.fromkeys(key for some in leaves for key in some):
         if len({some.get(key) for some in leaves}) == len(runs):
             name = key.rpartition(".")[2]

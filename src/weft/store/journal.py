@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError, WeftError
-from weft.store.records import CallRecord, RunRecord, Shard, Totals, TurnRecord
+from weft.store.manifest import Manifest, manifest_from
+from weft.store.records import CallRecord, Expected, RunRecord, Shard, Totals, TurnRecord
 from weft.store.schema import VERSION, opened_to_read, prepare
 from weft.types import Reply, Verdict
 
@@ -26,6 +27,10 @@ PUT_TURN = (
     "INSERT OR REPLACE INTO replies (run, sample, turn, position, groups, want, seen, reply, about) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 PUT_VERDICT = "INSERT OR REPLACE INTO verdicts (run, sample, turn, metric, variant, verdict) VALUES (?, ?, ?, ?, ?, ?)"
+RUN_COLUMNS = (
+    *("id", "manifest", "round", "state", "started", "ended", "left_out", "benchmark"),
+    *("data", "names", "gist", "shards", "samples", "turns"),
+)
 PLACED = (PUT_TURN, PUT_VERDICT)
 ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
 
@@ -146,7 +151,7 @@ class Journal:
     def flush(self) -> None:
         """Wait for everything handed in so far to be on disk. Who only reads has handed in nothing."""
         if not self._readonly:
-            self._put("DELETE FROM pending WHERE 0", ()).result()
+            self._put("DELETE FROM tickets WHERE 0", ()).result()
 
     def close(self) -> None:
         """Wait for everything handed in to be on disk."""
@@ -172,18 +177,18 @@ class Journal:
 
     def put_ticket(self, key: str, ticket: str, endpoint: str) -> Future[None]:
         """A request was handed in; done when that is on disk."""
-        return self._put("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
+        return self._put("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?)", (key, ticket, endpoint, time.time()))
 
     def ticket(self, key: str) -> str | None:
         """What to collect the answer to a request with, if it was handed in and is not back yet."""
-        rows = self._rows("SELECT ticket FROM pending WHERE key = ?", (key,))
+        rows = self._rows("SELECT ticket FROM tickets WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
     def tickets(self, endpoint: str) -> int:
-        return self._rows("SELECT COUNT(*) FROM pending WHERE endpoint = ?", (endpoint,))[0][0]
+        return self._rows("SELECT COUNT(*) FROM tickets WHERE endpoint = ?", (endpoint,))[0][0]
 
     def drop_ticket(self, key: str) -> Future[None]:
-        return self._put("DELETE FROM pending WHERE key = ?", (key,))
+        return self._put("DELETE FROM tickets WHERE key = ?", (key,))
 
     def find(self, key: str, run: str, round: int) -> tuple[int, Reply] | None:
         """The latest usable answer under this key. Failed calls do not count; void ones only in the round that voided them."""
@@ -207,7 +212,7 @@ class Journal:
     def begin(
         self,
         run: str,
-        manifest: dict[str, Any],
+        manifest: Manifest,
         left_out: list[str],
         benchmark: str = "",
         data: str = "",
@@ -217,10 +222,11 @@ class Journal:
         """Start a run, or go on with it: an unfinished run keeps its round, a finished one begins another. What the run made of its
         calls so far is made anew from them; of a shard, what that shard made. `benchmark` and `data` are where its code and its dataset
         can be found again, `names` what the user calls its model and its judge."""
-        found = next((record for record in self.runs() if record.id == run), None)
-        before = found or RunRecord(run, {}, 1, "", 0, None, [], "")
-        round = before.round + (before.state == "finished" or str(shard) in before.shards)
-        kept = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
+        before = next((record for record in self.runs() if record.id == run), None)
+        round, kept = 1, dict[str, str]()
+        if before is not None:
+            round = before.round + (before.state == "finished" or str(shard) in before.shards)
+            kept = {name: value for name, value in before.names.items() if name in ("tag", "suite")}
         self._put(  # `begun` is an order more than a time: a clock that was set back does not change who was last
             "INSERT INTO runs (id, manifest, round, state, started, left_out, benchmark, begun, data, names) VALUES "
             "(?1, ?2, ?3, 'running', ?4, ?5, ?6, MAX(?4, (SELECT COALESCE(MAX(MAX(begun, started)), 0) + 0.001 FROM runs)), ?7, ?8) "
@@ -237,6 +243,10 @@ class Journal:
         else:
             self._put("UPDATE runs SET shards = json_remove(shards, ?) WHERE id = ?", (_key(shard), run))
         return round
+
+    def set_expected(self, run: str, samples: int, turns: int) -> None:
+        """How much the whole run asks about, once its dataset has been read to the end."""
+        self._put("UPDATE runs SET samples = ?, turns = ? WHERE id = ?", (samples, turns, run)).result()
 
     def end(self, run: str, state: str, due: tuple[int, int] | None = None, shard: Shard | None = None) -> None:
         """Raises if anything handed in since the start could not be written, or if a run that says it is finished has not the turns and
@@ -264,10 +274,6 @@ class Journal:
                 turns, verdicts = (sum(side) for side in zip(*mine, strict=True))
                 return "finished" if self.progress(run) == (turns, verdicts) else "part"
         return "part"
-
-    def set_expected(self, run: str, samples: int, turns: int) -> None:
-        """How much there is of a run, once all of its dataset was read."""
-        self._put("UPDATE runs SET samples = ?, turns = ? WHERE id = ?", (samples, turns, run))
 
     def set_left_out(self, run: str, left_out: list[str]) -> None:
         """Which records are left out of a run."""
@@ -300,23 +306,14 @@ class Journal:
 
     def runs(self) -> list[RunRecord]:
         """All runs, the one that was last begun or gone on with last."""
-        rows = self._rows(
-            "SELECT id, manifest, round, state, started, ended, left_out, benchmark, "
-            "data, names, gist, shards, samples, turns FROM runs ORDER BY MAX(begun, started), id"
-        )
-        return [self._run(row) for row in rows]
+        rows = self._rows(f"SELECT {', '.join(RUN_COLUMNS)} FROM runs ORDER BY MAX(begun, started), id")
+        return [self._run(dict(zip(RUN_COLUMNS, row, strict=True))) for row in rows]
 
-    def _run(self, row: Sequence[Any]) -> RunRecord:
-        what = f"run {row[0]}"
-        *read, samples, turns = row
-        read.append(None if samples is None or turns is None else {"samples": samples, "turns": turns})
-        kinds: dict[int, Any] = {1: dict[str, Any], 6: list[str], 9: dict[str, str], 10: dict[str, Any], 11: dict[str, list[int]]}
-        for at, kind in kinds.items():
-            read[at] = self._read(row[at], kind, what)
+    def _run(self, row: dict[str, Any]) -> RunRecord:
         try:
-            return msgspec.convert(dict(zip(RunRecord.__struct_fields__, read, strict=True)), RunRecord)
-        except msgspec.ValidationError as error:
-            raise Damaged(self.path, f"{what}: {error}") from None
+            return run_record(row)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+            raise Damaged(self.path, f"run {row['id']}: {error}") from None
 
     @contextlib.contextmanager
     def at_once(self) -> Generator[None]:
@@ -414,6 +411,14 @@ class Journal:
             return [msgspec.convert(dict(zip(Totals.__struct_fields__, row, strict=True)), Totals) for row in rows]
         except msgspec.ValidationError as error:
             raise Damaged(self.path, f"the calls of {run}: {error}") from None
+
+
+def run_record(row: Mapping[str, Any]) -> RunRecord:
+    """A row of `runs`, by column. Raises msgspec.MsgspecError, or what else JSON can raise, for one that is not what it must be."""
+    read = {key: msgspec.json.decode(row[key]) for key in ("left_out", "names", "gist", "shards")}
+    counts = {key: row[key] for key in ("samples", "turns")}
+    expected = None if None in counts.values() else msgspec.convert(counts, Expected)
+    return msgspec.convert({**row, **read, "manifest": manifest_from(row["manifest"]), "expected": expected}, RunRecord)
 
 
 def _of(shard: Shard | None) -> tuple[str, tuple[str, ...]]:

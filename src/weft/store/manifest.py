@@ -1,27 +1,155 @@
-"""What a run's manifest must have to be shown, whoever wrote it."""
+"""A run's manifest: everything that decides what it asks and how that is scored. Its digest names the run, so that the same command is the
+same run.
 
+    manifest = manifest_from(text)          # raises msgspec.MsgspecError for anything else
+    manifest.model.name, manifest.dataset.digest, manifest.without_seed()
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.untrusted import fields
 
 
-class Manifest(Struct, frozen=True):
-    """What a manifest must have to be shown."""
+class Identity(dict[str, Any]):
+    """A model or a judge: its name, what it takes, and whatever else its provider says of it. Only the name is sure to be there; what a
+    journal of anyone's has in the place of the rest is no error, and counts as nothing."""
 
-    class Named(Struct, frozen=True):
-        name: str
+    @property
+    def name(self) -> str:
+        return str(self.get("name", ""))
 
-    class Data(Struct, frozen=True):
-        name: str
-        digest: str
+    @property
+    def provider(self) -> str:
+        return str(self.get("provider", ""))
 
-    class Rubric(Struct, frozen=True):
-        source: str
-        digest: str
+    @property
+    def version(self) -> str:
+        """Of its weights or its code; empty where none is known."""
+        version = self.get("version")
+        return version if isinstance(version, str) else ""
 
-    benchmark: Named
-    dataset: Data
-    model: Named
-    judge: Named
-    rubric: Rubric
-    told: list[str] = []
-    strategy: str = "none"
-    judge_repeats: int = 1
+    @property
+    def takes(self) -> dict[str, Any]:
+        """How messages are adapted to it (`weft.models.endpoint.Takes`)."""
+        return fields(self.get("takes"))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What every request to its server has."""
+        return fields(self.get("parameters"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the user's own code was made with."""
+        return fields(self.get("options"))
+
+    @property
+    def parts(self) -> "dict[str, Identity]":
+        """The models of a composition, by role."""
+        return {role: Identity(fields(part)) for role, part in fields(self.get("parts")).items()}
+
+    @property
+    def plan(self) -> str:
+        """How a composition plans, in words."""
+        plan = self.get("plan")
+        return plan if isinstance(plan, str) else ""
+
+    @property
+    def temperature(self) -> float | None:
+        found = self.get("temperature") or self.parameters.get("temperature")
+        return found if isinstance(found, (int, float)) else None
+
+    @property
+    def seed(self) -> Any:
+        """The seed that it was given, wherever its provider keeps it; None without one."""
+        for where in (self, self.parameters, self.options):
+            if "seed" in where:
+                return where["seed"]
+        return None
+
+    def without_seed(self) -> "Identity":
+        """What is left where seeds, also those of its parts, do not count."""
+        made = Identity((key, value) for key, value in self.items() if key != "seed")
+        for key in ("parameters", "options"):
+            if isinstance(made.get(key), dict):
+                made[key] = {name: value for name, value in fields(made[key]).items() if name != "seed"}
+        if isinstance(made.get("parts"), dict):
+            parts = fields(made["parts"])
+            made["parts"] = {role: Identity(fields(one)).without_seed() if isinstance(one, dict) else one for role, one in parts.items()}
+        return made
+
+
+class BenchmarkVersion(Struct, frozen=True):
+    """Which benchmark, and which version of its code."""
+
+    name: str
+    version: str  # changes with what its numbers mean
+
+
+class DatasetVersion(Struct, frozen=True):
+    """Which data. How many samples were asked about is no part of it: that is known only when all are read (`RunRecord.expected`)."""
+
+    name: str  # the benchmark's own, or what else is written in its format
+    digest: str  # of everything that can change a number
+
+
+class Prompts(Struct, frozen=True):
+    """The judge's prompts."""
+
+    source: str  # `weft`, or where the official ones came from
+    digest: str
+
+
+class Sampling(Struct, frozen=True):
+    """A random part of the samples."""
+
+    count: int
+    seed: int
+
+
+class Manifest(Struct, frozen=True, omit_defaults=True):
+    """A field that is added later has a default, which is not written: runs keep their names."""
+
+    weft: str  # its version
+    benchmark: BenchmarkVersion
+    dataset: DatasetVersion
+    model: Identity  # what replies
+    judge: Identity  # what scores the replies
+    prompts: Prompts  # what the judge is asked with
+    options: dict[str, Any]  # the benchmark's own
+    option_labels: tuple[str, ...]  # the same in words, as far as they tell runs apart
+    strategy: str  # how a reply is chosen among several, `none` or such as `best-of:3`
+    judge_repeats: int  # how often a judge is asked each question
+    limit: int | None  # only so many samples, the first ones
+    where: dict[str, str]  # only samples of these groups
+    sample: Sampling | None = None  # only some samples, at random
+    presets: dict[str, str] = {}  # settings of a paper, by role
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
+
+    def without_seed(self) -> "Manifest":
+        """What is left where its model's seeds do not count."""
+        return replace(self, model=self.model.without_seed())
+
+
+def manifest_from(text: str | bytes) -> Manifest:
+    """From JSON, whoever wrote it. Raises msgspec.MsgspecError, or what else JSON can raise, where it is none."""
+    return msgspec.json.decode(text, type=Manifest, dec_hook=_identity)
+
+
+def _identity(kind: type, value: Any) -> Any:
+    if kind is not Identity:
+        raise NotImplementedError(kind)
+    if not isinstance(value, dict):
+        raise TypeError(f"Expected `object`, got `{type(value).__name__}`")
+    made = Identity(fields(value))
+    if not isinstance(made.get("name"), str):
+        raise ValueError("Object missing required field `name`")
+    return made

@@ -155,9 +155,9 @@ class _Merge:
 
     def _tickets(self) -> None:
         """What is out, and not answered here."""
-        for row in self._rows("pending"):
+        for row in self._rows("tickets"):
             if not self._ours.execute("SELECT 1 FROM calls WHERE key = ? AND outcome != 'failed'", row[:1]).fetchone():
-                self._ours.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?)", row)
+                self._ours.execute("INSERT OR IGNORE INTO tickets VALUES (?, ?, ?, ?)", row)
         self._ours.commit()
 
     def ratings(self) -> tuple[int, int]:
@@ -202,6 +202,10 @@ class _Merge:
             shards = {**json(mine[3]), **json(named["shards"])}
             self._ours.execute("UPDATE runs SET shards = ?, gist = '{}' WHERE id = ?", (msgspec.json.encode(shards).decode(), run))
             taken = 1
+        self._ours.execute(
+            "UPDATE runs SET samples = COALESCE(samples, ?), turns = COALESCE(turns, ?) WHERE id = ?",
+            (named["samples"], named["turns"], run),
+        )
         self._ours.commit()
         return run if mine is None or taken else ""
 

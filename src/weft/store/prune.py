@@ -59,7 +59,7 @@ def needless(home: Path) -> Needless:
 
 def _keys(db: sqlite3.Connection) -> set[str]:
     """Of the calls behind what runs have, and of those that are handed in."""
-    found = {row[0] for row in db.execute("SELECT key FROM pending")}
+    found = {row[0] for row in db.execute("SELECT key FROM tickets")}
     for (reply,) in db.execute("SELECT reply FROM replies WHERE run IN (SELECT id FROM runs)"):
         found.update(msgspec.json.decode(reply, type=Reply).keys)
     for (text,) in db.execute("SELECT verdict FROM verdicts WHERE run IN (SELECT id FROM runs)"):

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from weft.store.manifest import Manifest
 from weft.types import Reply
 
 
@@ -30,7 +31,7 @@ class CallRecord(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """How much there is of a run."""
+    """What a whole run asks about, known when its dataset has been read to the end."""
 
     samples: int
     turns: int
@@ -38,7 +39,7 @@ class Expected(Struct, frozen=True):
 
 class RunRecord(Struct, frozen=True):
     id: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     round: int
     state: str
     started: float
@@ -49,7 +50,15 @@ class RunRecord(Struct, frozen=True):
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
     gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.index.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
-    expected: Expected | None = None  # None until all of the dataset was read
+    expected: Expected | None = None  # None until its dataset has been read to the end
+
+    def has_all(self, turns: int) -> bool:
+        """Whether so many turns are all that it asks about; while nobody knows how many those are, they are not."""
+        return self.expected is not None and turns >= self.expected.turns
+
+    def count(self, turns: int, of: str = "of") -> str:
+        """`8 of 10 turns`, or `8 turns` while nobody knows of how many."""
+        return f"{turns} turns" if self.expected is None else f"{turns} {of} {self.expected.turns} turns"
 
 
 class Shard(Struct, frozen=True):

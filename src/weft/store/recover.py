@@ -22,9 +22,9 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.store.annotations import Rating, Study
-from weft.store.journal import CallRecord, Journal, RunRecord
+from weft.store.journal import Journal, run_record
 from weft.store.layout import journal_file
-from weft.store.manifest import Manifest
+from weft.store.records import CallRecord
 from weft.store.schema import VERSION
 from weft.types import Reply, Verdict
 
@@ -45,12 +45,14 @@ TABLES = {
         "names",
         "gist",
         "shards",
+        "samples",
+        "turns",
     ),
     "replies": ("run", "sample", "turn", "position", "groups", "want", "seen", "reply", "about"),
     "verdicts": ("run", "sample", "turn", "metric", "variant", "verdict"),
     "studies": ("id", "run", "made", "settings"),
     "ratings": ("run", "study", "item", "rater", "verdicts", "answer", "at", "seconds", "attention"),
-    "pending": ("key", "ticket", "endpoint", "at"),
+    "tickets": ("key", "ticket", "endpoint", "at"),
 }
 USUAL: dict[str, Any] = {
     "about": "{}",
@@ -63,6 +65,7 @@ USUAL: dict[str, Any] = {
     "gist": "{}",
     "shards": "{}",
 }
+NULLABLE = ("cost", "ended", "samples", "turns")
 MAGIC = b"SQLite format 3\0"
 Row = tuple[Any, ...]
 
@@ -179,7 +182,7 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
         made = tuple(one.decode() if isinstance(one, bytes) else one for one in row)
         named = dict(zip(TABLES[table], made, strict=True))
         for column, value in named.items():
-            if (value is None and column not in ("cost", "ended")) or (isinstance(value, float) and not math.isfinite(value)):
+            if (value is None and column not in NULLABLE) or (isinstance(value, float) and not math.isfinite(value)):
                 return None
         if table == "calls":
             msgspec.convert(named, CallRecord)
@@ -187,9 +190,7 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
             msgspec.json.decode(named["request"])
             int(named["id"])
         elif table == "runs":
-            decoded = {key: msgspec.json.decode(named[key]) for key in ("manifest", "left_out", "names", "gist", "shards")}
-            msgspec.convert({**named, **decoded}, RunRecord)
-            msgspec.convert(decoded["manifest"], Manifest)
+            run_record(named)
         elif table == "replies":
             for key, kind in (("reply", Reply), ("groups", dict[str, str]), ("seen", Any), ("about", Any)):
                 msgspec.json.decode(named[key], type=kind)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.errors import UserError
 
-VERSION = 3  # journals of other versions are refused
+VERSION = 4  # journals of other versions are refused
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, request_digest TEXT NOT NULL, run TEXT NOT NULL, role TEXT NOT NULL,
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS studies (id TEXT PRIMARY KEY, run TEXT NOT NULL, made
 CREATE TABLE IF NOT EXISTS ratings (
   run TEXT NOT NULL, study TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL, verdicts TEXT NOT NULL, answer TEXT NOT NULL,
   at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
-CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS tickets (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
 
 

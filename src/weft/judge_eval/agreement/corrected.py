@@ -76,8 +76,7 @@ def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> 
     found = main_number(run.benchmark, run.verdicts, run.groups)
     if found is None:
         raise UserError(f"{run.id} has nothing scored, and so no number to correct")
-    judge, shown = str(run.record.manifest["judge"]["name"]), run.benchmark.presentation
-    scale = (shown.max_score, shown.digits)
+    judge, scale = run.record.manifest.judge.name, (run.benchmark.presentation.max_score, run.benchmark.presentation.digits)
     plain, label = Measured(*found), name or run.name
     if said:
         raters = len({rater for by in said.values() for rater in by})

@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.benchmarks.agreed import Agreed
 from weft.errors import UserError
@@ -10,6 +9,7 @@ from weft.judge_eval.agreement.scores import Place, Said
 from weft.results.run import Run
 from weft.store.annotations import Rating
 from weft.store.journal import TurnRecord
+from weft.store.manifest import Manifest
 from weft.types import Verdict
 
 
@@ -42,8 +42,7 @@ def beside(run: Run, others: Mapping[Place, float], other: str = "people") -> tu
     groups = run.groups
     clusters = {sample: run.benchmark.cluster_of(sample, some) for sample, some in groups.items()}
     manifest = run.record.manifest
-    judge, data = str(manifest["judge"]["name"]), str(manifest["dataset"]["name"])
-    return Agreed(run.name, pairs, groups, clusters, judge, other, data, run.id), notes
+    return Agreed(run.name, pairs, groups, clusters, manifest.judge.name, other, manifest.dataset.name, run.id), notes
 
 
 def _left_out(there: Sequence[Verdict], strange: int, what: str) -> list[str]:
@@ -70,7 +69,7 @@ def against(run: Run, other: Run) -> tuple[Agreed, list[str]]:
         raise UserError(
             f"{run.id} and {other.id} have no judged reply in common{why}: `weft judge {run.id} --judge JUDGE` judges its replies"
         )
-    found, notes = beside(run, kept, str(other.record.manifest["judge"]["name"]))
+    found, notes = beside(run, kept, other.record.manifest.judge.name)
     told = [f"{apart} verdicts are left out: the replies that they are about differ between the two runs"] if apart else []
     return found, [*told, *notes]
 
@@ -82,18 +81,17 @@ def same_kind(run: Run, other: Run) -> None:
         raise UserError(f"{run.id} is given twice")
     if run.benchmark.name != other.benchmark.name:
         raise UserError(f"{run.id} and {other.id} are runs of different benchmarks")
-    if not run.benchmark.presentation.pairwise and a["model"]["name"] != b["model"]["name"]:
+    if not run.benchmark.presentation.pairwise and a.model.name != b.model.name:
         raise UserError(
-            f"{run.id} is a run of {a['model']['name']}, {other.id} one of {b['model']['name']}: judges are compared over the same "
+            f"{run.id} is a run of {a.model.name}, {other.id} one of {b.model.name}: judges are compared over the same "
             f"replies; `weft judge {run.id} --judge JUDGE` has those of a run judged again, and `weft compare` compares models"
         )
 
 
-def is_of_same(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+def is_of_same(mine: Manifest, theirs: Manifest) -> bool:
     """Whether two manifests are of one model on the same data."""
-    return all(mine[key]["name"] == theirs[key]["name"] for key in ("benchmark", "model")) and (
-        mine["dataset"]["digest"] == theirs["dataset"]["digest"]
-    )
+    names = [(one.benchmark.name, one.model.name) for one in (mine, theirs)]
+    return names[0] == names[1] and mine.dataset.digest == theirs.dataset.digest
 
 
 def same_replies(mine: Sequence[TurnRecord], theirs: Sequence[TurnRecord]) -> set[tuple[str, int]]:

@@ -13,7 +13,7 @@ from weft.errors import UserError, blamed
 from weft.judge_eval.agreement import people, tables
 from weft.judge_eval.agreement.pairs import against, beside, is_of_same, means, said_by, same_kind, same_replies
 from weft.judge_eval.agreement.scores import Said, read_ratings
-from weft.results.run import Run, known
+from weft.results.run import Run
 from weft.stats.battles import Battle, leaning
 from weft.stats.repeats import repeats_tables
 from weft.store.annotations import Rating, Study
@@ -47,7 +47,7 @@ def ratings_of(run: Run, home: Path) -> Rated:
     journal, ratings = open_journal(home), open_ratings(home)
     found, studies, notes = ratings.of(run.id), ratings.studies(run.id), list[str]()
     try:
-        for record in known(journal):
+        for record in journal.runs():
             some = ratings.of(record.id) if record.id != run.id and is_of_same(record.manifest, run.record.manifest) else []
             if some:
                 same = same_replies(run.turns, journal.turns(record.id))
@@ -86,7 +86,7 @@ def with_run(run: Run, other: Run, by: str = "") -> Found:
     if isinstance(run.benchmark, Arena) and isinstance(other.benchmark, Arena):
         same_kind(run, other)
         theirs = decided(other.finished())
-        return _battles(run, str(other.record.manifest["judge"]["name"]), theirs)
+        return _battles(run, other.record.manifest.judge.name, theirs)
     found, notes = against(run, other)
     if found.judge == found.other:
         notes = [f"both runs have the judge {found.judge}", *notes]
@@ -122,9 +122,10 @@ def _found(run: Run, found: Agreed, notes: list[str], by: str, more: tuple[Table
         raise blamed(f"benchmark {run.benchmark.name}: its agreement_tables", error) from error
     groups = list(tables.by_group(found, run.benchmark, by))
     made = [tables.by_metric(found, run.benchmark), *tables.curve(found, run.benchmark), *more, *printed, *groups]
-    if run.record.manifest.get("judge_repeats", 1) > 1:
-        shown = run.benchmark.presentation
-        made += repeats_tables({run.name: run.verdicts}, run.benchmark.metrics, shown.max_score, shown.digits)
+    if run.record.manifest.judge_repeats > 1:
+        made += repeats_tables(
+            {run.name: run.verdicts}, run.benchmark.metrics, run.benchmark.presentation.max_score, run.benchmark.presentation.digits
+        )
     return Found(run.id, found.judge, found.other, tuple(made), tuple(notes))
 
 

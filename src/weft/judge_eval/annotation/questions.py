@@ -21,6 +21,7 @@ from weft.evaluation.plan import Plan
 from weft.evaluation.session import Session, open_run
 from weft.evaluation.sources import StoredRun
 from weft.results.run import Run, load_run
+from weft.store.manifest import Manifest
 from weft.types import Place, Question, Reply, Sample, Turn
 from weft.workspace import open_journal
 
@@ -104,13 +105,13 @@ def _lines(benchmark: Benchmark, turn: Turn) -> tuple[str, ...]:
         return ()
 
 
-def _same_prompts(plan: Plan, manifest: dict[str, Any]) -> str:
+def _same_prompts(plan: Plan, manifest: Manifest) -> str:
     """What to say where people get other words than the judge got."""
-    there, here = manifest["rubric"], plan.rubrics
-    if there["digest"] == here.digest:
+    there, here = manifest.prompts, plan.rubrics
+    if there.digest == here.digest:
         return ""
-    if there["source"] != here.source:
-        raise UserError(f"its judge was asked with the prompts of {there['source']}: give --prompts official:DIR, with that checkout")
+    if there.source != here.source:
+        raise UserError(f"its judge was asked with the prompts of {there.source}: give --prompts official:DIR, with that checkout")
     return "the prompts have changed since this run was judged: people get those of today"
 
 

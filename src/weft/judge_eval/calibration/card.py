@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from weft.arena.protocol import fought
 from weft.judge_eval.calibration.exam import Exam, Sitting, asked
-from weft.results.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order
+from weft.results.cards import ALL, Card, Cost, Effect, Level, MetricCard, Order, asked_with
 from weft.results.run import Run
 from weft.stats.agreement import DRAWS, Agreement, Measured, agreement
 from weft.stats.battles import agreement as same_winner
@@ -42,9 +42,7 @@ def card_of(exam: Exam, sittings: Sequence[Sitting], runs: Mapping[str, Run], ma
     """`runs` by the names of their sittings."""
     mine = [runs[one.name] for one in asked(sittings)]
     first = mine[0].record.manifest
-    prompts = {
-        run.benchmark.name: {"version": run.benchmark.version, "rubric": run.record.manifest["rubric"]["digest"]} for run in reversed(mine)
-    }
+    prompts = {run.benchmark.name: asked_with(run.record.manifest) for run in reversed(mine)}
     benchmarks = list(dict.fromkeys(one.paper.benchmark for one in sittings))
     metrics = tuple(card for name in benchmarks for card in _metrics(exam, name, [s for s in sittings if s.paper.benchmark == name], runs))
     effects = tuple(_effects(sittings, runs))
@@ -52,7 +50,7 @@ def card_of(exam: Exam, sittings: Sequence[Sitting], runs: Mapping[str, Run], ma
     settings = {"questions": exam.questions, "sides": list(exam.sides), "benchmarks": list(exam.benchmarks), "seed": exam.seed}
     count = sum(one.asked for one in metrics if one.metric != ALL)
     orders = tuple(_orders(sittings, runs))
-    return Card(dict(first["judge"]), prompts, first["weft"], made, count, metrics, effects, orders, cost, settings)
+    return Card(dict(first.judge), prompts, first.weft, made, count, metrics, effects, orders, cost, settings)
 
 
 def by_place(run: Run) -> dict[Key, Verdict]:

@@ -60,7 +60,7 @@ def _row(one: Listed) -> Html:
         "tr",
         tag("td", tag("label", tag("input", type="checkbox", name="run", value=record.id), " "),
             tag("a", name(one.handle), href=f"/r/{quote(record.id)}/", title=record.id)),
-        tag("td", name(str(record.manifest["benchmark"]["name"]))),
+        tag("td", name(record.manifest.benchmark.name)),
         tag("td", name(one.called)),
         tag("td", gist.number, class_="number"),
         tag("td", one.coverage, data_progress=True),
