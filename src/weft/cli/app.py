@@ -14,13 +14,12 @@ from weft.cli.init import init
 from weft.cli.journal import app as journal_app
 from weft.cli.judge import app as judge_app
 from weft.cli.models import app as models_app
-from weft.cli.own_options import WithOwnOptions
 from weft.cli.rate import rate
 from weft.cli.report import compare, report
-from weft.cli.run import run
+from weft.cli.run import app as run_app
 from weft.cli.runs import app as runs_app
 from weft.cli.sample import show
-from weft.cli.score import score
+from weft.cli.score import HELP, Score, score
 from weft.cli.serve import serve
 from weft.cli.suite import app as suite_app
 from weft.cli.terminal import say
@@ -63,8 +62,8 @@ def weft(
     """
 
 
-app.command(cls=WithOwnOptions)(run)
-app.command(cls=WithOwnOptions)(score)
+app.add_typer(run_app, name="run")
+app.command(cls=Score, help=HELP)(score)
 app.command()(rate)
 app.command()(write)
 app.command()(serve)

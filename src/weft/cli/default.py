@@ -7,7 +7,6 @@ from weft import api
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
 from weft.cli.work import quietly
-from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.results.run import named, tables_of
@@ -17,9 +16,7 @@ SAMPLES, SEED = 100, 0
 MODELS = ("tabletop/oracle", "tabletop/tiny", "copy")
 
 
-def default_run(home: Path, given: list[str]) -> None:
-    if given:
-        raise UserError(f"{', '.join(given)} needs a benchmark: weft run weave {given[0]} ...; without one, `weft run` takes no options")
+def default_run(home: Path) -> None:
     console = Screen(stderr=True, soft_wrap=True)
     data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
     if not data.exists():

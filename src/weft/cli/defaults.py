@@ -9,7 +9,11 @@ from typing import Any, cast
 from typer.core import TyperGroup
 
 from weft.errors import UserError
+from weft.evaluation.config import FIELDS
 
+ANY = {cli.option or name for name, cli in FIELDS.items() if not cli.hidden} | {"dry_run"}
+SERVED = {"replicas", "gpus_each", "address"}
+MADE: dict[tuple[str, ...], set[str]] = {("run",): ANY | SERVED, ("score",): ANY}  # commands whose options are made for a benchmark
 META = "weft.defaults"  # where a context keeps the sections of benchmarks
 FLAG = "--config"
 
@@ -38,7 +42,7 @@ class App(TyperGroup):
             return {}
         from weft.benchmarks.base import names
 
-        commands = dict(_commands(self))
+        commands = {path: params | MADE.get(path, set()) for path, params in _commands(self)}
         tables: dict[str, dict[str, Any]] = {name: some for name, some in section.items() if isinstance(some, dict)}
         by_benchmark = {name: some for name, some in tables.items() if name in names()}
         by_command = {name: _plain(some) for name, some in tables.items() if name in {first for first, *_ in commands}}

@@ -1,8 +1,10 @@
 """weft run"""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from weft.cli import options as o
 
@@ -48,85 +50,86 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 """
 
 
-def run(
-    context: typer.Context,
-    benchmark: Annotated[
-        str | None,
-        typer.Argument(help="weave, imug, rover-ig, rover-tg, planviz, weaverbench, opening, or file.py:NAME. Default: the tabletop."),
-    ] = None,
-    data: o.Data = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="What is evaluated: provider/model@url, a name from weft.toml, file.py:NAME, or NAME:role=MODEL,role=MODEL."),
-    ] = None,
-    judge: o.Judge = None,
-    strategy: Annotated[str, typer.Option(help="Test-time strategy: none, cot, self-verify:N, best-of:N.")] = "none",
-    prompts: o.Prompts = "weft",
-    model_opt: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE for the model, such as temperature=0; ROLE.NAME=VALUE for a part. Repeatable."),
-    ] = None,
-    judge_opt: o.JudgeOpt = None,
-    preset: o.Preset = None,
-    judge_repeats: o.JudgeRepeats = 1,
-    judge_batch: o.JudgeBatch = False,
-    limit: o.Limit = None,
-    sample: o.Sampled = None,
-    seed: o.Seed = None,
-    shard: o.Shard = "",
-    where: o.Where = None,
-    concurrency: o.Concurrency = None,
-    judge_concurrency: o.JudgeConcurrency = None,
-    budget: o.Budget = None,
-    replicas: Annotated[
-        int | None,
-        typer.Option(min=1, help="Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray)."),
-    ] = None,
-    gpus_each: Annotated[float | None, typer.Option(min=0, help="GPUs of a replica; a fraction shares one.")] = None,
-    address: Annotated[str | None, typer.Option(help="A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine.")] = None,
-    dry_run: o.DryRun = False,
-    no_probe: o.NoProbe = False,
-    home: o.Home = o.Path(".weft"),
-) -> None:
-    if benchmark is None:
+SERVING = {  # while a run lasts
+    "replicas": (int, "N", "Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray)."),
+    "gpus_each": (float, "NUMBER", "GPUs of a replica; a fraction shares one."),
+    "address": (str, "TEXT", "A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine."),
+}
+
+
+class Runs(TyperGroup):
+    """`weft run BENCHMARK`: each benchmark is a command, made from its own options when it is called for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from weft.benchmarks.base import names
+
+        return list(names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        from weft.benchmarks.base import resolve
+        from weft.cli.from_config import EVERYTHING, benchmark_defaults, command, option, own_parameters, parameters, without_own
+
+        benchmark = resolve(cmd_name)
+        params = [*own_parameters(benchmark), *parameters(without_own(EVERYTHING, benchmark))]
+        params += [option(name, kind, {"help": told, "metavar": metavar}) for name, (kind, metavar, told) in SERVING.items()]
+        params.append(option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run"))
+        usual: dict[str, Any] = ctx.default_map or {}
+        base = {name: value for name, value in usual.items() if name != cmd_name}
+        ctx.default_map = {**base, cmd_name: benchmark_defaults(ctx, cmd_name, benchmark, base)}
+
+        def run(**given: Any) -> None:
+            _run(cmd_name, given)
+
+        run.__doc__ = f"{benchmark.presentation.title or benchmark.name}: generate, judge and tabulate. `weft run --help` has examples."
+        return command(run, cmd_name, benchmark, params)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """A run's options follow the benchmark that they are for."""
+        from weft.evaluation.config import FIELDS
+
+        known = {f"--{(cli.option or name).replace('_', '-')}" for name, cli in FIELDS.items()} - {"--home"}
+        known |= {f"--{name.replace('_', '-')}" for name in (*SERVING, "dry_run")}
+        given = [word.partition("=")[0] for word in _before_command(args)]
+        wrong = [word for word in given if word in known]
+        if wrong:
+            from weft.errors import UserError
+
+            raise UserError(f"{', '.join(wrong)} needs a benchmark before it: weft run weave {wrong[0]} ...")
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Benchmarks"):
+            formatter.write_text(f"{', '.join(self.list_commands(ctx))}, or file.py:NAME.")
+            formatter.write_text("Each has options of its own, beside those of every run: weft run weave --help")
+
+
+def _before_command(args: Iterable[str]) -> list[str]:
+    """The words before the first that is no option, and no home."""
+    made: list[str] = []
+    before = ""
+    for word in args:
+        if not word.startswith("-") and before != "--home":
+            break
+        made.append(word)
+        before = word
+    return made
+
+
+app = typer.Typer(cls=Runs, invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True, help=EXAMPLES)
+def run(context: typer.Context, home: o.Home = o.Path(".weft")) -> None:
+    if context.invoked_subcommand is None:
         from weft.cli.default import default_run
 
-        given = [
-            name
-            for name in context.params
-            if name not in ("benchmark", "home") and str(getattr(context.get_parameter_source(name), "name", "")) == "COMMANDLINE"
-        ]
-        return default_run(home, [f"--{name.rstrip('_').replace('_', '-')}" for name in given])
-    from weft.cli.own_options import taken
+        default_run(home)
+
+
+def _run(benchmark: str, given: dict[str, Any]) -> None:
+    from weft.cli.from_config import config_of
     from weft.cli.work import work
-    from weft.evaluation.config import usually_probed
 
-    work(
-        benchmark,
-        own=taken(context),
-        data=data,
-        model=model,
-        judge=judge,
-        strategy=strategy,
-        prompts=prompts,
-        model_options=o.pairs(model_opt, "--model-opt"),
-        judge_options=o.pairs(judge_opt, "--judge-opt"),
-        preset=tuple(preset or ()),
-        judge_repeats=judge_repeats,
-        judge_batch=judge_batch,
-        limit=limit,
-        **o.drawn(sample, seed),
-        shard=shard,
-        where=o.pairs(where, "--where"),
-        concurrency=concurrency,
-        judge_concurrency=judge_concurrency,
-        budget=budget,
-        home=home,
-        dry_run=dry_run,
-        probe=not no_probe and usually_probed(),
-        replicas=replicas,
-        serving={"--gpus-each": gpus_each, "--address": address},
-    )
-
-
-run.__doc__ = EXAMPLES
+    config = config_of(given)
+    serving = {f"--{name.replace('_', '-')}": given[name] for name in ("gpus_each", "address")}
+    work(config | {"benchmark": benchmark}, dry_run=bool(given["dry_run"]), replicas=given["replicas"], serving=serving)

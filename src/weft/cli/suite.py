@@ -53,7 +53,7 @@ def run(
     from weft.models.config import read_config
 
     some = entries(read_config(), only or ())
-    common: dict[str, Any] = {"limit": limit, **o.drawn(sample, seed), "home": home, "probe": not no_probe and usually_probed()}
+    common: dict[str, Any] = {"limit": limit, "sample": sample, "seed": seed, "home": home, "probe": not no_probe and usually_probed()}
     common |= {"concurrency": concurrency, "judge_concurrency": judge_concurrency}
     due = list(jobs(some, models_of(models), judge, **common))
     for _, _, job in due:

@@ -13,7 +13,6 @@ from rich.console import Console
 
 from weft import benchmarks
 from weft.calls.caller import EndpointDown
-from weft.cli.own_options import Taken
 from weft.cli.progress import follow
 from weft.cli.screen import Screen
 from weft.cli.show import show_table
@@ -30,27 +29,18 @@ from weft.results.index import gist_of, keep_gist, told_shards, told_state
 from weft.results.run import Run
 
 
-def work(
-    benchmark: str,
-    *,
-    own: Taken,
-    dry_run: bool,
-    where: dict[str, str],
-    replicas: int | None = None,
-    serving: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> None:
-    """`replicas`: the model is served by so many while this lasts, with what else is said of that in `serving`."""
+def work(options: dict[str, Any], *, dry_run: bool, replicas: int | None = None, serving: Mapping[str, Any] | None = None) -> None:
+    """`options` are the fields of a `RunConfig`. `replicas`: the model is served by so many while this lasts, with what else is said of
+    that in `serving`."""
     for name in ("data", "model", "judge"):
-        if options[name] is None:
+        if options.get(name) is None:
             raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
     if replicas is None and any(value is not None for value in (serving or {}).values()):
         raise UserError("--gpus-each and --address are of --replicas: say how many")
     with contextlib.ExitStack() as closing:
         if replicas is not None and not dry_run:
             options |= _served(closing, replicas, serving or {}, options)
-        config = RunConfig(benchmark=benchmark, options=own.options, where=tuple({**where, **own.where}.items()), **options)
-        finish(open_run(config, dry=dry_run, tell=complain), dry_run=dry_run)
+        finish(open_run(RunConfig(**options), dry=dry_run, tell=complain), dry_run=dry_run)
 
 
 def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +52,7 @@ def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any
         raise UserError(f"{model}: --replicas serves one local model (hf/, diffusers/ or file.py:NAME), with no preset")
     if not Path(str(options["data"])).exists():
         raise UserError(f"{options['data']}: there is no such folder or file")
-    name, given = closing.enter_context(served(model, options["model_options"], replicas, home=str(options["home"]), more=more))
+    name, given = closing.enter_context(served(model, options["model_options"], replicas, home=str(options.get("home", "")), more=more))
     return {"model": name, "model_options": given}
 
 

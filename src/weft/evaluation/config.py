@@ -3,22 +3,16 @@
     RunConfig(benchmark="weave", data="DATA", model="openai/NAME", judge="openai/gpt-4.1", options={"history": "full"})
 
 A field's help text stands here and nowhere else. `Cli` says how a field looks on the command line, where its name and type do not say so.
+Nothing heavy is imported here: the command line reads it for every `--help`.
 """
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Struct, field
-from msgspec.structs import fields, replace
-
-from weft.benchmarks.base import Benchmark, resolve
-from weft.calls.caller import Patience
-from weft.calls.roles import Limits
-from weft.errors import UserError
-from weft.models.config import usual_home
+from msgspec.structs import fields
 
 Stage = Literal["data", "model", "judge", "calls", "home"]
 
@@ -34,6 +28,12 @@ class Cli(Struct, frozen=True):
     least: float | None = None
     metavar: str = ""
     hidden: bool = False  # from Python alone
+
+
+def _home() -> str:
+    from weft.models.config import usual_home
+
+    return usual_home()
 
 
 def usually_probed() -> bool:
@@ -93,13 +93,9 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     probe: Annotated[bool, Cli("Do not ask each endpoint one small question before the run begins.", "calls", "no_probe")] = field(
         default_factory=usually_probed
     )
-    patience: Annotated[Patience, Cli("How often and how long to try again.", "calls", hidden=True)] = Patience()
+    patience: Annotated[Any, Cli("How often and how long to try again: a `Patience`.", "calls", hidden=True)] = None
     options: Annotated[Mapping[str, Any], Cli("The benchmark's own options.", "data", hidden=True)] = {}
-    home: Annotated[str | Path, Cli("Where the journal and the pictures are kept.", "home")] = field(default_factory=usual_home)
-
-    def limits(self, *, probe: bool = True) -> Limits:
-        """What may be spent, and how much at a time."""
-        return Limits(self.budget, self.concurrency, self.judge_concurrency, self.patience, self.probe and probe)
+    home: Annotated[str | Path, Cli("Where the journal and the pictures are kept.", "home")] = field(default_factory=_home)
 
 
 def _described() -> dict[str, Cli]:
@@ -120,29 +116,3 @@ def help_of(name: str) -> str:
 def fields_for(*stages: Stage) -> tuple[str, ...]:
     """The fields that are about these."""
     return tuple(name for name, one in FIELDS.items() if one.stage in stages)
-
-
-def own_benchmark(benchmark: Any) -> Benchmark:
-    """A benchmark whose own options have names of their own."""
-    made = resolve(benchmark)
-    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED]
-    if taken:
-        raise UserError(f"{type(made).__name__} cannot call an option {taken[0]!r}: every run has one of that name")
-    return made
-
-
-def checked(config: RunConfig) -> RunConfig:
-    """The configuration, if its numbers and folders make sense."""
-    if config.budget is not None and not 0 <= config.budget < math.inf:
-        raise UserError(f"budget must be a number of USD from 0 up, not {config.budget}")
-    least = {"concurrency": 1, "judge_concurrency": 1, "judge_repeats": 1, "sample": 1}
-    numbers = {"concurrency": config.concurrency, "judge_concurrency": config.judge_concurrency}
-    numbers |= {"judge_repeats": config.judge_repeats, "sample": config.sample}
-    for name, value in numbers.items():
-        if value is not None and value < least[name]:
-            raise UserError(f"{name} must be at least {least[name]}, not {value}")
-    if config.limit is not None and config.limit < 0:
-        raise UserError(f"limit must not be negative, not {config.limit}")
-    if Path(config.home).exists() and not Path(config.home).is_dir():
-        raise UserError(f"{config.home} is a file; --home must be a folder")
-    return replace(config, where=tuple(dict(config.where).items()))

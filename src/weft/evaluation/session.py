@@ -8,19 +8,22 @@ A run wires any number of endpoints, each under its role with a limiter, a price
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from weft.benchmarks.prompts import Rubrics
+from weft.calls.caller import Patience
 from weft.calls.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
-from weft.calls.roles import ModelsByRole
+from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import UserError, WeftError, trace_of
-from weft.evaluation.config import RunConfig, checked
+from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import Share, foresee
 from weft.evaluation.generate import Generator as Generating
 from weft.evaluation.generate import Live
@@ -68,7 +71,7 @@ async def open_run(
     model, endpoints = found.model(dataset)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(close_all, auxiliary.values())
-        limits, composed = config.limits(probe=not rubrics.official), found.strategy != "none"
+        limits, composed = _limits(config, rubrics), found.strategy != "none"
         opened = workspace.open({**endpoints, "judge": judge}, limits, prices=found.prices, composed=composed)
         roles = await closing.enter_async_context(opened)
         roles.join(auxiliary)
@@ -86,6 +89,28 @@ async def open_run(
         if not dry:
             await interruptible(asyncio.ensure_future(session.samples.begin()), roles.halt, "while the dataset was being read")
         yield session
+
+
+def checked(config: RunConfig) -> RunConfig:
+    """The configuration, if its numbers and folders make sense."""
+    if config.budget is not None and not 0 <= config.budget < math.inf:
+        raise UserError(f"budget must be a number of USD from 0 up, not {config.budget}")
+    numbers = {"concurrency": config.concurrency, "judge_concurrency": config.judge_concurrency}
+    numbers |= {"judge_repeats": config.judge_repeats, "sample": config.sample}
+    for name, value in numbers.items():
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    if config.limit is not None and config.limit < 0:
+        raise UserError(f"limit must not be negative, not {config.limit}")
+    if Path(config.home).exists() and not Path(config.home).is_dir():
+        raise UserError(f"{config.home} is a file; --home must be a folder")
+    return replace(config, where=tuple(dict(config.where).items()))
+
+
+def _limits(config: RunConfig, rubrics: Rubrics) -> Limits:
+    """With a paper's own prompts nothing is sent but what its released scripts send: no question comes before the run."""
+    patience, probe = config.patience or Patience(), config.probe and not rubrics.official
+    return Limits(config.budget, config.concurrency, config.judge_concurrency, patience, probe)
 
 
 def _judge(config: RunConfig, workspace: Workspace, rubrics: Rubrics, found: Material) -> Endpoint:

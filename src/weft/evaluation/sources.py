@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from weft.benchmarks.base import Benchmark, where
+from weft.benchmarks.base import Benchmark, resolve, where
 from weft.errors import UserError
-from weft.evaluation.config import RunConfig, own_benchmark
+from weft.evaluation.config import RESERVED, RunConfig
 from weft.evaluation.generate import Live, Source, Stored
 from weft.evaluation.plan import Plan, told_model
 from weft.evaluation.selection import load
@@ -51,6 +51,15 @@ class Material(Struct, frozen=True, kw_only=True):
 
 class RunSource(Protocol):
     def open(self, config: RunConfig, workspace: Workspace) -> Material: ...
+
+
+def own_benchmark(benchmark: Any) -> Benchmark:
+    """A benchmark whose own options have names of their own."""
+    made = resolve(benchmark)
+    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED]
+    if taken:
+        raise UserError(f"{type(made).__name__} cannot call an option {taken[0]!r}: every run has one of that name")
+    return made
 
 
 class LiveModel:
