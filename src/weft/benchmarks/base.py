@@ -197,7 +197,7 @@ class Benchmark:
     # generating
 
     def choose(self, given: Mapping[str, Any]) -> Any:
-        """The options with what the user chose. Raises UserError for what there is not, or does not go together."""
+        """The options with the values that the user chose. Raises UserError for unknown or contradictory ones."""
         return choose(self.Options, given, self.name)
 
     def includes(self, turn: Turn, options: Any) -> bool:
@@ -211,7 +211,7 @@ class Benchmark:
     # judging
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
-        """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""
+        """The metrics of a turn: each of them gets a verdict, whatever becomes of the turn."""
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
     def detail(self, turn: Turn, reply: Reply) -> Any:
@@ -232,7 +232,7 @@ class Benchmark:
         return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.metrics_for(answered.turn)]
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
-        """What a reply in words says, under the keys of its question's schema; None: it is JSON, or nothing. It may raise `Unusable`."""
+        """Reads a judge's reply that is not JSON into the keys of its question's schema; None: read it as JSON. It may raise `Unusable`."""
         return None
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
@@ -248,15 +248,15 @@ class Benchmark:
     # looking
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add what follows from others."""
+        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add derived metrics."""
         return settled(verdicts)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
-        """What a sample belongs to, where several are not independent of one another: intervals and tests resample that."""
+        """The cluster of a sample, where samples are not independent: intervals and tests resample clusters."""
         return sample
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
-        """The main number: means of verdicts, with their weights. All alike, unless it says otherwise."""
+        """The headline score: means of verdicts with their weights. By default one mean of all verdicts."""
         return [(1.0, verdicts)]
 
 
