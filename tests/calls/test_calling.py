@@ -229,6 +229,26 @@ def test_three_denials_before_any_answer_are_enough(journal: Journal):
     assert results[:2] == ["failed", "failed"] and set(results[2:]) == {"EndpointDown"}
 
 
+def test_one_denial_is_enough_for_a_call_that_only_tries_the_endpoint_out_and_counts_for_no_other(journal: Journal):
+    denied = CallError("401", DENIED)
+    made = caller(Scripted(denied, denied, denied, OK, denied), journal)
+    with pytest.raises(EndpointDown, match="401"):
+        asyncio.run(made.ask_now(ASK, Want("text")))
+    assert [ask(made, draw).outcome for draw in (1, 2)] == ["failed", "failed"], "two of three, without the one before"
+    assert ask(made, 3).outcome == "answered"
+    assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "failed", "where others are answered it is its own trouble"
+
+
+def test_what_only_tries_the_endpoint_out_is_asked_each_time_and_journalled_under_no_run(journal: Journal):
+    endpoint = Scripted()
+    made = caller(endpoint, journal, run="mine")
+    for _ in range(2):
+        assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "answered"
+    assert endpoint.calls == 2 and made.tally.calls == 0
+    journal.flush()
+    assert journal._rows("SELECT run, attempts FROM calls") == [("probe", 1)] * 2
+
+
 # money
 
 
