@@ -100,7 +100,7 @@ async def asked(name: str, url: str, width: int | None, most: float | None) -> d
     """All calls, as many of them under way as a run has; cut short after `most` seconds."""
     from weft.calls.caller import Caller
     from weft.calls.prices import Budget
-    from weft.calls.roles import WIDTH
+    from weft.calls.roles import MIN_SAMPLES_IN_FLIGHT
     from weft.errors import WeftError
     from weft.models.registry import resolve
     from weft.store.blobs import Blobs
@@ -124,7 +124,7 @@ async def asked(name: str, url: str, width: int | None, most: float | None) -> d
                     answered, last = answered + 1, time.perf_counter()
 
         began = time.perf_counter()
-        workers = [asyncio.create_task(work()) for _ in range(max(WIDTH, 2 * caller.limiter.maximum))]
+        workers = [asyncio.create_task(work()) for _ in range(max(MIN_SAMPLES_IN_FLIGHT, 2 * caller.limiter.maximum))]
         _, cut = await asyncio.wait(workers, timeout=most)
         if cut:
             last = time.perf_counter()

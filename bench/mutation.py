@@ -25,8 +25,9 @@ CALL = ["calls/test_call", "calls/test_calling", "hostile/test_wire", "hostile/t
 JOURNAL = ["store/test_journal", "store/test_rows", "evaluation/test_endings", "hostile/test_models"]
 MODULES = {
     "calls/prices": ["tests/calls/test_prices.py", "tests/calls/test_call.py", "tests/hostile/test_money.py"],
-    "calls/limiter": ["tests/calls/test_limits.py", "tests/calls/test_call.py"],
+    "calls/limiter": ["tests/calls/test_limits.py", "tests/calls/test_pace.py", "tests/calls/test_call.py", "tests/calls/test_calling.py"],
     "calls/caller": [f"tests/{name}.py" for name in CALL],
+    "calls/sending": [f"tests/{name}.py" for name in CALL],
     "store/journal": [f"tests/{name}.py" for name in JOURNAL],
     "stats/intervals": STATS,
     "stats/paired": STATS,
@@ -47,17 +48,17 @@ TILES = "calls/prices: tiles = 258 * math.ceil(image.width / 768) * math.ceil(im
 TILES += "tiles = 258 * math.ceil(image.width / 768) "
 HELD = "calls/limiter: while (hold := self._held_until - time.monotonic()) > 0:  # noqa: ASYNC110 (it is a time that is waited for, "
 HELD += "and it may move) -> while (hold := self._held_until - time.monotonic()) "
-CHECKED = "sent = await asyncio.to_thread(self._checked, sent) if len(sent.raw) "
-THREAD = f"calls/caller: {CHECKED}> LONG else self._checked(sent) -> {CHECKED}"
-LETTERS = "LONG = 200_000  # characters of a reply that are looked through elsewhere than in the loop"
-LETTERS = f"calls/caller: {LETTERS} -> {LETTERS}"
+CHECKED = "sent = await asyncio.to_thread(self._valid, sent) if len(sent.raw) "
+THREAD = f"calls/sending: {CHECKED}> LONG else self._valid(sent) -> {CHECKED}"
+LETTERS = "LONG = 200_000  # characters of a reply that are checked in a thread, not in the event loop"
+LETTERS = f"calls/sending: {LETTERS} -> {LETTERS}"
 BATCH = "store/journal: while not self._queue.empty() and len(batch) < 4096:"
 ZIPPED = (
     "return [msgspec.convert(dict(zip(Totals.__struct_fields__, row, strict=True)), Totals) for row in rows]",
     "return msgspec.convert(dict(zip(RunRecord.__struct_fields__, read, strict=True)), RunRecord)",
 )
-MOST = "calls/caller: most = "
-ARGS = "error.args = (_told(error), *error.args[1:])"
+FREE = "return Reservation(None, Usage(), None, 0.0)"
+ARGS = "error.args = (clean(error), *error.args[1:])"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
     PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
@@ -69,18 +70,15 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     HELD + ">= 0:  # noqa: ASYNC110 (it is a time that is waited for, and it may move)": "a wait of no time",
     "calls/limiter: self._held_until = 0.0 -> self._held_until = 1.0": "a time long ago as well",
     "calls/limiter: self._decreased_at = 0.0 -> self._decreased_at = 1.0": "a time long ago as well",
-    THREAD + "< LONG else self._checked(sent)": "where it is looked through changes nothing of what is found",
-    THREAD + ">= LONG else self._checked(sent)": "the same",
+    THREAD + "< LONG else self._valid(sent)": "where it is looked through changes nothing of what is found",
+    THREAD + ">= LONG else self._valid(sent)": "the same",
     LETTERS.replace("-> LONG = 200_000", "-> LONG = 200001"): "the same",
     LETTERS.replace("-> LONG = 200_000", "-> LONG = 0"): "the same",
-    "calls/caller: os._exit(0) -> os._exit(1)": "nobody waits for a process that should not be",
+    "calls/sending: os._exit(0) -> os._exit(1)": "nobody waits for a process that should not be",
     BATCH + " -> " + BATCH.partition(": ")[2].replace("4096", "4097"): "how many are written together changes nothing of what is written",
     **{f"store/journal: {line} -> {line.replace('strict=True', 'strict=False')}": "as many fields as columns" for line in ZIPPED},
-    f"calls/caller: {ARGS} -> {ARGS.replace('[1:]', '[2:]')}": "it has one alone",
-    MOST
-    + "0.0 if price is None else self._over.of(bound, price) -> "
-    + MOST[13:]
-    + "1.0 if price is None else self._over.of(bound, price)": "without a price there is no limit to keep",
+    f"calls/sending: {ARGS} -> {ARGS.replace('[1:]', '[2:]')}": "it has one alone",
+    f"calls/prices: {FREE} -> {FREE.replace('0.0', '1.0')}": "without a price there is no limit to keep",
     AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 from server import drawn
 from weft.calls import caller as call_module
+from weft.calls import limiter, sending
 from weft.calls.caller import Caller, EndpointDown, Halt, Halted, Patience, handed_to, request_key
 from weft.calls.prices import Budget, Price
 from weft.errors import BudgetReached, StoreError, WeftError
@@ -76,7 +77,7 @@ def test_the_usual_patience():
     usual = Patience()
     assert (usual.tries, usual.rate_limit_tries, usual.empty_tries, usual.unreachable_tries) == (6, 30, 3, 4)
     assert (usual.base, usual.cap, usual.longest_wait) == (0.5, 30.0, 600.0)
-    assert (call_module.START, call_module.MOST, call_module.GONE, call_module.DENIALS) == (8, 64, 25, 3)
+    assert (limiter.START, limiter.MOST, call_module.GONE, sending.DENIALS) == (8, 64, 25, 3)
 
 
 # tries
@@ -228,6 +229,26 @@ def test_three_denials_before_any_answer_are_enough(journal: Journal):
     assert results[:2] == ["failed", "failed"] and set(results[2:]) == {"EndpointDown"}
 
 
+def test_one_denial_is_enough_for_a_call_that_only_tries_the_endpoint_out_and_counts_for_no_other(journal: Journal):
+    denied = CallError("401", DENIED)
+    made = caller(Scripted(denied, denied, denied, OK, denied), journal)
+    with pytest.raises(EndpointDown, match="401"):
+        asyncio.run(made.ask_now(ASK, Want("text")))
+    assert [ask(made, draw).outcome for draw in (1, 2)] == ["failed", "failed"], "two of three, without the one before"
+    assert ask(made, 3).outcome == "answered"
+    assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "failed", "where others are answered it is its own trouble"
+
+
+def test_what_only_tries_the_endpoint_out_is_asked_each_time_and_journalled_under_no_run(journal: Journal):
+    endpoint = Scripted()
+    made = caller(endpoint, journal, run="mine")
+    for _ in range(2):
+        assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "answered"
+    assert endpoint.calls == 2 and made.tally.calls == 0
+    journal.flush()
+    assert journal._rows("SELECT run, attempts FROM calls") == [("probe", 1)] * 2
+
+
 # money
 
 
@@ -273,14 +294,16 @@ def test_a_reply_that_does_not_say_what_it_used_counts_at_the_most_and_is_told_a
 
 
 def test_what_a_provider_says_it_costs_is_believed(journal: Journal):
-    budget = Budget(100.0)
+    budget = Budget(0.99)
     told = Sent((Text("ok"),), "answered", usage=Usage(10, 5, 0.5))
     made = caller(Scripted(told, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).usage.cost == 0.5 and budget.spent == 0.5
-    assert made._over.cost == pytest.approx(0.5 / 0.137), "and is reserved from then on"
-    unknown = caller(Scripted(told, OK), journal)
-    assert ask(unknown, 1).usage.cost == 0.5 and not unknown._budget.unknown
-    assert ask(unknown, 2).usage.cost is None and unknown._budget.unknown and unknown._budget.spent == 0.5
+    with pytest.raises(BudgetReached, match=r"up to \$0.5000"):  # and is reserved from then on
+        ask(made, 9)
+    open_budget = Budget()
+    unknown = caller(Scripted(told, OK), journal, budget=open_budget)
+    assert ask(unknown, 1).usage.cost == 0.5 and not open_budget.unknown
+    assert ask(unknown, 2).usage.cost is None and open_budget.unknown and open_budget.spent == 0.5
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from aiohttp import web
 import weft
 from server import drawn
 from weft.calls.caller import Patience
-from weft.calls.limiter import Limiter
-from weft.calls.throughput import Pace
+from weft.calls.limiter import Limiter, Pace
 
 
 def simulated(seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False) -> tuple[list[float], float]:

@@ -2,7 +2,7 @@
 
 The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
 round of calls, and near what was too many by one in several, so that most of the time is spent just below. Push-back (429, 503, 529, a
-time-out) halves it, once for all calls that were in flight together; so does it if more calls only wait longer (`pace.py`). A Retry-After
+time-out) halves it, once for all calls that were in flight together; so does it if more calls only wait longer (`Pace`). A Retry-After
 holds new calls back until it has passed, and the longer it was, the less often one more is tried. Waiters are served in order.
 """
 
@@ -11,17 +11,36 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Literal
 
-from weft.calls.throughput import Pace
+from msgspec import Struct
 
+from weft.models.endpoint import Endpoint, TaskEndpoint
+
+START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
 NEAR = 0.8  # this share of what was too many is near it,
 OVER = 2  # and if so many more are not, it is no longer
 ROUNDS = 8  # of calls until one more is tried near it,
 WAITS = 6  # and times the last Retry-After: all calls are held back if that one is too many
+FEWEST = 4  # calls of a round whose throughput is measured
+MORE = 1.25  # so many times the calls in flight must bring something,
+USEFUL = 0.5  # namely this share of what they would bring if none waited: who comes back first of many looks quicker than they are
+QUICK = 0.05  # seconds: who answers within them is not waited for
+
+Advice = Literal["grow", "stay", "lower"]
+
+
+def limiter_for(endpoint: Endpoint, concurrency: int | None) -> "Limiter":
+    """The limiter of an endpoint: never more than `concurrency`, or than it says it can take. A number that the user gives is used from the
+    first call on; so is the most of what only waits for its answers, a task or a batch."""
+    most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
+    if concurrency or endpoint.gathers or isinstance(endpoint, TaskEndpoint):
+        return Limiter(start=most, maximum=most)
+    return Limiter(start=min(endpoint.start or START, most), maximum=most, pace=Pace(careful=endpoint.start is not None))
 
 
 class Limiter:
-    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64, pace: Pace | None = None) -> None:
+    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64, pace: "Pace | None" = None) -> None:
         self.limit = float(min(start, maximum))
         self.minimum, self.maximum = minimum, maximum
         self.active = 0
@@ -109,3 +128,64 @@ class Limiter:
             if not waiter.done():
                 self.active += 1
                 waiter.set_result(None)
+
+
+class Round(Struct):
+    due: int  # calls
+    calls: int = 0
+    slow: float = 0.0
+    flying: float = 0.0
+
+
+class Pace:
+    """Whether more calls in flight get more done. A server that works on one request at a time behind a lock takes in whatever it is sent,
+    and answers none of it sooner: what is sent too early waits there until it times out, and is worked on for nobody.
+
+    So rounds of calls are compared. By Little's law, throughput is the number of calls in flight over the time that each takes: twice as
+    many get twice as much done, unless they take twice as long. How long a call takes is measured by the shortest that one of its kind has
+    taken: an image takes longer than a letter. If two rounds of extra concurrency did not raise throughput, it is lowered.
+
+    `careful`: nothing grows before one round has been measured."""
+
+    def __init__(self, *, careful: bool = False) -> None:
+        self._careful, self._doubt = careful, False
+        self.useful = 0.0  # about how many calls the server was found to work on at once, when it was last found to have too many
+        self._least: dict[str, float] = {}
+        self._round: Round | None = None
+        self._base: tuple[float, float] | None = None  # calls in flight, and what they got done
+
+    def idle(self) -> None:
+        """Places are free: what is measured now says nothing about the server."""
+        self._round = None
+
+    def came(self, kind: str, seconds: float, flying: int, limit: float) -> Advice:
+        """A call came back, while all places were taken. `flying`: how many were on their way when it was sent, itself included: those
+        are what it may have had to wait for."""
+        self._least[kind] = min(seconds, self._least.get(kind, seconds))
+        if self._round is None:
+            self._round = Round(max(FEWEST, int(limit)))
+        self._round.calls += 1
+        self._round.slow += seconds / max(1e-9, self._least[kind])
+        self._round.flying += flying
+        if self._round.calls < self._round.due:
+            return "stay" if self._doubt or (self._careful and self._base is None) else "grow"
+        done, self._round = self._round, None
+        return self._compared(done.flying / done.calls, done.flying / done.slow)
+
+    def _compared(self, flying: float, pace: float) -> Advice:
+        before, self._doubt, doubted = self._base, False, self._doubt
+        if before is None or max(self._least.values()) < QUICK:
+            self._base = (flying, pace)
+            return "grow"
+        more = flying / before[0]
+        if more < MORE:  # about as many as before, or fewer: more are compared with these
+            self._base = (flying, pace) if more < 1 else before
+            return "grow"
+        if pace >= before[1] * (1 + USEFUL * (more - 1)):
+            self._base = (flying, pace)
+            return "grow"
+        if not doubted:
+            self._doubt = True
+            return "stay"
+        self._base, self.useful = None, pace
+        return "lower"

@@ -1,7 +1,7 @@
 """Before the first call of a run that is paid for, one small question to each endpoint: a key that is missing, an address that nobody
-answers at, a model that is not there, a judge that cannot answer by a schema are found out before a picture is drawn.
+answers at, a model that is not there, a judge that cannot answer by a schema are found out before an image is drawn.
 
-Nobody is asked where all answers are in the journal already, in a dry run, or at endpoints that are no servers. What is asked here is in
+Nobody is asked where all answers are cached already, in a dry run, or at endpoints that are no servers. What is asked here is in
 the journal like any call, under no run. A model that answers such a question badly may still draw: only who turns it away, or is not
 there, ends a run; a judge must answer it.
 """
@@ -9,17 +9,16 @@ there, ends a run; a judge must answer it.
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from weft.calls.caller import Caller, EndpointDown
 from weft.calls.structured_output import Unusable, read_reply
 from weft.models.endpoint import Endpoint, TaskEndpoint
 from weft.models.reach import reached
-from weft.types import Message, Reply, Text, Want
-
-if TYPE_CHECKING:
-    from weft.calls.caller import Caller
+from weft.types import Message, Text, Want
 
 READY = "Reply with the one word: ready"
 SCHEMA: dict[str, Any] = {
@@ -35,33 +34,32 @@ JUDGED = (
 NO_PROBE = "--no-probe leaves this question out"
 
 
-class Gate:
-    """Open once every endpoint has been asked. `callers` may still grow until then."""
+@dataclass
+class Preflight:
+    """Passed once every endpoint has been asked. `callers` may still grow until then."""
 
-    def __init__(self, callers: "Mapping[str, Caller]") -> None:
-        self._callers = callers
-        self._asking: asyncio.Task[None] | None = None
+    callers: Mapping[str, Caller]
+    asking: asyncio.Task[None] | None = None
 
     async def passed(self) -> None:
-        """Raises what makes a run pointless."""
-        if self._asking is None:
-            self._asking = asyncio.ensure_future(self._ask_all())
-        await asyncio.shield(self._asking)
+        """Raises EndpointDown where a run would be pointless."""
+        if self.asking is None:
+            self.asking = asyncio.ensure_future(self._ask_all())
+        await asyncio.shield(self.asking)
 
     async def _ask_all(self) -> None:
-        for caller in self._callers.values():
+        servers = {role: one for role, one in self.callers.items() if _is_server(one.endpoint)}
+        asked = {role: one for role, one in servers.items() if _is_asked(one.endpoint)}
+        silent = {role: one.endpoint.address for role, one in servers.items() if role not in asked}
+        for role, caller in self.callers.items():
             if caller.endpoint.keyless:
-                raise caller.down(f"{caller.endpoint.keyless} ({NO_PROBE})")
-        silent = {
-            role: one.endpoint.address for role, one in self._callers.items() if _is_server(one.endpoint) and not is_asked(one.endpoint)
-        }
-        if silent:
-            found = await asyncio.to_thread(reached, silent.values())
-            for role, url in silent.items():
-                if found[url]:
-                    raise self._callers[role].down(f"nobody answers at {url}: {found[url]} ({NO_PROBE})")
-        asked = [caller.try_out(role == "judge") for role, caller in self._callers.items() if is_asked(caller.endpoint)]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+                raise EndpointDown(f"{role} {caller.name}: {caller.endpoint.keyless} ({NO_PROBE})", user=True)
+        found = await asyncio.to_thread(reached, silent.values()) if silent else dict[str, str]()
+        for role, url in silent.items():
+            if found[url]:
+                raise EndpointDown(f"{role} {self.callers[role].name}: nobody answers at {url}: {found[url]} ({NO_PROBE})", user=True)
+        asking = (_try_out(caller, judge=role == "judge") for role, caller in asked.items())
+        answers = await asyncio.gather(*asking, return_exceptions=True)
         raised = next((one for one in answers if isinstance(one, BaseException)), None)
         if raised is not None:
             raise raised
@@ -71,22 +69,26 @@ def _is_server(endpoint: Endpoint) -> bool:
     return endpoint.address.startswith("http") and endpoint.memo
 
 
-def is_asked(endpoint: Endpoint) -> bool:
+def _is_asked(server: Endpoint) -> bool:
     """Servers are, as far as they answer at once and in words; of others only the address is tried."""
-    return _is_server(endpoint) and not isinstance(endpoint, TaskEndpoint) and endpoint.gives.text
+    return not isinstance(server, TaskEndpoint) and server.gives.text
 
 
-def small_question(judge: bool) -> tuple[tuple[Message, ...], Want]:
-    """It is never remembered: how things are now is what is asked."""
-    told = JUDGED + msgspec.json.encode(SCHEMA).decode() if judge else READY
-    return (Message("user", (Text(told),)),), Want("text", SCHEMA if judge else None, draw=int(time.time() * 1000))
-
-
-def unfit(reply: Reply) -> str:
-    """Why a reply to a judge's question is no judgement; nothing if it is one."""
-    try:
-        read_reply(reply.text, SCHEMA, lambda: JUDGED)
-    except Unusable as error:
-        said = " ".join(reply.text.split())
-        return f"{error}; it said: {said[:120] or '(nothing)'}"
-    return ""
+async def _try_out(caller: Caller, *, judge: bool) -> None:
+    """Whatever a model answers, it is there. A judge must give a verdict by the schema, and has a second try."""
+    text, schema = (JUDGED + msgspec.json.encode(SCHEMA).decode(), SCHEMA) if judge else (READY, None)
+    problem = ""
+    for first in (True, False):
+        now = int(time.time() * 1000)  # how things are now is what is asked
+        reply = await caller.ask_now((Message("user", (Text(text),)),), Want("text", schema, draw=now))
+        if not judge:
+            return
+        if first and reply.outcome == "failed":
+            raise EndpointDown(f"the judge {caller.name} did not answer a small question: {reply.reason} ({NO_PROBE})", user=True)
+        try:
+            read_reply(reply.text, SCHEMA, lambda: JUDGED)
+            return
+        except Unusable as error:
+            said = " ".join(reply.text.split())
+            problem = f"{error}; it said: {said[:120] or '(nothing)'}"
+    raise EndpointDown(f"the judge {caller.name} cannot answer by a schema: {problem} ({NO_PROBE})", user=True)

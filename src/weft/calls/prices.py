@@ -12,7 +12,7 @@ import importlib.resources
 import math
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -138,19 +138,38 @@ class Excess:
             self.cost = max(self.cost, cost / most)
 
 
+class Reservation(Struct, frozen=True):
+    """What is known of a try's cost before it is sent."""
+
+    price: Price | None  # None where it is not known: nothing is reserved then
+    bound: Usage  # what it may use at the most
+    expected: float | None
+    most: float  # what it can cost
+
+
+def reservation_of(messages: tuple[Message, ...], want: Want, endpoint: Endpoint, price: Price | None, excess: Excess) -> Reservation:
+    """What to put by for one try at this price, given what the endpoint has billed so far."""
+    if price is None:
+        return Reservation(None, Usage(), None, 0.0)
+    bound = most_of(messages, want, endpoint.identity, endpoint.longest)
+    return Reservation(price, bound, price.of(estimate(messages, want)), excess.of(bound, price))
+
+
 @dataclass
 class Spent:
     cost: float | None = 0.0  # None where the price is not known
 
 
+@dataclass
 class Budget:
     """Money for one command. Every try reserves the most it can cost, so calls in flight together cannot pass the limit together; where
-    that is too much beside what is in flight, it waits for those to come back cheaper. `spent` is what may have been billed by now."""
+    that is too much beside what is in flight, it waits for those to come back cheaper."""
 
-    def __init__(self, limit: float | None = None) -> None:
-        self.limit, self.spent, self.reserved_now = limit, 0.0, 0.0
-        self.unknown = False
-        self._settled = asyncio.Event()
+    limit: float | None = None
+    spent: float = 0.0  # what may have been billed by now
+    reserved_now: float = 0.0
+    unknown: bool = False  # whether anything was sent whose price is not known
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def reserved(self, most: float) -> AsyncGenerator["Spent"]:

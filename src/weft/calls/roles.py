@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from weft.calls.caller import Caller, Halt, Patience
-from weft.calls.preflight import Gate
+from weft.calls.preflight import Preflight
 from weft.calls.prices import MOST_OUT, Budget, Price, price_of
 from weft.errors import UserError
 from weft.models.batch_api import Batched
@@ -31,6 +31,11 @@ class Limits(Struct, frozen=True):
     patience: Patience = Patience()
     preflight: bool = False  # whether each endpoint is asked one small question before the first call
 
+    def concurrency_of(self, role: str, endpoint: Endpoint) -> int | None:
+        if isinstance(endpoint, Batched):  # the questions of a batch go together
+            return None
+        return (self.judge_concurrency if role == "judge" else None) or self.concurrency
+
 
 class ModelsByRole:
     """Callers by role. `judge` is a role like any other, but for its own concurrency."""
@@ -48,47 +53,39 @@ class ModelsByRole:
         """`composed`: replies are made of several calls, which are journalled even where they cost nothing."""
         self.endpoints, self.journal, self.blobs, self.halt = dict[str, Endpoint](), journal, blobs, Halt()
         self.budget, self.prices, self.callers = Budget(limits.budget), dict[str, Price | None](), dict[str, Caller]()
+        self.width = MIN_SAMPLES_IN_FLIGHT  # how many samples are worked on at a time
         self._limits, self._prices, self._composed = limits, prices, composed
-        self._preflight = Gate(self.callers) if limits.preflight else None
+        self._preflight = Preflight(self.callers) if limits.preflight else None
         self.join(endpoints)
 
     def join(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Add endpoints by role. Raises UserError where a budget is set and a price is not known."""
+        limits = self._limits
         composed = self._composed or len(endpoints) > 2
         for role, endpoint in endpoints.items():
-            price = self._price_of(endpoint)
-            if self._limits.budget is not None:
+            concurrency = limits.concurrency_of(role, endpoint)
+            price = price_of(endpoint, self._prices)
+            if limits.budget is not None:
+                if price is None:
+                    name = endpoint.identity["model"]
+                    raise UserError(
+                        f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out`, or `image`, to weft.toml'
+                    )
                 endpoint.longest = MOST_OUT if price != Price(0, 0) else None
             self.endpoints[role], self.prices[role] = endpoint, price and price.at(endpoint.usual_rate)
-            self.callers[role] = Caller(
+            caller = Caller(
                 endpoint,
                 role=role,
                 journal=self.journal,
                 budget=self.budget,
-                concurrency=self._concurrency_of(role, endpoint),
+                concurrency=concurrency,
                 price=price,
-                patience=self._limits.patience,
+                patience=limits.patience,
                 halt=self.halt,
                 blobs=self.blobs,
                 kept=composed and role != "judge",
             )
-            self.callers[role].gate = self._preflight
-
-    def _price_of(self, endpoint: Endpoint) -> Price | None:
-        price = price_of(endpoint, self._prices)
-        if self._limits.budget is not None and price is None:
-            name = endpoint.identity["model"]
-            raise UserError(f'--budget needs a price for {name}; add [prices."{name}"] with `in` and `out`, or `image`, to weft.toml')
-        return price
-
-    def _concurrency_of(self, role: str, endpoint: Endpoint) -> int | None:
-        if isinstance(endpoint, Batched):  # the questions of a batch go together
-            return None
-        limits = self._limits
-        return (limits.judge_concurrency or limits.concurrency) if role == "judge" else limits.concurrency
-
-    @property
-    def width(self) -> int:
-        """How many samples are worked on at a time."""
-        limiters = (2 * caller.limiter.maximum for role, caller in self.callers.items() if role != "judge")
-        return max([MIN_SAMPLES_IN_FLIGHT, *limiters])
+            caller.gate = self._preflight and self._preflight.passed
+            self.callers[role] = caller
+            if role != "judge":
+                self.width = max(self.width, 2 * caller.limiter.maximum)

@@ -26,6 +26,8 @@ RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object
 class Remembering(Model, Protocol):
     """A model whose answers are kept, and can be declared void."""
 
+    partial: bool  # whether, as a judge, it may leave points undecided
+
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
 
 
@@ -103,7 +105,7 @@ class VlmJudge:
         ]
 
     def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        return read_marks(self._reader, question, reply.text, partial=getattr(self._model, "partial", False))
+        return read_marks(self._reader, question, reply.text, partial=self._model.partial)
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
