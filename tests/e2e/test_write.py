@@ -163,7 +163,11 @@ def test_what_is_missing_is_told_and_the_rest_is_written(tmp_path: Path, serve: 
 
 
 def test_progress_is_told_where_there_is_no_terminal(tmp_path: Path, serve: Serve):
-    slow = serve(answer=woven, latency=0.8)
+    slow = serve(answer=woven, allowed=0)
     model = f"weaver:planner=openai-chat/p@{slow.url},visualizer=openai-chat/v@{slow.url}"
-    done = weft(tmp_path, "write", "Roses", "--model", model, "--out", "r.html")
-    assert "writing" in done.stderr
+    words = [WEFT, "write", "Roses", "--model", model, "--out", "r.html"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert any("writing" in line for line in process.stderr), "while nothing has come back yet"
+    slow.allowed = None
+    process.communicate(timeout=HANGS)
