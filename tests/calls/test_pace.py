@@ -14,6 +14,7 @@ from aiohttp import web
 
 import weft
 from server import drawn
+from waiting import HANGS
 from weft.calls.caller import Patience
 from weft.calls.limiter import Limiter
 from weft.calls.throughput import Pace
@@ -120,7 +121,7 @@ class Locked:
 
     def start(self) -> None:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(HANGS)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=1 << 26)
@@ -146,7 +147,7 @@ class Locked:
             self.worked += 1
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(HANGS)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 import weft
 from server import Provider, Seen, answer, drawn
 from toy import toy_records, write_weave
+from waiting import HANGS, until
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.data import WeaveRecords
 from weft.calls.caller import Patience
@@ -34,7 +34,7 @@ class Slow(Weave):
     def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
         class Records(WeaveRecords):
             def sample(self, name: str, record: dict[str, Any]) -> Any:
-                if record["idx"] == 15 and not Slow.asked.wait(20):
+                if record["idx"] == 15 and not Slow.asked.wait(HANGS):
                     raise TimeoutError("nobody was asked while this was being read")
                 return super().sample(name, record)
 
@@ -138,7 +138,7 @@ def test_a_benchmark_that_takes_only_some_of_what_is_read_is_read_first(toy: Pat
 
 
 def test_the_same_command_twice_at_once_pays_once(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
-    provider = serve(answer=answer, latency=0.2)
+    provider = serve(answer=answer, allowed=0)
     found: list[Any] = []
 
     def first() -> None:
@@ -146,13 +146,13 @@ def test_the_same_command_twice_at_once_pays_once(slow: type[Slow], toy: Path, t
 
     thread = threading.Thread(target=first)
     thread.start()
-    while not provider.count:
-        time.sleep(0.01)
+    until("a call in flight", lambda: provider.in_flight)
     before = provider.count
     with pytest.raises(UserError, match="already going on"):
         evaluate(slow, toy, tmp_path / "home", provider)
+    provider.allowed = None
     Slow.asked.set()
-    thread.join(60)
+    thread.join(HANGS)
     assert found and before and max(provider.times.values()) == 1
 
 
