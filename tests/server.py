@@ -116,6 +116,7 @@ class Provider:
     answer: Answer = answer
     fault: Callable[[Seen, int, web.Request], Awaitable[web.StreamResponse | None]] | None = None
     latency: float = 0.0
+    allowed: int | None = None  # so many more are answered, the others wait
     keep: bool = True
     light: bool = False
     files: dict[str, bytes | str] = field(default_factory=dict)  # a text is where it redirects to
@@ -131,6 +132,7 @@ class Provider:
         app = web.Application(client_max_size=512 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._handle)
         app.router.add_get("/count", self._count)
+        app.router.add_get("/allow/{calls}", self._allow)
         app.router.add_get("/{name}", self._file)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -150,7 +152,13 @@ class Provider:
         return web.Response(body=found) if isinstance(found, bytes) else web.Response(status=302, headers={"Location": found})
 
     async def _count(self, request: web.Request) -> web.Response:
-        return web.json_response({"count": self.count, "times": self.times})
+        assert self._runner is not None and self._runner.server is not None
+        others = len(self._runner.server.connections) - 1
+        return web.json_response({"count": self.count, "times": self.times, "in_flight": self.in_flight, "connections": others})
+
+    async def _allow(self, request: web.Request) -> web.Response:
+        self.allowed = int(request.match_info["calls"])
+        return web.json_response(self.allowed)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         data = await request.read()
@@ -164,6 +172,10 @@ class Provider:
                 self.seen.append(seen)
             if self.latency:
                 await asyncio.sleep(self.latency)
+            while self.allowed == 0 and request.transport is not None:  # noqa: ASYNC110 (who is gone waits for nothing)
+                await asyncio.sleep(0.005)
+            if self.allowed and request.transport is not None:
+                self.allowed -= 1
             if self.fault:
                 response = await self.fault(seen, self.times[seen.key], request)
                 if response is not None:

@@ -1,8 +1,10 @@
 """How tests wait: for one thing that they name, and as long as it takes. The limit is for what hangs, not for what is slow."""
 
 import asyncio
+import contextlib
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 HANGS = 600.0  # seconds; on a busy machine everything takes many times as long as on an idle one
@@ -31,3 +33,19 @@ async def until_in_loop(what: str, look: Callable[[], Any]) -> Any:
             return found
         await asyncio.sleep(0.001)
     raise AssertionError(f"this did not come: {what}")
+
+
+@contextlib.contextmanager
+def comes_to_an_end(what: str) -> Iterator[None]:
+    """For work in this thread that would take hours, were it done badly."""
+
+    def hangs(*_: Any) -> None:
+        raise AssertionError(f"this did not come to an end: {what}")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

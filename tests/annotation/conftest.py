@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import weft
+from waiting import HANGS
 from weft.judge_eval.annotation.questions import Source, source_of
 from weft.judge_eval.annotation.server import Desk
 from weft.judge_eval.annotation.study import Wanted, begun, wanted
@@ -71,13 +72,13 @@ def serving() -> Iterator[Serving]:
         study, _ = begun(source, want or wanted("ann,bob", 12, share=0.0), ratings, Blobs(home / "blobs"))
         tokens = {name: f"token-of-{name}" for name in study.settings["orders"]}
         desk = Desk(home, source, study, tokens, ratings)
-        runner, port = asyncio.run_coroutine_threadsafe(desk.start(), loop).result(10)
+        runner, port = asyncio.run_coroutine_threadsafe(desk.start(), loop).result(HANGS)
         closing.callback(ratings.close)
-        closing.callback(lambda: asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10))
+        closing.callback(lambda: asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANGS))
         return Served(source, study, ratings, desk.links(port))
 
     yield start
     closing.close()
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(HANGS)
     loop.close()

@@ -63,7 +63,7 @@ class Server:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(HANGS)
 
 
 def left(page: Any, item: str) -> None:

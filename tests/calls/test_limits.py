@@ -1,10 +1,11 @@
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from waiting import HANGS
 from weft.calls.limiter import Limiter
 
 
@@ -47,16 +48,15 @@ def test_the_limit_grows_while_all_slots_are_used_and_halves_once_for_calls_turn
     asyncio.run(go())
 
 
-def test_a_retry_after_holds_new_calls_back():
-    async def go() -> tuple[float, float]:
+def test_a_retry_after_holds_new_calls_back(in_simulated_time: Callable[..., Any]):
+    async def go() -> float:
         limiter = Limiter(start=4)
-        until = time.monotonic() + 0.15
-        limiter.pushed_back(time.monotonic(), delay=0.15)
+        began = time.monotonic()
+        limiter.pushed_back(began, delay=15)
         async with limiter.slot() as taken:
-            return taken, until
+            return taken - began
 
-    taken, until = asyncio.run(go())
-    assert taken >= until
+    assert in_simulated_time(go()) == 15
 
 
 def test_cancelled_waiters_give_their_place_back():
@@ -64,12 +64,13 @@ def test_cancelled_waiters_give_their_place_back():
         limiter = Limiter(start=1, maximum=1)
         async with limiter.slot():
             waiting = [asyncio.create_task(_enter(limiter)) for _ in range(5)]
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
+            assert len(limiter._waiters) == 5
             for task in waiting[:3]:
                 task.cancel()
             await asyncio.sleep(0)
             assert len(limiter._waiters) == 2
-        await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
+        await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), HANGS)
         assert limiter.active == 0
 
     asyncio.run(go())
@@ -112,7 +113,7 @@ def test_it_grows_by_one_a_call_before_the_first_push_back_and_by_a_share_after(
         await asyncio.gather(*(_enter(limiter) for _ in range(60)))
         assert limiter.limit == 4.0, "never over the most"
 
-    asyncio.run(asyncio.wait_for(go(), 5))
+    asyncio.run(asyncio.wait_for(go(), HANGS))
 
 
 def test_what_fails_does_not_let_it_grow():
@@ -144,12 +145,12 @@ def test_it_halves_down_to_the_least_and_only_for_calls_that_began_after_the_las
     assert (limiter.limit, limiter.decreases) == (2.0, 3), "never under the least"
 
 
-def test_the_longest_wait_counts():
+def test_the_longest_wait_counts(in_simulated_time: Callable[..., Any]):
     async def go() -> float:
         limiter = Limiter()
         began = time.monotonic()
-        limiter.pushed_back(began, delay=0.08)
-        limiter.pushed_back(began, delay=0.01)
+        limiter.pushed_back(began, delay=8)
+        limiter.pushed_back(began, delay=1)
         limiter.pushed_back(began, delay=None)
         limiter.pushed_back(began, delay=0)
         async with limiter.slot() as taken:
@@ -157,22 +158,22 @@ def test_the_longest_wait_counts():
         assert limiter.active == 0
         return taken - began
 
-    assert 0.08 <= asyncio.run(go()) < 1
+    assert in_simulated_time(go()) == 8
 
 
-def test_who_is_cancelled_while_held_back_gives_the_place_back():
+def test_who_is_cancelled_while_held_back_gives_the_place_back(in_simulated_time: Callable[..., Any]):
     async def go() -> None:
         limiter = Limiter(start=1, maximum=1)
-        limiter.pushed_back(time.monotonic(), delay=0.05)
+        limiter.pushed_back(time.monotonic(), delay=5)
         held = asyncio.create_task(_enter(limiter))
         other = asyncio.create_task(_enter(limiter))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
         assert limiter.active == 1
         held.cancel()
-        await asyncio.wait_for(other, 1)
+        await other
         assert limiter.active == 0 and held.cancelled()
 
-    asyncio.run(go())
+    in_simulated_time(go())
 
 
 def test_who_is_cancelled_just_as_a_place_is_given_gives_it_back():
@@ -182,40 +183,13 @@ def test_who_is_cancelled_just_as_a_place_is_given_gives_it_back():
             first, second = (asyncio.create_task(_enter(limiter)) for _ in range(2))
             await asyncio.sleep(0)
         first.cancel()  # its place is counted already, and it has not gone on
-        await asyncio.wait_for(second, 1)
+        await asyncio.wait_for(second, HANGS)
         assert limiter.active == 0 and not limiter._waiters
 
     asyncio.run(go())
 
 
 # in simulated time, with always more to do
-
-
-class Simulated(asyncio.SelectorEventLoop):
-    """Time passes only while all are waiting, and then at once."""
-
-    now = 100.0
-
-    def time(self) -> float:
-        return self.now
-
-    def _run_once(self) -> None:
-        if not self._ready and self._scheduled:
-            self.now = max(self.now, self._scheduled[0].when())
-        super()._run_once()
-
-
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    def run(work: Coroutine[Any, Any, Any]) -> Any:
-        loop = Simulated()
-        monkeypatch.setattr(time, "monotonic", loop.time)
-        try:
-            return loop.run_until_complete(asyncio.wait_for(work, 10_000))
-        finally:
-            loop.close()
-
-    return run
 
 
 class Away(Exception):
@@ -247,7 +221,7 @@ async def asked(limiter: Limiter, answer: Callable[[], Awaitable[None]], calls: 
     return calls / (time.monotonic() - began), away
 
 
-def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(simulated: Callable[..., Any]):
+def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(in_simulated_time: Callable[..., Any]):
     async def limits(delay: float | None) -> list[float]:
         limiter = Limiter(start=20)
         limiter.pushed_back(time.monotonic(), delay)
@@ -259,15 +233,15 @@ def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(simulat
         working.cancel()
         return found
 
-    halved, back, careful, out_of_date, grown = simulated(limits(None))
+    halved, back, careful, out_of_date, grown = in_simulated_time(limits(None))
     assert halved == 10 and 16 <= back < 17, "one a round, up to near the twenty that were too many"
     assert 19 <= careful < 21 and out_of_date > 22 and grown == 64
-    halved, back, careful, later, still = simulated(limits(5.0))
+    halved, back, careful, later, still = in_simulated_time(limits(5.0))
     assert halved == 10 and 16 <= back < 17
     assert careful < 17.5 and later < 18.5 and still < 20.5, "the longer a push-back holds calls back, the less often it is risked"
 
 
-def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(simulated: Callable[..., Any]):
+def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(in_simulated_time: Callable[..., Any]):
     tokens, filled, turned = 20.0, 100.0, list[float]()
 
     async def answer() -> None:
@@ -281,12 +255,12 @@ def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(simulated: Callabl
         tokens -= 1
         await asyncio.sleep(0.1)
 
-    rate, away = simulated(asked(Limiter(), answer, 2000))
+    rate, away = in_simulated_time(asked(Limiter(), answer, 2000))
     assert rate > 0.8 * 40 and away < 30
 
 
 @pytest.mark.parametrize(("timeout", "most"), [(0.0, 30), (2.0, 120)])
-def test_near_what_an_overloaded_server_can_do_it_stays(simulated: Callable[..., Any], timeout: float, most: int):
+def test_near_what_an_overloaded_server_can_do_it_stays(in_simulated_time: Callable[..., Any], timeout: float, most: int):
     """Sixteen are worked on; others are turned away at once, or hang until nobody waits for them."""
     working = 0
 
@@ -299,5 +273,5 @@ def test_near_what_an_overloaded_server_can_do_it_stays(simulated: Callable[...,
         await asyncio.sleep(0.2)
         working -= 1
 
-    rate, away = simulated(asked(Limiter(), answer, 3000))
+    rate, away = in_simulated_time(asked(Limiter(), answer, 3000))
     assert rate > 0.8 * 16 / 0.2 and away < most

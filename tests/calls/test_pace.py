@@ -6,16 +6,22 @@ import heapq
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
 import weft
 from server import drawn
-from weft.calls.caller import Patience
+from waiting import HANGS
+from weft.calls.caller import Caller, Patience
 from weft.calls.limiter import Limiter, Pace
+from weft.calls.prices import Budget
+from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
+from weft.store.journal import Journal
+from weft.types import Kind, Message, Text, Want
 
 
 def simulated(seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False) -> tuple[list[float], float]:
@@ -119,7 +125,7 @@ class Locked:
 
     def start(self) -> None:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(HANGS)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=1 << 26)
@@ -145,8 +151,72 @@ class Locked:
             self.worked += 1
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(HANGS)
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+class LockedEndpoint(Endpoint):
+    """The same in simulated time: 0.08 s for each, and nobody waits for more than two."""
+
+    def __init__(self) -> None:
+        super().__init__("locked", address="http://locked")
+        self.start = 2  # as for servers of the authors' kind
+        self.waiting = self.most = self.worked = 0
+        self._lock, self._at_work = asyncio.Lock(), set[asyncio.Task[None]]()
+
+    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        work = asyncio.ensure_future(self._work())
+        self._at_work.add(work)
+        try:
+            async with asyncio.timeout(2.0):
+                await asyncio.shield(work)
+        except TimeoutError:
+            raise CallError("it did not answer within 2 s", TRANSIENT, timed_out=True) from None
+        return Sent((Text("B"),), "answered")
+
+    async def _work(self) -> None:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        async with self._lock:
+            await asyncio.sleep(0.08)
+        self.waiting -= 1
+        self.worked += 1
+
+
+class Nowhere:
+    """A journal without a thread of its own, which simulated time would not wait for."""
+
+    def tickets(self, address: str) -> int:
+        return 0
+
+    def find(self, *_: Any) -> None:
+        return None
+
+    def record(self, *_: Any, **__: Any) -> Future[None]:
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+
+def test_a_server_with_a_lock_is_not_flooded_and_nobody_times_out(in_simulated_time: Callable[..., Any]):
+    """Thirty dialogues of two turns at 0.08 s each, and no more than two seconds for a call: sent all at once, many would time out, and be
+    worked on for nobody."""
+
+    async def go() -> LockedEndpoint:
+        endpoint, journal = LockedEndpoint(), cast(Journal, Nowhere())
+        caller = Caller(endpoint, role="model", journal=journal, budget=Budget(None), patience=Patience(tries=4, base=0.01, cap=0.05))
+
+        async def dialogue(number: int) -> list[str]:
+            asked = [Message("user", (Text(f"Draw {number}."),)), Message("user", (Text(f"Which of {number}?"),))]
+            kinds: tuple[Kind, ...] = ("image", "text")
+            return [(await caller.reply(tuple(asked[: at + 1]), Want(kind))).outcome for at, kind in enumerate(kinds)]
+
+        outcomes = await asyncio.gather(*(dialogue(number) for number in range(30)))
+        assert all(one != "failed" for dialogue in outcomes for one in dialogue)
+        return endpoint
+
+    done = in_simulated_time(go())
+    assert done.worked == 60 and done.most <= 8
 
 
 @pytest.fixture
@@ -158,8 +228,7 @@ def locked() -> Iterator[Locked]:
 
 
 def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
-    """Thirty dialogues of two turns at 0.08 s each, and no more than two seconds for a call: sent all at once, many would time out, and be
-    worked on for nobody."""
+    """The same over the wire, where what is slow on a busy machine does not time out."""
     rows = []
     for number in range(30):
         ask = {"turn": 1, "modality": "image", "input": [{"text": f"Draw {number}."}], "output": {"evaluation_points": ["drawn"]}}
@@ -169,20 +238,16 @@ def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
     (tmp_path / "data" / "benchmark.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = weft.evaluate(
         "imug", data=tmp_path / "data", model=f"infer/{locked.url}", judge="constant/3", home=tmp_path / "home",
-        model_options={"timeout": 2.0}, patience=Patience(tries=4, base=0.01, cap=0.05),
+        model_options={"timeout": HANGS}, patience=Patience(tries=4, base=0.01, cap=0.05),
     )  # fmt: skip
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and len(run.turns) == 60
-    assert locked.most <= 16 and locked.worked <= 66, "hardly anything is drawn for nobody"
+    assert locked.most <= 16 and locked.worked == 60
 
 
 def test_time_outs_lower_the_limit(locked: Locked, tmp_path: Path):
     """From as many as the user allows: each time-out in a round halves it, as a 429 does."""
-    from weft.calls.caller import Caller
-    from weft.calls.prices import Budget
     from weft.models.providers.infer import Infer
     from weft.store.blobs import Blobs
-    from weft.store.journal import Journal
-    from weft.types import Message, Text, Want
 
     async def go() -> int:
         journal = Journal(tmp_path / "journal.sqlite")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from server import drawn
+from waiting import HANGS, until_in_loop
 from weft.calls import prices
 from weft.calls.caller import Caller
 from weft.calls.prices import (
@@ -200,19 +201,25 @@ def test_without_a_limit_there_is_always_room_and_an_unknown_cost_is_noted():
 def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
     async def work() -> list[str]:
         budget, told = Budget(1.0), list[str]()
+        back = {name: asyncio.Event() for name in "abcd"}
 
-        async def call(name: str, most: float, cost: float, seconds: float) -> None:
+        async def call(name: str, most: float, cost: float) -> None:
             try:
                 async with budget.reserved(most) as spent:
                     told.append(f"{name} goes")
-                    await asyncio.sleep(seconds)
+                    await back[name].wait()
                     spent.cost = cost
             except BudgetReached:
                 told.append(f"{name} is refused")
 
-        first = asyncio.create_task(call("a", 0.7, 0.1, 0.03))
-        await asyncio.sleep(0.005)
-        await asyncio.gather(first, call("b", 0.5, 0.5, 0.01), call("c", 1.0001, 0, 0), call("d", 0.3, 0.3, 0.05))
+        calls = [asyncio.create_task(call(*one)) for one in (("a", 0.7, 0.1), ("b", 0.5, 0.5), ("c", 1.0001, 0.0), ("d", 0.3, 0.3))]
+        await until_in_loop("d is under way", lambda: "d goes" in told)
+        assert "b goes" not in told
+        back["a"].set()
+        await until_in_loop("b is under way", lambda: "b goes" in told)
+        for one in back.values():
+            one.set()
+        await asyncio.gather(*calls)
         assert budget.spent == pytest.approx(0.9) and budget.reserved_now == 0.0
         async with budget.reserved(0.1 - 1e-9):
             pass
@@ -244,24 +251,29 @@ def test_one_who_cannot_have_room_any_more_is_told_while_others_are_under_way():
     """What is spent meanwhile may make waiting pointless."""
 
     async def work() -> None:
-        budget = Budget(1.0)
+        budget, waits, later = Budget(1.0), asyncio.Event(), asyncio.Event()
 
         async def costly() -> None:
             async with budget.reserved(0.8) as spent:
-                await asyncio.sleep(0.01)
+                await waits.wait()
                 spent.cost = 0.8
 
         async def long() -> None:
             async with budget.reserved(0.1):
-                await asyncio.sleep(0.2)
+                await later.wait()
 
-        tasks = [asyncio.create_task(costly()), asyncio.create_task(long())]
-        await asyncio.sleep(0.001)
+        async def third() -> None:
+            async with budget.reserved(0.3):
+                pass
+
+        tasks = [asyncio.create_task(costly()), asyncio.create_task(long()), asyncio.create_task(third())]
+        await until_in_loop("two under way", lambda: budget.reserved_now == pytest.approx(0.9))
+        assert not tasks[2].done(), "there may be room for it yet"
+        waits.set()
         with pytest.raises(BudgetReached):
-            async with asyncio.timeout(0.1):
-                async with budget.reserved(0.3):
-                    pass
-        await asyncio.gather(*tasks)
+            await asyncio.wait_for(tasks[2], HANGS)
+        later.set()
+        await asyncio.gather(*tasks[:2])
 
     run(work())
 

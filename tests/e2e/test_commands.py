@@ -227,11 +227,16 @@ def slow(tmp_path: Path) -> Iterator[str]:
     process.kill()
 
 
-def told(url: str) -> dict[str, Any]:
+def told(url: str, path: str = "/count") -> Any:
     import urllib.request
 
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/count") as reply:
+    with urllib.request.urlopen(url.removesuffix("/v1") + path) as reply:
         return json.load(reply)
+
+
+def allow(url: str, calls: int) -> None:
+    """So many more are answered: no command gets any further, however long it is left alone."""
+    told(url, f"/allow/{calls}")
 
 
 def journalled(home: Path) -> int:
@@ -266,17 +271,20 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
     home = tmp_path / "killed"
     kept, progress = 0, []
     for _ in range(20):
+        allow(slow, chance.randint(8, 20))
         process = subprocess.Popen(command(slow, data, home), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(home, kept, process)
         time.sleep(chance.uniform(0, 0.2))
         assert process.poll() is None, "it was still at work"
         process.kill()
         process.wait()
+        had = settled(slow)
         progress.append(journalled(home) - kept)
         kept += progress[-1]
     assert all(progress), "every one of them got further before it was killed"
-    lost = settled(slow) - kept
+    lost = had - kept
     assert 0 <= lost <= 20 * 16, "at each kill four calls to the model and four to the judge, and as many answers on their way to the disk"
+    allow(slow, 10**9)
     done = subprocess.run(command(slow, data, home), cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     times = told(slow)["times"]
@@ -291,16 +299,19 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
 
 
 def settled(url: str) -> int:
-    """How many calls the server has had, once those into the void are answered too."""
-    count = -1
-    while count != (count := told(url)["count"]):
-        time.sleep(0.3)
-    return count
+    """How many calls the server has had, once it knows that whoever made them is gone."""
+
+    def look() -> Any:
+        now = told(url)
+        return now if (now["connections"], now["in_flight"]) == (0, 0) else None
+
+    return waiting.until("a server with nobody there and nothing in flight", look)["count"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, slow: str, number: int):
     data = write_weave(tmp_path / "more", more_records(12))
+    allow(slow, 40)
     process = subprocess.Popen(
         command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -327,9 +338,11 @@ def test_ctrl_c_does_not_wait_for_a_plain_model_that_takes_hours(tmp_path: Path,
 
 def test_the_same_run_twice_at_once_is_refused(tmp_path: Path, slow: str):
     data = write_weave(tmp_path / "more", more_records(12))
+    allow(slow, 10)
     process = subprocess.Popen(command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until(tmp_path / "home", 0, process)
     second = subprocess.run(command(slow, data, tmp_path / "home"), cwd=tmp_path, capture_output=True, text=True)
+    assert process.poll() is None
     process.kill()
     process.wait()
     assert second.returncode == 2 and "already going on in another process" in second.stderr

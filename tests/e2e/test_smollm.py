@@ -44,7 +44,7 @@ def url() -> Iterator[str]:
     assert found, "the server did not start"
     yield f"{found}/v1"
     child.stdin.close()
-    child.wait(20)
+    child.wait(HANGS)
 
 
 def said(messages, want) -> str:

@@ -126,4 +126,4 @@ def test_the_view_serves_until_it_is_stopped(weft: Weft, tmp_path: Path):
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(address.partition("?")[0], timeout=HANGS)
         served.send_signal(signal.SIGINT)
-        assert served.wait(20) == 0
+        assert served.wait(HANGS) == 0

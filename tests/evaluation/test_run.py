@@ -12,6 +12,7 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, judge_score
 from toy import more_records, toy_records, write_weave
+from waiting import until_in_loop
 from weft.api import report
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.tables import metrics
@@ -61,9 +62,14 @@ def test_the_table_is_what_the_judge_said(toy: Path, tmp_path: Path, serve: Serv
 
 def test_a_turn_is_judged_while_the_next_is_generated(tmp_path: Path, serve: Serve):
     records = [toy_records()[2]]  # one dialogue of three turns
-    provider = serve(latency=0.05)
-    evaluate(write_weave(tmp_path / "one", records), tmp_path / "home", provider)
-    came = ["judge" if seen.is_judge else "model" for seen in provider.seen]
+    came: list[str] = []
+
+    async def fault(seen: Seen, times: int, request: web.Request) -> None:
+        came.append("judge" if seen.is_judge else "model")
+        if came.count("model") == 2:
+            await until_in_loop("a judge who is asked while the second turn is generated", lambda: "judge" in came)
+
+    evaluate(write_weave(tmp_path / "one", records), tmp_path / "home", serve(fault=fault))
     assert came.index("judge") < len(came) - 1 - came[::-1].index("model"), "the first judgement is asked for before the last turn"
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def test_a_model_that_hangs_costs_its_turn_after_its_time(toy: Path, tmp_path: P
             made = Odd.__call__(self, messages, want)
             return await made if asyncio.iscoroutine(made) else made
 
-    for kind, hang in ((Odd, lambda: time.sleep(60)), (Sleepy, lambda: asyncio.sleep(60))):
+    for kind, hang in ((Odd, lambda: time.sleep(10_000)), (Sleepy, lambda: asyncio.sleep(10_000))):
         run = weft.evaluate("weave", model=kind(hang), **options)
         reply = next(turn.reply for turn in run.turns if (turn.sample, turn.turn) == ("15", 0))
         assert (run.record.state, reply.outcome) == ("finished", "failed") and "did not come back within 0.5 s" in reply.reason
@@ -159,20 +160,31 @@ def test_a_model_that_goes_to_another_folder_takes_nothing_with_it(toy: Path, tm
     assert done.returncode == 0 and not list((tmp_path / "elsewhere").iterdir()), done.stderr
 
 
-def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy: Path, tmp_path: Path):
-    inside, most = [0], [0]
+def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It comes back only when the next call waits for it; those after the first have all the time they need."""
+    from weft.models.function import FunctionEndpoint
+
+    inside, most, may, real = [0], [0], threading.Event(), FunctionEndpoint._free
+
+    async def waited(self: FunctionEndpoint) -> None:
+        if self._at_work:
+            self._timeout = HANGS
+            asyncio.get_running_loop().call_later(0.1, may.set)
+        await real(self)
+        most[0] = max(most[0], inside[0] + 1)
+
+    monkeypatch.setattr(FunctionEndpoint, "_free", waited)
 
     def slow(messages: Any, want: str) -> str:
         inside[0] += 1
         most[0] = max(most[0], inside[0])
-        time.sleep(0.25)
+        may.wait(HANGS)
         inside[0] -= 1
         return "x"
 
     slow.version = "1"  # type: ignore[attr-defined]
-    run = weft.evaluate(
-        "weave", data=toy, model=slow, judge="constant/5", home=tmp_path / "home", model_options={"timeout": "0.2"}, limit=1
-    )
+    run = weft.evaluate("weave", data=toy, model=slow, judge="constant/5", home=tmp_path / "home", model_options={"timeout": "0.2"})
+    assert may.is_set(), "the first one was given up"
     assert run.record.state == "finished" and most[0] == 1
 
 
@@ -196,14 +208,25 @@ def test_a_run_that_lost_a_turn_is_not_finished(toy: Path, tmp_path: Path, monke
 
 def test_a_model_that_blocks_the_loop_can_be_broken_off(toy: Path, tmp_path: Path):
     (tmp_path / "mine.py").write_text(
-        "import time\nversion = '1'\nasync def model(messages, want):\n    print('in', flush=True)\n    time.sleep(60)\n"
+        textwrap.dedent("""
+        import signal, time
+        version = "1"
+        async def model(messages, want):
+            real = signal.getsignal(signal.SIGINT)
+            def told(number, frame):
+                real(number, frame)
+                print("told", flush=True)
+            signal.signal(signal.SIGINT, told)
+            print("in", flush=True)
+            time.sleep(10_000)
+        """)
     )
     command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "in\n"
-    for _ in range(2):  # the first is waited for, the second breaks it off
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "told\n"  # the first is waited for
+    process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=HANGS)
     assert process.returncode == 130 and "Traceback" not in err, err
 
@@ -217,10 +240,10 @@ def test_kill_while_a_forked_worker_lives_leaves_the_run_free(toy: Path, tmp_pat
         def model(messages, want):
             child = os.fork()
             if child == 0:
-                time.sleep(30)
+                time.sleep(10_000)
                 os._exit(0)
             print(child, flush=True)
-            time.sleep(60)
+            time.sleep(10_000)
         """)
     )
     command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]

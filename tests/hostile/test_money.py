@@ -1,6 +1,5 @@
 """A provider that bills. What it billed must never be more than the budget, whatever becomes of its replies."""
 
-import asyncio
 import json
 import random
 from pathlib import Path
@@ -12,6 +11,7 @@ from aiohttp import web
 import weft
 from server import Provider, Seen, answer
 from toy import more_records, write_weave
+from waiting import until_in_loop
 from weft.calls.caller import Patience
 from weft.errors import BudgetReached, UserError
 from weft.models.config import read_config
@@ -49,9 +49,9 @@ class Billing:
         if self.how in ("server", "mixed") and self.random.random() < 0.3:
             self.broken += 1
             return web.json_response({"error": {"message": "oops"}}, status=500)
-        if self.how == "slow" and self.random.random() < 0.3:
+        if self.how == "slow" and self.random.random() < 0.3 and self.broken < 3:
             self.broken += 1
-            await asyncio.sleep(3)
+            await until_in_loop("nobody waits for it any more", lambda: request.transport is None)
         message = {"role": "assistant", "content": ""} if self.how == "empty" and self.random.random() < 0.5 else answer(seen)
         body: dict[str, Any] = {"model": seen.body["model"], "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
         body |= {} if self.how == "silent" and self.random.random() < 0.5 else {"usage": usage}
@@ -59,7 +59,7 @@ class Billing:
 
 
 def run_with(provider: Provider, tmp_path: Path, budget: float, *, limit: str | None = "400", data: Path, slow: bool = False) -> Any:
-    options: dict[str, Any] = {"timeout": "0.5"} if slow else {}
+    options: dict[str, Any] = {"timeout": "3"} if slow else {}
     options |= {"max_tokens": limit} if limit else {}
     return weft.evaluate(
         "weave",

@@ -13,6 +13,7 @@ import pytest
 
 import weft
 from server import drawn
+from waiting import HANGS
 from weft.errors import PictureError, StoreError
 from weft.store import blobs as blobs_module
 from weft.store.blobs import Blobs
@@ -148,20 +149,22 @@ def test_pictures_that_are_large_together_wait_for_each_other():
     import threading
     import time
 
-    room, inside, most = Room(100), [0], [0]
+    room, inside, most, lock = Room(100), [0], [0], threading.Lock()
 
     def work(pixels: int) -> None:
         with room.taken(pixels):
-            inside[0] += min(pixels, 100)
-            most[0] = max(most[0], inside[0])
+            with lock:
+                inside[0] += min(pixels, 100)
+                most[0] = max(most[0], inside[0])
             time.sleep(0.01)
-            inside[0] -= min(pixels, 100)
+            with lock:
+                inside[0] -= min(pixels, 100)
 
     threads = [threading.Thread(target=work, args=(pixels,)) for pixels in (60, 60, 30, 500, 10, 90, 40, 100)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5)
+        thread.join(HANGS)
     assert most[0] <= 100 and inside[0] == 0
 
 

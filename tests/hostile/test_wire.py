@@ -8,6 +8,7 @@ from aiohttp import web
 
 import weft
 from server import Seen, answer, drawn
+from waiting import HANGS
 from weft.calls.caller import EndpointDown, Patience
 
 QUICK = Patience(tries=3, base=0.001, cap=0.002)
@@ -102,9 +103,9 @@ def test_a_large_reply_with_a_link_to_a_large_picture_comes_back(tmp_path: Path,
     assert len(provider.files["/large.png"]) > 4 * 1024 * 1024
 
     async def ask() -> int:
-        endpoint = OpenAIChat("m", provider.url, Blobs(tmp_path / "blobs"), timeout=20)
+        endpoint = OpenAIChat("m", provider.url, Blobs(tmp_path / "blobs"), timeout=HANGS)
         ask = endpoint.send((Message("user", (Text("draw"),)),), Want("image"))
-        sent = await asyncio.wait_for(ask, 15)
+        sent = await asyncio.wait_for(ask, HANGS)
         await endpoint.close()
         return len(sent.parts)
 

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -254,14 +255,16 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
     """As documented, with stand-ins for Slurm's own programs: its machines are addresses of this one."""
     program(place / "bin" / "scontrol", "#!/bin/bash\nprintf '127.0.0.2\\n127.0.0.3\\n'\n")
     few = "--object-store-memory=100000000 --num-cpus=2 --num-gpus=0"
-    program(
-        place / "bin" / "srun", f'#!/bin/bash\nwhile [[ "$1" == --* ]]; do shift; done\nexec "$@" {few} > "$PWD/node-$RANDOM.log" 2>&1\n'
-    )
+    program(place / "bin" / "srun", f'#!/bin/bash\nwhile [[ "$1" == --* ]]; do shift; done\nexec "$@" {few} > "$PWD/node-$$.log" 2>&1\n')
+    started = "$(grep -l 'Ray runtime started' node-*.log 2> /dev/null | wc -l)"
+    nodes_are_up = f'until [ "{started}" -ge "$(wc -l < waits)" ]; do {shutil.which("sleep")} 0.2; done'
+    program(place / "bin" / "sleep", f"#!/bin/bash\necho >> waits\n{nodes_are_up}\n")  # after each it waits for one more
     program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/slurm"\n')
-    port = free_port()
+    port, mark = free_port(), f"{place}-mark"
     job = {
+        "MARK": mark,
         "PATH": f"{place / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-        **{"SLURM_JOB_NODELIST": "two", "SLURM_SUBMIT_DIR": str(place), "PORT": str(port), "WAIT": "9"},
+        **{"SLURM_JOB_NODELIST": "two", "SLURM_SUBMIT_DIR": str(place), "PORT": str(port)},
         **{"REPLICAS": "2", "GPUS_EACH": "0", "DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"},
     }
     log = (place / "job.log").open("w+")
@@ -281,10 +284,13 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
         assert outcome(place / "cluster") == outcome(place / "here")
         socket.create_connection(("127.0.0.2", port), 5).close()  # the cluster is its owner's, and still there
     finally:
-        os.killpg(running.pid, signal.SIGTERM)
-        time.sleep(3)
-        os.killpg(running.pid, signal.SIGKILL)
-        log.close()
+        try:
+            os.killpg(running.pid, signal.SIGTERM)
+            until("the nodes have ended", lambda: not left_behind(mark)[0])
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            log.close()
 
 
 def test_the_script_without_ray(place: Path, tables: Path):

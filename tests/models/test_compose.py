@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from PIL import Image as Pil
 
 import weft
 from server import Provider, data_url, drawn, judge_answer
-from weft.calls.caller import Caller
+from waiting import until, until_in_loop
+from weft.calls.caller import Caller, EndpointDown
 from weft.calls.prices import Budget
 from weft.errors import UserError
 from weft.models.compose import apply
@@ -230,8 +230,11 @@ def test_who_is_stopped_while_waiting_leaves_the_ticket_for_the_next(tmp_path: P
     endless = Tasks(after=10**9)
 
     async def stopped() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(caller(endless, journal).reply(ASK, Want("text")), 0.3)
+        asked = asyncio.ensure_future(caller(endless, journal).reply(ASK, Want("text")))
+        await until_in_loop("somebody who waits for what was handed in", lambda: endless.looks)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
 
     asyncio.run(stopped())
     later = Tasks(after=1)
@@ -280,9 +283,7 @@ def test_killed_between_submitting_and_collecting_the_next_command_collects(toy:
     words = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "batch.py:Batch", "--judge", "constant/5"]
     process = subprocess.Popen([*words, "--history", "none"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     submitted = tmp_path / "submitted"
-    while not submitted.exists() or len(submitted.read_text().split()) < 4 or tickets(tmp_path) < 4:
-        time.sleep(0.02)
-        assert process.poll() is None
+    until("a ticket of each of the four dialogues", lambda: len(submitted.read_text().split()) == tickets(tmp_path) == 4, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     (tmp_path / "open").touch()
@@ -335,7 +336,7 @@ def test_a_class_that_calls_itself_something_else_once_it_is_made_is_told_what_t
         def __call__(self, messages: Any, want: str) -> str:
             return "four"
 
-    with pytest.raises(weft.api.EndpointDown, match=r"calls its version step-9 once it is made.*set version on the class"):
+    with pytest.raises(EndpointDown, match=r"calls its version step-9 once it is made.*set version on the class"):
         weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Late, judge="constant/5", turns="text")
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from PIL import Image as Pil
 
 import weft
+from waiting import until
 from weft.errors import UserError
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
@@ -73,10 +73,7 @@ def test_plain_models_run_one_at_a_time_unless_told_otherwise(toy: Path, tmp_pat
             with LOCK:
                 self.active += 1
                 self.most = max(self.most, self.active)
-            for _ in range(3000):  # until as many are there as may be, once
-                if self.most == getattr(self, "concurrency", 1):
-                    break
-                time.sleep(0.01)
+            until("as many at once as may be", lambda: self.most >= getattr(self, "concurrency", 1))
             with LOCK:
                 self.active -= 1
             return painter(messages, want)

@@ -3,10 +3,14 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from waiting import HANGS, until_in_loop
+from weft.models import batching
 from weft.models.batching import Gatherer
 from weft.models.endpoint import CallError
 
@@ -17,10 +21,14 @@ class Machine:
     def __init__(self, fits: int = 100, seconds: float = 0.0) -> None:
         self.batches: list[list[int]] = []
         self.fits, self.seconds, self.cleared = fits, seconds, 0
+        self.may_begin, self.may_end = threading.Event(), threading.Event()
+        self.may_begin.set()
+        self.may_end.set()
 
     def work(self, batch: Sequence[int]) -> list[int]:
         self.batches.append(list(batch))
         time.sleep(self.seconds)
+        self.may_end.wait(HANGS)
         if len(batch) > self.fits:
             raise MemoryError("no room for so many\nand a long story")
         if any(one < 0 for one in batch):
@@ -35,49 +43,79 @@ class Machine:
 
 
 def gathered(machine: Machine) -> Gatherer[int, int]:
-    return Gatherer("doubler", lambda: machine)
+    def make() -> Machine:
+        machine.may_begin.wait(HANGS)
+        return machine
+
+    return Gatherer("doubler", make)
+
+
+async def together(machine: Machine, *asks: Coroutine[Any, Any, int]) -> list[int]:
+    """All of them wait before any is worked on."""
+    machine.may_begin.clear()
+    tasks = [asyncio.ensure_future(ask) for ask in asks]
+    await asyncio.sleep(0)  # each has come as far as it can
+    machine.may_begin.set()
+    return await asyncio.gather(*tasks)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits until it is full, however long its calls take to come."""
+    monkeypatch.setattr(batching, "LEAST", HANGS)
+    monkeypatch.setattr(batching, "LONGEST", HANGS)
 
 
 def test_calls_that_wait_are_one_batch_and_each_has_its_own_answer():
-    machine = Machine(seconds=0.05)
+    machine = Machine()
 
     async def go() -> list[int]:
         gatherer = gathered(machine)
-        return await asyncio.gather(*(gatherer.ask(number, most=4) for number in range(10)))
+        return await together(machine, *(gatherer.ask(number, most=4) for number in range(10)))
 
     assert asyncio.run(go()) == [2 * number for number in range(10)]
     assert [len(batch) for batch in machine.batches] == [4, 4, 2]
 
 
 def test_kinds_are_never_mixed_and_the_oldest_goes_first():
-    machine = Machine(seconds=0.02)
+    machine = Machine()
 
     async def go() -> None:
         gatherer = gathered(machine)
-        await asyncio.gather(*(gatherer.ask(number, number % 2, 8) for number in range(9)))
+        await together(machine, *(gatherer.ask(number, number % 2, 8) for number in range(9)))
 
     asyncio.run(go())
     assert machine.batches == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
 
 
-def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch():
-    """After a slow batch the next turns of its dialogues come within a share of what it took."""
-    machine = Machine(seconds=0.5)
+def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch: pytest.MonkeyPatch):
+    """After a slow batch the next turns of its dialogues come within a share of what it took: here it took hours."""
+    passed, real = [0.0], time.monotonic
+
+    class Slow(Machine):
+        def work(self, batch: Sequence[int]) -> list[int]:
+            passed[0] += HANGS / batching.SHARE
+            return super().work(batch)
+
+    machine = Slow()
+    monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: real() + passed[0]))
+    monkeypatch.setattr(batching, "LONGEST", HANGS)
 
     async def go() -> None:
         gatherer = gathered(machine)
 
         async def dialogue(number: int) -> None:
-            await gatherer.ask(number, most=8)
-            await asyncio.sleep(0.004 * number)  # a fit, a journal
-            await gatherer.ask(10 + number, most=8)
+            await asyncio.sleep(0.02 * number)  # a fit, a journal
+            await gatherer.ask(10 + number, most=4)
 
+        await together(machine, *(gatherer.ask(number, most=4) for number in range(4)))
         await asyncio.gather(*(dialogue(number) for number in range(4)))
 
     asyncio.run(go())
     assert [len(batch) for batch in machine.batches] == [4, 4]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_batch_without_room_is_halved_and_later_ones_are_no_larger():
     machine = Machine(fits=3)
 
@@ -113,15 +151,18 @@ def test_anothers_trouble_is_its_own():
 
 
 def test_who_gives_up_leaves_the_queue():
-    machine = Machine(seconds=0.2)
+    machine = Machine()
+    machine.may_end.clear()
 
     async def go() -> None:
         gatherer = gathered(machine)
         first = asyncio.ensure_future(gatherer.ask(1))
-        await asyncio.sleep(0.05)
+        await until_in_loop("a batch at work", lambda: machine.batches)
         others = [asyncio.ensure_future(gatherer.ask(number)) for number in (2, 3)]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0)  # both wait
         others[0].cancel()
+        await asyncio.gather(others[0], return_exceptions=True)
+        machine.may_end.set()
         assert await first == 2 and await others[1] == 6
 
     asyncio.run(go())
@@ -157,16 +198,21 @@ def test_too_few_answers_are_trouble_and_no_shift():
 
 
 def test_beginning_waits_until_it_is_made():
-    made = threading.Event()
+    making, may, made = threading.Event(), threading.Event(), threading.Event()
 
     def make() -> Machine:
-        time.sleep(0.1)
+        making.set()
+        may.wait(HANGS)
         made.set()
         return Machine()
 
     async def go() -> None:
         gatherer: Gatherer[int, int] = Gatherer("x", make)
-        await gatherer.begin()
+        begun = asyncio.ensure_future(gatherer.begin())
+        await until_in_loop("somebody who makes it", making.is_set)
+        assert not begun.done()
+        may.set()
+        await begun
         assert made.is_set()
         await gatherer.close()
         with pytest.raises(CallError, match="closed"):
@@ -177,8 +223,9 @@ def test_beginning_waits_until_it_is_made():
 
 def test_it_says_what_it_has_done():
     async def go() -> Gatherer[int, int]:
-        gatherer = gathered(Machine(seconds=0.01))
-        await asyncio.gather(*(gatherer.ask(number, most=3) for number in range(5)))
+        machine = Machine(seconds=0.01)
+        gatherer = gathered(machine)
+        await together(machine, *(gatherer.ask(number, most=3) for number in range(5)))
         return gatherer
 
     done = asyncio.run(go()).done
@@ -209,12 +256,13 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(where: str):
     async def go() -> None:
         gatherer = gathered(Broken())
         with pytest.raises(Exception):  # noqa: B017 (each in its own way)
-            await asyncio.wait_for(gatherer.ask(1), 5)
-        assert await asyncio.wait_for(gatherer.ask(2), 5) == 4
+            await asyncio.wait_for(gatherer.ask(1), HANGS)
+        assert await asyncio.wait_for(gatherer.ask(2), HANGS) == 4
 
     asyncio.run(go())
 
 
+@pytest.mark.usefixtures("patient")
 def test_an_error_holds_nothing_of_its_batch():
     """What did not fit must be gone before less is tried."""
     import gc

@@ -599,7 +599,7 @@ def test_a_ticket_with_the_key_in_it_is_not_kept(blobs: Blobs, monkeypatch: pyte
     async def work(one: Talk) -> None:
         reply = await one.ask(user("draw"))
         assert reply.outcome == "failed" and "sent a key back" in reply.reason and "Zk93" not in reply.reason
-        await asyncio.sleep(0.05)
+        one.journal.flush()
         assert not [path for path in blobs.root.rglob("*") if path.is_file() and b"Zk93kd02LmQx81" in path.read_bytes()]
 
     monkeypatch.setitem(WAYS, "bfl", (Echo, {}))

@@ -3,7 +3,6 @@ is the one that would have come at once."""
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,11 @@ from aiohttp import web
 
 import weft
 from server import Provider, Seen, data_url, drawn
+from waiting import comes_to_an_end, until_in_loop
 from weft.calls.caller import Patience
 from weft.models.endpoint import CallError
 from weft.models.streamed import Stream
+from weft.store.journal import Journal
 
 Serve = Callable[..., Provider]
 PLAN = 'One.<imagine uses="none">a</imagine>Two.<imagine uses="1">b</imagine>Three, at length.<imagine uses="none">c</imagine>End.'
@@ -42,17 +43,21 @@ def events(pieces: list[str], *, done: bool = True, usage: bool = True) -> list[
     return [b"data: " + json.dumps(one).encode() + b"\n\n" for one in made] + ([b"data: [DONE]\n\n"] if done else [])
 
 
-def streaming(pieces: Callable[[int], list[bytes]], pause: float = 0.0) -> Any:
-    """Requests that ask for a stream get one, by how often they came."""
+def streaming(pieces: Callable[[int], list[bytes]], until: Callable[[], Any] = lambda: True, after: int | None = None) -> Any:
+    """Requests that ask for a stream get one, by how often they came. It pauses after so many pieces, or else before it ends, until
+    something has happened."""
 
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
         if not seen.body.get("stream"):
             return None
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
-        for piece in pieces(times):
+        made = pieces(times)
+        for piece in made[:after]:
             await response.write(piece)
-            await asyncio.sleep(pause)
+        await until_in_loop("what the planner pauses for", until)
+        for piece in made[after:] if after is not None else ():
+            await response.write(piece)
         return response
 
     return fault
@@ -70,26 +75,13 @@ def in_pieces(text: str, size: int = 6) -> list[str]:
 
 
 def test_pictures_are_begun_while_the_planner_is_still_writing(tmp_path: Path, serve: Serve):
-    ended: list[float] = []
-    began: list[float] = []
-
-    def paint(seen: Seen) -> dict[str, Any]:
-        began.append(time.monotonic())
-        return painted(seen)
-
-    def pieces(times: int) -> list[bytes]:
-        return events(in_pieces(PLAN))
-
-    async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
-        made = await streaming(pieces, 0.05)(seen, times, request)
-        ended.append(time.monotonic())
-        return made
-
-    plans, paints = serve(answer=painted, fault=fault), serve(answer=paint)
+    """It does not write the third order before two pictures are asked for."""
+    paints = serve(answer=painted)
+    two_orders = len(PLAN[: PLAN.index(", at length")]) // 6
+    plans = serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN)), until=lambda: paints.count == 2, after=two_orders))
     run = evaluate(tmp_path, plans, paints)
     reply = run.turns[0].reply
     assert reply.outcome == "answered" and len(reply.images) == 3 and reply.text.startswith("One.")
-    assert sum(at < ended[0] for at in began) >= 2, "two orders were whole before the plan was"
     assert plans.seen[0].body["stream"] is True and plans.count == 1 and paints.count == 3
     assert {total.role: (total.tokens_in, total.tokens_out) for total in run.totals}["planner"] == (7, 9)
 
@@ -113,7 +105,8 @@ def test_a_stream_that_is_cut_is_asked_for_again(tmp_path: Path, serve: Serve):
     def pieces(times: int) -> list[bytes]:
         return events(in_pieces(PLAN)[:9], done=False) if times == 1 else events(in_pieces(PLAN))
 
-    plans, paints = serve(answer=painted, fault=streaming(pieces, 0.01)), serve(answer=painted)
+    paints = serve(answer=painted)
+    plans = serve(answer=painted, fault=streaming(pieces, until=lambda: paints.count))
     run = evaluate(tmp_path, plans, paints)
     assert run.turns[0].reply.outcome == "answered" and len(run.turns[0].reply.images) == 3
     assert plans.count == 2 and paints.count == 3 and sum(total.retries for total in run.totals) == 1
@@ -125,7 +118,8 @@ def test_a_plan_that_changes_at_the_second_try_costs_what_was_begun(tmp_path: Pa
     def pieces(times: int) -> list[bytes]:
         return events(in_pieces(PLAN)[:9], done=False) if times == 1 else events(in_pieces(other))
 
-    plans, paints = serve(answer=painted, fault=streaming(pieces, 0.01)), serve(answer=painted)
+    paints = serve(answer=painted)
+    plans = serve(answer=painted, fault=streaming(pieces, until=lambda: paints.count))
     run = evaluate(tmp_path, plans, paints)
     reply = run.turns[0].reply
     assert len(reply.images) == 3 and paints.count == 4 and len(reply.keys) == 5, "the one that nobody needs is behind it, and in the cost"
@@ -224,6 +218,14 @@ def test_what_a_stream_is_wrapped_in_does_not_count(tmp_path: Path, serve: Serve
     assert "sent more than" in evaluate(tmp_path / "b", endless, paints).turns[0].reply.reason
 
 
+def planned(home: Path) -> int:
+    journal = Journal(home / "journal.sqlite", readonly=True)
+    try:
+        return int(journal._rows("SELECT COUNT(*) FROM calls WHERE role = 'planner'")[0][0])
+    finally:
+        journal.close()
+
+
 def chained(count: int, word: str) -> str:
     return "".join(f"{at}.<imagine>{word} {at}</imagine>" for at in range(count))
 
@@ -234,30 +236,37 @@ def test_pictures_of_a_plan_that_was_given_up_are_not_bought(tmp_path: Path, ser
     def pieces(times: int) -> list[bytes]:
         return events([chained(12, "old")], done=False) if times == 1 else events(["Short.<imagine>new</imagine>"])
 
-    plans, paints = serve(answer=painted, fault=streaming(pieces)), serve(answer=painted, latency=0.15)
+    def drawing(home: Path) -> Provider:
+        async def late(seen: Seen, times: int, request: web.Request) -> None:
+            if "old 0" in " ".join(seen.texts):
+                await until_in_loop("the planner's last word in the journal", lambda: planned(home))
+
+        return serve(answer=painted, fault=late)
+
+    paints = drawing(tmp_path / "home")
+    plans = serve(answer=painted, fault=streaming(pieces, until=lambda: paints.count))
     run = evaluate(tmp_path, plans, paints)
     assert len(run.turns[0].reply.images) == 1 and paints.count <= 3
-    never = serve(answer=painted, fault=streaming(lambda times: events([chained(12, "old")], done=False)))
-    slow = serve(answer=painted, latency=0.15)
+    slow = drawing(tmp_path / "b" / "home")
+    never = serve(answer=painted, fault=streaming(lambda times: events([chained(12, "old")], done=False), until=lambda: slow.count))
     assert evaluate(tmp_path / "b", never, slow).turns[0].reply.outcome == "failed" and slow.count <= 3
 
 
 def test_a_planner_that_writes_nothing_but_tags_keeps_nobody_waiting(tmp_path: Path):
     from weft.models.compose.weaver import _Drawing
 
-    async def heard(piece: str, times: int) -> float:
+    async def heard(piece: str, times: int) -> None:
         async def draw(*_: Any) -> Any:
             raise AssertionError
 
         drawing = _Drawing(draw)
-        began = time.monotonic()
         drawing.hear(None)
         for _ in range(times):
             drawing.hear(piece)
-        return time.monotonic() - began
 
     for piece in ("</imagine>", "<imagine></imagine>", ">", "a"):
-        assert asyncio.run(heard(piece, 20_000)) < 60, "minutes, were it quadratic"
+        with comes_to_an_end("a plan that takes hours, were it heard in quadratic time"):
+            asyncio.run(heard(piece, 100_000))
 
 
 def test_letters_that_grow_when_they_are_small(tmp_path: Path, serve: Serve):

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from PIL import Image as Pil
 
+from waiting import HANGS, until_in_loop
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
@@ -52,6 +53,14 @@ class Batched(Model):
         return [self(one.messages, one.want, one.draw) for one in requests]
 '''
 
+HELD = """
+
+def held(began, may):
+    import pathlib, time
+    pathlib.Path(began).touch()
+    while not pathlib.Path(may).exists():
+        time.sleep(0.01)
+"""
 
 MINE_NOW = MINE
 
@@ -372,7 +381,7 @@ def test_a_word_in_a_models_error_changes_nothing(tmp_path: Path, word: str):
     async def act(address: str, door: Door) -> None:
         endpoint = await in_thread(resolve, f"served/mine@{address}", Blobs(tmp_path / "client"))
         with pytest.raises(CallError, match="it was told to"):
-            await asyncio.wait_for(endpoint.send((Message("user", (Text(f"raise {word}"),)),), Want("text")), 20)
+            await asyncio.wait_for(endpoint.send((Message("user", (Text(f"raise {word}"),)),), Want("text")), HANGS)
         assert door.counts.by_status == {422: 1}
         await endpoint.close()
 
@@ -401,6 +410,13 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
 
 
 def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    heads: list[Any] = []
+    real = Door._turned_away
+
+    def noted(self: Door, request: Any) -> Any:
+        heads.append(request)
+        return real(self, request)
+
     async def act(address: str, door: Door) -> None:
         host, port = address.removeprefix("http://").split(":")
         lines = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
@@ -408,30 +424,36 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
         for _, writer in slow:
             writer.write(lines.encode())
             await writer.drain()
+        await until_in_loop("the heads of all at the server", lambda: len(heads) == len(slow))
+        monkeypatch.setattr("weft.serving.app.SLOWEST", HANGS)  # for those who come now
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
         for reader, writer in slow:
-            assert b"408" in await asyncio.wait_for(reader.readline(), 20)
+            assert b"408" in await asyncio.wait_for(reader.readline(), HANGS)
             writer.close()
         assert (await post(address, {"messages": [user("hi")]}, **{"Content-Encoding": "gzip"}))[0] == 415
         many = {"messages": [{}] * 20_000}
         assert (await post(address, many))[0] == 400
 
+    monkeypatch.setattr(Door, "_turned_away", noted)
     monkeypatch.setattr("weft.serving.app.SLOWEST", 1.0)
     serve(tmp_path, act)
 
 
 def test_who_goes_away_is_not_worked_for(tmp_path: Path):
-    slow = MINE.replace("self.sizes.append(len(requests))", "__import__('time').sleep(0.5); self.sizes.append(len(requests))")
+    began, may = tmp_path / "began", tmp_path / "may"
+    slow = MINE.replace("self.sizes.append(len(requests))", f"held({str(began)!r}, {str(may)!r})") + HELD
 
     async def act(address: str, door: Door) -> None:
         asked = [asyncio.ensure_future(post(address, {"messages": [user(f"number {one}")]})) for one in range(24)]
-        await asyncio.sleep(0.3)
+        await until_in_loop("a batch at work, and all others waiting", lambda: began.exists() and door.counts.in_flight == 24)
         for one in asked[1:]:
             one.cancel()
+        await until_in_loop("a server that knows who is gone", lambda: door.counts.in_flight == 1)
+        may.touch()
         await asyncio.gather(*asked, return_exceptions=True)
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
         (facts,) = door.counts.facts.values()
-        assert facts["batch_calls"] <= 12, "it worked for those who were gone"  # at most two batches were under way, or about to be
+        assert facts["batch_calls"] <= 4 + 2, "it worked for those who were gone"  # the batch that was under way, who stayed, who came
 
     global MINE_NOW
     MINE_NOW = slow

@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
+from waiting import until_in_loop
 from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.journal import Journal
@@ -78,7 +79,11 @@ def test_self_verification_ends_at_its_limit(toy: Path, tmp_path: Path, serve: S
 
 
 def test_best_of_draws_at_once_and_the_model_picks(toy: Path, tmp_path: Path, serve: Serve):
-    provider = serve(answer=painter(lambda seen: "Candidate 3" if "Which candidate" in said(seen) else "Image #1."), latency=0.05)
+    async def fault(seen: Any, times: int, request: Any) -> None:
+        if "modalities" in seen.body:
+            await until_in_loop("three candidates at once", lambda: provider.most_in_flight >= 3)
+
+    provider = serve(answer=painter(lambda seen: "Candidate 3" if "Which candidate" in said(seen) else "Image #1."), fault=fault)
     run = evaluate(toy, tmp_path / "home", provider, "best-of:3")
     picked = [seen for seen in provider.seen if "Which candidate" in said(seen)]
     assert len(picked) == 2 and provider.most_in_flight >= 3

@@ -12,7 +12,9 @@ import pytest
 
 import weft
 from browser import Watch, browser, wait_for_pictures
+from waiting import HANGS, until_in_loop
 from weft.report.view.server import Viewer
+from weft.store.journal import Journal
 from weft_tabletop.make import make
 
 
@@ -32,11 +34,11 @@ def address(home: Path) -> Iterator[str]:
     thread.start()
     viewer = Viewer(home)
     viewer.cookie = "weft_view"
-    runner, url = asyncio.run_coroutine_threadsafe(viewer.start(), loop).result(10)
+    runner, url = asyncio.run_coroutine_threadsafe(viewer.start(), loop).result(HANGS)
     yield url
-    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANGS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(HANGS)
     loop.close()
 
 
@@ -140,7 +142,7 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
         def __call__(self, messages: Any, want: Any) -> str:
             Slow.calls += 1
             if Slow.calls > 6:
-                gate.wait(30)
+                gate.wait(HANGS)
             return "A"
 
     def work() -> None:
@@ -149,11 +151,15 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
     running = threading.Thread(target=work, daemon=True)
     running.start()
 
+    def kept() -> tuple[int, int]:
+        journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+        try:
+            return journal.progress(journal.runs()[0].id)
+        finally:
+            journal.close()
+
     async def counts() -> tuple[int, int]:
-        for _ in range(200):
-            await asyncio.sleep(0.05)
-            if Slow.calls > 6:
-                break
+        await until_in_loop("six turns in the journal, judged, and a seventh call in flight", lambda: Slow.calls > 6 and kept() == (6, 6))
         viewer = Viewer(tmp_path / "home")
         viewer.cookie = "weft_view"
         runner, url = await viewer.start()
@@ -164,7 +170,7 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
             first = await (await session.get(f"{base}r/{run['id']}/list.json")).json()
             assert await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json() == {}
             gate.set()
-            await asyncio.to_thread(running.join, 60)
+            await asyncio.to_thread(running.join, HANGS)
             later = await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json()
         await runner.cleanup()
         return len(first["samples"]), len(later["samples"])
