@@ -224,7 +224,8 @@ class Http:
     async def _posted(
         self, url: str, body: Body, sent: Mapping[str, str], called: str, most: int, stream: "Pieces | None"
     ) -> AsyncGenerator[Answer]:
-        async with self._ask("POST", url, called, body, sent, most, stream) as answer:
+        async with contextlib.AsyncExitStack() as holding:
+            answer = await self._exchange("POST", url, called, body, sent, most, holding, stream)
             if 300 <= answer.status < 400:
                 place = without_secrets(answer.headers.get("location", "?"))
                 raise CallError(f"{called} answered {answer.status}: it redirects to {place}; give that address", DENIED)
@@ -235,8 +236,8 @@ class Http:
         self, url: str, *, called: str, headers: Mapping[str, str] | None = None, most: int = MAX_REPLY
     ) -> AsyncGenerator[Answer]:
         """What is there, as it is."""
-        async with self._ask("GET", url, called, None, headers or {}, most) as answer:
-            yield answer
+        async with contextlib.AsyncExitStack() as holding:
+            yield await self._exchange("GET", url, called, None, headers or {}, most, holding, None)
 
     async def look(self, url: str, headers: Mapping[str, str], *, called: str, most: int = MAX_TEXT) -> Answer:
         """JSON that is there, such as the state of a task."""
@@ -248,21 +249,7 @@ class Http:
             await self._session.close()
             self._session = None
 
-    @contextlib.asynccontextmanager
-    async def _ask(
-        self,
-        method: str,
-        url: str,
-        called: str,
-        body: Body | None,
-        headers: Mapping[str, str],
-        most: int,
-        stream: "Pieces | None" = None,
-    ) -> AsyncGenerator[Answer]:
-        async with contextlib.AsyncExitStack() as holding:
-            yield await self._asked(method, url, called, body, headers, most, holding, stream)
-
-    async def _asked(
+    async def _exchange(
         self,
         method: str,
         url: str,
@@ -273,6 +260,7 @@ class Http:
         holding: contextlib.AsyncExitStack,
         stream: "Pieces | None",
     ) -> Answer:
+        """One request and all of its answer; `holding` keeps what a large one holds until whoever asked is done with it."""
         import aiohttp
 
         data = aiter(body) if body is not None else None
