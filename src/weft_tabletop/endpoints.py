@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
-from weft.models.converters import one_of
+from weft.models.converters import finite, one_of
 from weft.models.endpoint import Endpoint
-from weft.models.registry import Spec, about, finite, options
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
 
@@ -49,7 +49,7 @@ def _side(value: Any) -> int:
     blind=_rate,
     obeys=_rate,
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
     """tabletop/tiny, tabletop/tiny-single, tabletop/oracle; as a judge tabletop/exact: no key, no network"""
     if spec.model not in KNOWN:
         raise UserError(f"{spec.text}: there is tabletop/{', tabletop/'.join(KNOWN)} (exact and erring are judges)")

@@ -27,10 +27,10 @@ class TableWords:
         """A plan that is no description of a table is no plan."""
         return (Message("user", (Text(f"Draw {plan.rstrip('.')}."),)),) if scene_described(plan) is not None else messages
 
-    def draw(self, order: str, pictures: Sequence[Image]) -> tuple[Message, ...]:
-        """A planner's order: a table in words, or what is to be done to the last of the pictures at hand."""
+    def draw(self, order: str, images: Sequence[Image]) -> tuple[Message, ...]:
+        """A planner's order: a table in words, or what is to be done to the last of the images at hand."""
         asked = parse(order)
-        about = tuple(pictures[-1:]) if asked is not None and asked.images else ()
+        about = tuple(images[-1:]) if asked is not None and asked.images else ()
         return (Message("user", (Text(order), *about)),)
 
     def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:

@@ -20,7 +20,8 @@ from waiting import HANGS
 from weft import secrets
 from weft.errors import UserError
 from weft.models import registry
-from weft.models.http import Http, address_of
+from weft.models.http import Http
+from weft.models.http_endpoint import address_of
 from weft.secrets import without_secrets
 from weft.store.blobs import Blobs
 

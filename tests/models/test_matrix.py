@@ -20,8 +20,9 @@ from weft.calls.prices import Budget, most_of
 from weft.errors import UserError
 from weft.models.adapt import fit, fitted
 from weft.models.endpoint import CallError, Endpoint, Sent, TaskEndpoint
-from weft.models.error_mapping import error_facts
-from weft.models.registry import known_of, load_target, providers, resolve
+from weft.models.http import error_facts
+from weft.models.registry import known_of, providers, resolve
+from weft.plugins import load_target
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Gives, Image, Message, Reply, State, Takes, Text, Thought, Want

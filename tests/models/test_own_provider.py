@@ -13,7 +13,8 @@ import weft
 from fakes import Asked, Fake, reply
 from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError, WeftError
-from weft.models.registry import KEY_BY_HOST, about, known_of, load_object, parse, resolve
+from weft.models.registry import KEY_BY_HOST, about, known_of, parse_name, resolve
+from weft.plugins import load_object
 from weft.store.blobs import Blobs
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-provider.md"
@@ -112,7 +113,7 @@ def test_an_address_without_its_beginning_goes_to_nobody(name: str, blobs: Blobs
     ],
 )
 def test_a_name_may_have_a_sign_in_it(name: str, model: str, url: str):
-    assert (parse(name).model, parse(name).url) == (model, url)
+    assert (parse_name(name).model, parse_name(name).url) == (model, url)
 
 
 def test_nobody_says_where_anothers_key_goes():

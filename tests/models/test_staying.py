@@ -15,7 +15,7 @@ from weft.calls.caller import EndpointDown, Patience
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
-from weft.models.identity import one_address
+from weft.models.endpoint import one_address
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
 from weft_tabletop.make import make
@@ -47,7 +47,7 @@ def test_localhost_is_this_machine(toy: Path, tmp_path: Path, serve: Serve):
 def test_answers_from_before_are_found_under_the_other_spelling(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
     provider = serve()
     with monkeypatch.context() as before:
-        before.setattr("weft.models.identity.one_address", lambda url: url)
+        before.setattr("weft.models.endpoint.one_address", lambda url: url)
         run(toy, tmp_path, at(provider, "localhost"))
     asked = provider.count
     run(toy, tmp_path, at(provider, "localhost"))

@@ -33,8 +33,7 @@ from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
-from weft.models.registry import load_object, load_target
-from weft.plugins import points
+from weft.plugins import load_object, load_target, points
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
@@ -361,19 +360,18 @@ def is_inner(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether a benchmark can be had by its name alone."""
-    return name in names() or name in INNER
+    return name in BUILT_IN or name in INNER or name in names()
 
 
 def resolve(benchmark: Any) -> Benchmark:
     """A benchmark by name, from file.py:Name, or as the object or class itself."""
     if isinstance(benchmark, str):
-        known = names()
         if ".py:" in benchmark:
             benchmark = load_object(benchmark)
         elif is_known(benchmark):
-            benchmark = load_target({**known, **INNER}[benchmark])
+            benchmark = load_target({**BUILT_IN, **INNER}.get(benchmark) or names()[benchmark])
         else:
-            raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(known))}; or file.py:NAME for your own")
+            raise UserError(f"unknown benchmark {benchmark!r}; known: {', '.join(sorted(names()))}; or file.py:NAME for your own")
     made = benchmark() if isinstance(benchmark, type) else benchmark
     if not isinstance(made, Benchmark):
         raise UserError(f"{made!r} is no benchmark: make its class one of weft.benchmarks.Benchmark")

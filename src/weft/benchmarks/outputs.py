@@ -10,7 +10,7 @@ from pathlib import Path
 from weft.errors import PictureError, UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, CallError, Sent
-from weft.models.registry import Spec
+from weft.models.registry import ModelSpec
 from weft.store.blobs import Blobs
 from weft.store.images import MAX_BYTES
 from weft.types import Kind, Message, Part, Text, Want, outcome_of
@@ -67,5 +67,5 @@ class Folder(Local):
         return path
 
 
-def from_spec(spec: Spec, blobs: Blobs) -> Folder:
+def from_spec(spec: ModelSpec, blobs: Blobs) -> Folder:
     return Folder(Path(spec.model), blobs)

@@ -27,9 +27,8 @@ def doctor(
 
     from weft import __version__
     from weft.models.config import read_config
-    from weft.models.http import address_of
-    from weft.models.http_endpoint import key_variable
-    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse, provider, providers
+    from weft.models.http_endpoint import address_of, key_variable
+    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse_name, provider, providers
     from weft.secrets import without_secrets
     from weft.store.journal import Journal
     from weft.store.layout import journal_file
@@ -52,7 +51,7 @@ def doctor(
     if specs:
         say("endpoints")
     for name, text in specs.items():
-        spec = parse(text)
+        spec = parse_name(text)
         known = known_of(provider(spec.provider)) if spec.provider in providers() else None
         url = spec.url or (known.url if known is not None else "")
         if not url:

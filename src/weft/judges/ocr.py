@@ -21,7 +21,7 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.models.baselines import Local
 from weft.models.endpoint import FATAL, NO, UNDECIDED, CallError, Sent
-from weft.models.registry import Spec, about
+from weft.models.registry import ModelSpec, about
 from weft.store.blobs import Blobs, write_file
 from weft.store.images import flat
 from weft.types import Gives, Image, Message, Takes, Text, Want
@@ -179,7 +179,7 @@ class Ocr(Local):
 
 
 @about(Takes(), Gives(image=False, both=False, order=False), extra="ocr")
-def from_spec(spec: Spec, blobs: Blobs) -> Ocr:
+def from_spec(spec: ModelSpec, blobs: Blobs) -> Ocr:
     return Ocr(blobs)
 
 

@@ -5,8 +5,9 @@ from typing import Any, cast
 import msgspec
 
 from weft.errors import UserError
+from weft.models.converters import finite
 from weft.models.endpoint import Endpoint, Sent
-from weft.models.registry import Spec, about, finite
+from weft.models.registry import ModelSpec, about
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Kind, Message, Part, Place, Takes, Text, Want, outcome_of
 
@@ -109,12 +110,12 @@ def stand_in(kind: Kind, blobs: Blobs) -> Part:
 
 
 @about(Takes(), Gives(both=False, order=False, json=False))
-def copy_from_spec(spec: Spec, blobs: Blobs) -> Copy:
+def copy_from_spec(spec: ModelSpec, blobs: Blobs) -> Copy:
     return Copy()
 
 
 @about(Takes(), Gives(image=False, both=False, order=False))
-def constant_from_spec(spec: Spec, blobs: Blobs) -> Constant:
+def constant_from_spec(spec: ModelSpec, blobs: Blobs) -> Constant:
     try:
         return Constant(None if spec.model == "max" else finite(spec.model))
     except ValueError:

@@ -18,7 +18,7 @@ import msgspec
 
 from weft.errors import UserError
 from weft.models.endpoint import NO, Batches, CallError, Endpoint, Expired, Sent, TaskEndpoint
-from weft.models.request_bodies import coded_size
+from weft.models.http import coded_size
 from weft.types import Image, Message, Want
 
 HALF = 0.5  # of the usual price, at OpenAI and at Google

@@ -9,7 +9,7 @@ import hashlib
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import msgspec
@@ -61,7 +61,7 @@ def _file(target: Any) -> Path | None:
 def _of_module(target: Any) -> str:
     try:
         module = inspect.getmodule(target)
-        source = inspect.getsource(module) if module and getattr(module, "__file__", None) else inspect.getsource(target)
+        source = inspect.getsource(module) if module and vars(module).get("__file__") else inspect.getsource(target)
     except (OSError, TypeError):
         return ""
     return "source:" + hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -100,7 +100,8 @@ def _in_notebook(target: Any) -> tuple[str, tuple[str, ...]]:
 def _functions(thing: Any) -> Iterator[FunctionType]:
     found = vars(thing).values() if inspect.isclass(thing) else (inspect.unwrap(thing),)
     for one in found:
-        function = getattr(one, "__func__", one)
+        is_bound = isinstance(one, (staticmethod, classmethod, MethodType))
+        function = cast(Any, one).__func__ if is_bound else one
         if isinstance(function, FunctionType):
             yield function
 

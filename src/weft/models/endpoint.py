@@ -8,10 +8,11 @@ picture): those are outcomes of `Sent`. Anything secret stays inside it: not in 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from weft.errors import WeftError
+from weft.errors import UserError, WeftError
 from weft.types import Ended, Gives, Message, Outcome, Part, Takes, Usage, Want
 
 
@@ -96,6 +97,27 @@ class Endpoint:
     async def load(self) -> None:
         """Whatever the first call would have to wait for."""
 
+    def normalise_addresses(self) -> None:
+        """Answers are cached under one spelling of an address; those that were cached under another are found as well."""
+        written = self.identity
+        kept: dict[str, Any] = {**written}
+        if isinstance(written.get("url"), str):
+            kept["url"] = one_address(written["url"])
+        if isinstance(written.get("urls"), list):
+            kept["urls"] = [one_address(str(url)) for url in written["urls"]]
+        if kept != dict(written):
+            self.identity, self.formerly = kept, (written, *self.formerly)
+
+    def identify_as(self, called: str, version: str) -> None:
+        """A model with a version of its own, and maybe a name, keeps its answers at any address: its user says which weights they are."""
+        kept = {key: value for key, value in self.identity.items() if key not in ("url", "urls")}
+        if "urls" in self.identity:  # it has no name but its address
+            if not called:
+                raise UserError(f"{self.name}: a version needs a name as well: --model-opt name=NAME, or [models.NAME] in weft.toml")
+            kept["model"] = called
+        self.identity = {**kept, "version": version, **({"called": called} if called else {})}
+        self.formerly = ()
+
     usual_rate: float = 1.0  # what `rate` says of most requests
 
     @property
@@ -123,6 +145,14 @@ class Endpoint:
 
     async def close(self) -> None:
         return
+
+
+def one_address(url: str) -> str:
+    """An address as answers are cached under it: `localhost` and `127.0.0.1` are one."""
+    parts = urlsplit(url)
+    if (parts.hostname or "") != "localhost":
+        return url
+    return parts._replace(netloc=parts.netloc.lower().replace("localhost", "127.0.0.1")).geturl()
 
 
 class TaskEndpoint(Endpoint):

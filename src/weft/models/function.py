@@ -32,7 +32,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import msgspec
 from msgspec import Struct
@@ -56,6 +56,35 @@ GIVEN = ("self", "messages", "want", "question", "size", "draw", "blobs")  # wha
 OPTIONS = ("name", "version", "concurrency", "timeout", "batch_size", "images", "own_images", "max_side", "most", "drawing")
 HOUR = 3600.0
 BATCH = 8
+
+
+class Declared(Struct, frozen=True):
+    """What an object of the user's says of itself, by attributes that it may lack: `declared_by` is the one place that looks."""
+
+    called: str  # its own name, or that of its class
+    options: Mapping[str, Any]  # those of OPTIONS that it has
+    batch: Callable[..., Any] | None  # its method for many calls at once
+    close: Callable[[], Any] | None
+    roles: tuple[str, ...] | None  # of a class that is a composition
+    sends: bool  # whether it has `send`, as endpoints have
+
+
+def declared_by(thing: Any) -> Declared:
+    options = {name: value for name in OPTIONS if (value := getattr(thing, name, None)) is not None}
+    batch, close, roles = (getattr(thing, name, None) for name in ("batch", "close", "roles"))
+    return Declared(
+        called=getattr(thing, "__name__", type(thing).__name__),
+        options=options,
+        batch=batch if callable(batch) else None,
+        close=close if callable(close) else None,
+        roles=cast(tuple[str, ...], roles) if inspect.isclass(thing) and isinstance(roles, tuple) else None,
+        sends=hasattr(thing, "send"),
+    )
+
+
+def is_image(made: Any) -> "TypeGuard[Pil.Image]":
+    """Whether it is one of PIL's images, or is used like one."""
+    return hasattr(made, "save") and hasattr(made, "size")
 
 
 class Request(Struct, frozen=True):
@@ -121,6 +150,7 @@ class FunctionEndpoint(Endpoint):
         self._options, self._seed = options or {}, seed or 0
         self._make, self._blobs = make, blobs
         self._made: OwnFunction | None = None
+        self._says: Declared | None = None  # once it is made
         self._making = threading.Lock()
         self._at_work: set[int] = set()  # threads that are inside the function
         self.takes, self.concurrency, self._timeout = takes, concurrency, timeout
@@ -134,7 +164,11 @@ class FunctionEndpoint(Endpoint):
             await (self._gatherer.begin() if self._batch_size else in_thread(self._function))
 
     def _batching(self) -> Batching:
-        return Batching(cast(Any, self._function()).batch)
+        self._function()
+        batch = self._says.batch if self._says is not None else None
+        if batch is None:
+            raise CallError(f"{self.name} has no method `batch` once it is made", FATAL)
+        return Batching(batch)
 
     @property
     def measured(self) -> Done | None:
@@ -205,22 +239,22 @@ class FunctionEndpoint(Endpoint):
                     made = self._make()
                 except Exception as error:
                     raise _raised(f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL, error) from error
+                says = declared_by(made)
                 for name, due in (("name", self.name), ("version", self.version)):
-                    told = getattr(made, name, None)
+                    told = says.options.get(name)
                     if told is not None and str(told) != due and not (name == "version" and not self.version_is_guessed):
                         raise CallError(
                             f"{self.name} calls its {name} {told} once it is made; answers are kept under {due}: "
                             f"set {name} on the class, or with --model-opt {name}={told}",
                             FATAL,
                         )
-                self._made = made
+                self._made, self._says = made, says
             return self._made
 
     async def close(self) -> None:
         await self._gatherer.close()
-        close = getattr(self._made, "close", None)
-        if callable(close):
-            made = close()
+        if self._says is not None and self._says.close is not None:
+            made = self._says.close()
             if inspect.isawaitable(made):
                 await made
 
@@ -242,7 +276,7 @@ class FunctionEndpoint(Endpoint):
         try:
             if isinstance(made, bytes):
                 return (self._blobs.put(made),)
-            if hasattr(made, "save") and hasattr(made, "size"):
+            if is_image(made):
                 return (self._blobs.put_picture(made),)
         except PictureError as error:
             raise CallError(f"{self.name} returned a picture that {error}", NO) from None
@@ -260,7 +294,8 @@ def _raised(told: str, retry: Retry, error: Exception) -> CallError:
 def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], source: str = "") -> Endpoint:
     """Wrap a function, an object with `__call__`, or a class of such, which is made when it is first called. An `Endpoint` is taken as it
     is; a class of one is made with the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
-    called = source or getattr(thing, "__name__", type(thing).__name__)
+    says = declared_by(thing)
+    called = source or says.called
     if isinstance(thing, Endpoint):
         if options:
             raise UserError(f"{called} is made already: it takes no options")
@@ -274,32 +309,30 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
         if missing:
             raise UserError(f"{called} lacks {', '.join(missing)}: its __init__ must call super().__init__(name)")
         return made
-    if hasattr(thing, "send"):
+    if says.sends:
         raise UserError(f"{called} has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint")
-    if inspect.isclass(thing) and isinstance(roles := getattr(thing, "roles", None), tuple):
-        example = ",".join(f"{role}=MODEL" for role in cast(tuple[str, ...], roles))
+    if says.roles is not None:
+        example = ",".join(f"{role}=MODEL" for role in says.roles)
         raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
-    batches = callable(getattr(thing, "batch", None))
-    if inspect.isclass(thing) and not batches and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
+    if inspect.isclass(thing) and says.batch is None and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
         raise UserError(f"{called} is no model: its objects must be callable with (messages, want), or have a method `batch`")
-    if not callable(thing) and not batches:
+    if not callable(thing) and says.batch is None:
         raise UserError(f"{called} is no model: it must be callable with (messages, want)")
-    return _wrapped(thing, blobs, options, called)
+    return _wrapped(thing, says, blobs, options, called)
 
 
 def _store(kind: type, blobs: Blobs) -> dict[str, Blobs]:
     return {"blobs": blobs} if "blobs" in inspect.signature(kind).parameters else {}
 
 
-def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
-    making, calling, seed = _own_options(thing, options, called)
-    if inspect.iscoroutinefunction(getattr(thing, "batch", None)):
+def _wrapped(thing: Any, says: Declared, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
+    making, calling, seed = _own_options(thing, says, options, called)
+    if inspect.iscoroutinefunction(says.batch):
         raise UserError(f"{called}: its method `batch` must not be async: it is called in a thread of its own")
-    given = {name: options.get(name, getattr(thing, name, None)) for name in OPTIONS}
-    many = given.pop("batch_size") if callable(getattr(thing, "batch", None)) else None
-    if given.pop("batch_size", None) is not None:
+    given = {name: value for name in OPTIONS if (value := options.get(name, says.options.get(name))) is not None}
+    many = given.pop("batch_size", None)
+    if many is not None and says.batch is None:
         raise UserError(f"{called} has a batch_size and no method `batch`")
-    given = {name: value for name, value in given.items() if value is not None}
     source = source_of(thing, blobs.root.parent.absolute().parent)
     where = "" if "name" in given else source.where  # two files may each have a `model`
     name = str(given.pop("name", source.called))
@@ -307,9 +340,8 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
         timeout = seconds(given.pop("timeout", HOUR))
-        batches = callable(getattr(thing, "batch", None))
-        batch_size = (int(many) if many is not None else BATCH) if batches else 0
-        if batches and batch_size < 1:
+        batch_size = 0 if says.batch is None else int(many) if many is not None else BATCH
+        if says.batch is not None and batch_size < 1:
             raise ValueError(f"batch_size is {many}: give a number from 1 up")
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
@@ -331,11 +363,11 @@ def _wrapped(thing: Any, blobs: Blobs, options: Mapping[str, Any], called: str) 
     )
 
 
-def _own_options(thing: Any, options: Mapping[str, Any], called: str) -> tuple[dict[str, Any], dict[str, Any], int | None]:
+def _own_options(thing: Any, says: Declared, options: Mapping[str, Any], called: str) -> tuple[dict[str, Any], dict[str, Any], int | None]:
     """What a user gave that is not weft's own: for the making of a class, for each call, and the seed. Raises UserError for what nobody
     takes. A value is read as what the parameter is: by its annotation, or by its default."""
     making, calling = _parameters(thing.__init__, ("self", "blobs")) if inspect.isclass(thing) else {}, _parameters(_call_of(thing))
-    batches = callable(getattr(thing, "batch", None))
+    batches = says.batch is not None
     made, kept, seed = dict[str, Any](), dict[str, Any](), None
     for name, value in options.items():
         if name in OPTIONS:
@@ -370,7 +402,7 @@ def _as(parameter: inspect.Parameter, value: Any, called: str) -> Any:
     if not isinstance(value, str):
         return value
     told = parameter.annotation
-    kind = KINDS.get(told if isinstance(told, str) else getattr(told, "__name__", "")) or type(parameter.default)
+    kind = KINDS.get(told if isinstance(told, str) else told.__name__ if isinstance(told, type) else "") or type(parameter.default)
     try:
         if kind is bool:
             return flag(value)

@@ -8,22 +8,26 @@ the user's settings only proxies are taken from the environment, never a `.netrc
 """
 
 import asyncio
+import binascii
 import contextlib
+import functools
+import hashlib
+import time
 import urllib.request
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from weft.errors import PictureError
 from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError
-from weft.models.error_mapping import error_facts
-from weft.models.request_bodies import Body, Form
-from weft.secrets import hide, scrub, without_secrets
+from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Image
+from weft.untrusted import fields
 
 if TYPE_CHECKING:
     import aiohttp
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 8 * 1024 * 1024  # bytes of a reply where words are due
 MAX_REPLY = 128 * 1024 * 1024  # where pictures are
 LARGE = 4 * 1024 * 1024  # of replies that are larger than this, one at a time is read to its end and taken apart
+PIECE = 3 * 65536  # a multiple of three, so that pieces of base64 join without padding
 WRAPPED = 64  # times as long as what was said a stream of events may be
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -48,6 +53,120 @@ class Answer(Struct, frozen=True):
     @property
     def text(self) -> str:
         return scrub(self.data[:100_000].decode("utf-8", "replace"))
+
+
+class Body:
+    """A JSON request. Inside `payload`, an `Image` stands where its data URL (or, `bare`, its base64 alone) will."""
+
+    encode: Callable[[bytes], bytes] = staticmethod(functools.partial(binascii.b2a_base64, newline=False))  # a piece of an image's file
+
+    def __init__(self, payload: Mapping[str, Any], blobs: Blobs, *, bare: bool = False) -> None:
+        self._blobs = blobs
+        self.broken: PictureError | None = None  # why it could not be sent whole
+        self._images: list[Image] = []
+        marker = "weft-picture-" + binascii.hexlify(time.monotonic_ns().to_bytes(8, "big")).decode()
+
+        def mark(image: Image) -> str:
+            self._images.append(image)
+            return marker if bare else f"data:{image.media_type};base64,{marker}"
+
+        self._texts = msgspec.json.encode(_replace(payload, mark)).split(marker.encode())
+        if len(self._texts) != len(self._images) + 1:
+            raise CallError("the request's text collides with weft's picture marker", NO)
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for text, image in zip(self._texts, self._images, strict=False):
+            yield text
+            try:
+                for piece in self._pieces(image):
+                    yield piece
+            except PictureError as error:
+                self.broken = error
+                raise
+        yield self._texts[-1]
+
+    def _pieces(self, image: Image) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        try:
+            with self._blobs.file(image) as file:
+                while piece := file.read(PIECE):
+                    digest.update(piece)
+                    yield self.encode(piece)
+        except OSError as error:
+            raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error}") from None
+        if digest.hexdigest() != image.digest:  # what was sent by now is no whole request
+            raise self._blobs.damaged(image)
+
+
+class Lines(Body):
+    """Requests one after another, a line each."""
+
+    def __init__(self, payloads: Sequence[Mapping[str, Any]], blobs: Blobs, *, bare: bool = False) -> None:
+        self._blobs, self.broken, self._images = blobs, None, []
+        self._texts = [b""]
+        for payload in payloads:
+            body = Body(payload, blobs, bare=bare)
+            self._texts[-1] += body._texts[0]
+            self._texts += body._texts[1:]
+            self._texts[-1] += b"\n"
+            self._images += body._images
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
+
+
+class LinesFile(Lines):
+    """The same as the file of a form, with a purpose."""
+
+    def __init__(self, payloads: Sequence[Mapping[str, Any]], blobs: Blobs, purpose: str) -> None:
+        super().__init__(payloads, blobs)
+        self.boundary = f"weft-{uuid.uuid4().hex}"
+        told = f'--{self.boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\n{purpose}\r\n'
+        told += f'--{self.boundary}\r\nContent-Disposition: form-data; name="file"; filename="weft.jsonl"\r\n'
+        self._texts[0] = f"{told}Content-Type: application/jsonl\r\n\r\n".encode() + self._texts[0]
+        self._texts[-1] += f"\r\n--{self.boundary}--\r\n".encode()
+        self.length = sum(map(len, self._texts)) + sum(coded_size(image) for image in self._images)
+
+
+def coded_size(image: Image) -> int:
+    """Bytes of its base64."""
+    return (image.size + 2) // 3 * 4
+
+
+class Form(Body):
+    """A form with pictures as files. What is no text goes as JSON has it."""
+
+    encode: Callable[[bytes], bytes] = staticmethod(bytes)
+
+    def __init__(self, payload: Mapping[str, Any], images: Sequence[Image], blobs: Blobs) -> None:
+        self._blobs, self.broken, self._images = blobs, None, list(images)
+        self.boundary = f"weft-{uuid.uuid4().hex}"
+        texts: list[bytes] = []
+        whole = b""
+        for name, value in payload.items():
+            told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            whole += self._head(name) + b"\r\n" + told.encode() + b"\r\n"
+        field = "image" if len(images) == 1 else "image[]"
+        for at, image in enumerate(images):
+            ending = image.media_type.partition("/")[2].replace("jpeg", "jpg")
+            about = f'; filename="{at + 1}.{ending}"\r\nContent-Type: {image.media_type}'.encode()
+            texts.append(whole + self._head(field, about) + b"\r\n")
+            whole = b"\r\n"
+        self._texts = [*texts, whole + f"--{self.boundary}--\r\n".encode()]
+        self.length = sum(map(len, self._texts)) + sum(image.size for image in self._images)
+
+    def _head(self, name: str, about: bytes = b"") -> bytes:
+        return f'--{self.boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode() + about + b"\r\n"
+
+
+def _replace(value: Any, mark: Callable[[Image], str]) -> Any:
+    """The same JSON with each picture replaced by its marked data URL."""
+    if isinstance(value, Image):
+        return mark(value)
+    if isinstance(value, dict):
+        return {key: _replace(one, mark) for key, one in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_replace(one, mark) for one in cast(list[Any], value)]
+    return value
 
 
 class Http:
@@ -105,7 +224,8 @@ class Http:
     async def _posted(
         self, url: str, body: Body, sent: Mapping[str, str], called: str, most: int, stream: "Pieces | None"
     ) -> AsyncGenerator[Answer]:
-        async with self._ask("POST", url, called, body, sent, most, stream) as answer:
+        async with contextlib.AsyncExitStack() as holding:
+            answer = await self._exchange("POST", url, called, body, sent, most, holding, stream)
             if 300 <= answer.status < 400:
                 place = without_secrets(answer.headers.get("location", "?"))
                 raise CallError(f"{called} answered {answer.status}: it redirects to {place}; give that address", DENIED)
@@ -116,8 +236,8 @@ class Http:
         self, url: str, *, called: str, headers: Mapping[str, str] | None = None, most: int = MAX_REPLY
     ) -> AsyncGenerator[Answer]:
         """What is there, as it is."""
-        async with self._ask("GET", url, called, None, headers or {}, most) as answer:
-            yield answer
+        async with contextlib.AsyncExitStack() as holding:
+            yield await self._exchange("GET", url, called, None, headers or {}, most, holding, None)
 
     async def look(self, url: str, headers: Mapping[str, str], *, called: str, most: int = MAX_TEXT) -> Answer:
         """JSON that is there, such as the state of a task."""
@@ -129,21 +249,7 @@ class Http:
             await self._session.close()
             self._session = None
 
-    @contextlib.asynccontextmanager
-    async def _ask(
-        self,
-        method: str,
-        url: str,
-        called: str,
-        body: Body | None,
-        headers: Mapping[str, str],
-        most: int,
-        stream: "Pieces | None" = None,
-    ) -> AsyncGenerator[Answer]:
-        async with contextlib.AsyncExitStack() as holding:
-            yield await self._asked(method, url, called, body, headers, most, holding, stream)
-
-    async def _asked(
+    async def _exchange(
         self,
         method: str,
         url: str,
@@ -154,6 +260,7 @@ class Http:
         holding: contextlib.AsyncExitStack,
         stream: "Pieces | None",
     ) -> Answer:
+        """One request and all of its answer; `holding` keeps what a large one holds until whoever asked is done with it."""
         import aiohttp
 
         data = aiter(body) if body is not None else None
@@ -267,19 +374,17 @@ def proxy_for(url: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
-def address_of(url: str, *, ours: bool = False) -> SplitResult:
-    """An http(s) address, taken apart. Raises ValueError, which does not repeat what may be a key in it. Of one that is `ours`, the user's,
-    whatever may be a key is hidden; a server's links do not choose what is."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable, parts = False, SplitResult("", "", "", "", "")
-    for secret in (parts.password, parts.username, *(value for _, value in parse_qsl(parts.query))) if ours else ():
-        if secret:
-            hide(unquote(secret))
-    if not usable:
-        raise ValueError(f"{without_secrets(url)!r} is not an http(s) address")
-    if parts.username or parts.password:
-        raise ValueError("keys do not belong in addresses; put the key in an environment variable and name it with key_env=NAME")
-    return parts
+def error_facts(body: Any) -> tuple[str, str]:
+    """(message, codes) of an error body in any of the shapes servers use; both '' when there is no error in it."""
+    said = fields(body)
+    error: Any = said.get("error") or said.get("detail") or (said if "message" in said and said.get("code") else None)
+    if not error:
+        return "", ""
+    facts = fields(error)
+    if not facts:
+        return str(error), ""
+    metadata = fields(facts.get("metadata"))
+    codes = [facts.get("code"), facts.get("type"), facts.get("status"), metadata.get("error_type")]
+    if metadata.get("reasons"):
+        codes.append("moderation")
+    return str(facts.get("message") or facts), " ".join(str(code) for code in codes if code is not None).lower()

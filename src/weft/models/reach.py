@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
-from weft.models.http import address_of
+from weft.models.http_endpoint import address_of
 
 PATIENCE = 3.0  # seconds, for all of them together
 
@@ -37,5 +37,7 @@ def _try(url: str, patience: float) -> str:
         parts = address_of(url)
         with socket.create_connection((parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=patience):
             return ""
-    except (OSError, ValueError) as error:
-        return str(getattr(error, "strerror", None) or error)
+    except OSError as error:
+        return error.strerror or str(error)
+    except ValueError as error:
+        return str(error)

@@ -8,8 +8,6 @@ weaver:planner=MODEL,visualizer=MODEL
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from weft.errors import UserError
 from weft.models.compose.base import Composition
@@ -17,35 +15,13 @@ from weft.models.compose.best_of import BestOf
 from weft.models.compose.cot import ChainOfThought
 from weft.models.compose.self_verify import SelfVerify
 from weft.models.compose.words import English, Words
-from weft.models.endpoint import Endpoint
-from weft.models.registry import Wired, load_object, load_target, resolve
-from weft.plugins import points
-from weft.secrets import without_secrets
+from weft.plugins import load_object, load_target, points
 from weft.store.blobs import Blobs
 from weft.types import Model
 
 NAMES = "cot, self-verify:N, best-of:N"
 COMPOSITIONS = {"cascade": "weft.models.compose.cascade:Cascade", "weaver": "weft.models.compose.weaver:Weaver"}
 GROUP = "weft.compositions"
-
-
-def composed(match: re.Match[str], blobs: Blobs, given: Mapping[str, Any], config: Mapping[str, Any] | None, data: str) -> Wired:
-    """`NAME:role=MODEL,role=MODEL`; an option `painter.steps` is the painter's."""
-    kind = composition(match["name"])
-    models = dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", match["parts"]))
-    if set(models) != set(kind.roles):
-        example = f"{match['name']}:{','.join(f'{role}=MODEL' for role in kind.roles)}"
-        raise UserError(
-            f"{without_secrets(match.string)}: {match['name']} has the roles {', '.join(kind.roles)}; give each a model, as in {example}"
-        )
-    for name in given:
-        if name.partition(".")[0] not in kind.roles or "." not in name:
-            raise UserError(f"option {name!r}: say whose it is, as in {kind.roles[-1]}.{name.rpartition('.')[2]}=...")
-    endpoints: dict[str, Endpoint] = {}
-    for role in kind.roles:
-        own = {name[len(role) + 1 :]: value for name, value in given.items() if name.startswith(f"{role}.")}
-        endpoints[role] = resolve(models[role], blobs, own, config, data)
-    return Wired(without_secrets(match.string), endpoints, kind)
 
 
 def compositions() -> dict[str, str]:

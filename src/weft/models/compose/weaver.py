@@ -104,10 +104,11 @@ class Weaver(Composition):
     def _order(self, messages: tuple[Message, ...], plan: Plan, order: Imagine, before: Mapping[int, Reply]) -> tuple[Message, ...]:
         """What the visualizer is told: the request, the document up to here with the pictures that this one uses, and the order."""
         made = {number: reply.picture for number, reply in before.items()}
-        own = getattr(self.words.get("visualizer"), "draw", None)
-        if own is not None:  # a language of its own
+        if "visualizer" in self.words:  # a language of its own
             given = [part for message in messages for part in message.parts if isinstance(part, Image)]
-            return own(order.prompt, [*given, *(image for image in made.values() if image is not None)])
+            own = self.words["visualizer"].draw(order.prompt, [*given, *(image for image in made.values() if image is not None)])
+            if own is not None:
+                return own
         so_far = _so_far(plan, order, made)
         asked = [part for message in messages if message.role != "system" for part in message.parts if not isinstance(part, Thought)]
         size = SIZE.format(wide=order.size[0], high=order.size[1]) if order.size else ""

@@ -17,6 +17,10 @@ class Words(Protocol):
 
     def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Kind) -> tuple[Message, ...]: ...
 
+    def draw(self, order: str, images: Sequence[Image]) -> tuple[Message, ...] | None:
+        """Ask for the image that a planner ordered, with those at hand; None where the order is told as it is."""
+        ...
+
     def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
         """Ask whether what was made does what was asked; None where that cannot be asked."""
         ...
@@ -47,6 +51,9 @@ class English:
 
     def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Kind) -> tuple[Message, ...]:
         return _and(messages, Text(f"{'Answer' if kind == 'interleaved' else 'Draw it'} now, by this plan:\n{plan}"))
+
+    def draw(self, order: str, images: Sequence[Image]) -> tuple[Message, ...] | None:
+        return None
 
     def review(self, messages: tuple[Message, ...], made: Made) -> tuple[Message, ...] | None:
         picture = _is_picture(made)

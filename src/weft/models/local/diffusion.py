@@ -16,7 +16,7 @@ from weft.models.converters import count, finite, json_object, one_of
 from weft.models.local.endpoint import LocalEndpoint
 from weft.models.local.hf import LARGEST, OPTIONS, loading, taken, weights_of
 from weft.models.local.weights import needed, versions
-from weft.models.registry import Spec, about, options
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
 
@@ -66,7 +66,7 @@ PIPES: dict[str, Pipe] = {
     offload=one_of("none", "model", "sequential"),
     extra=json_object,
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     weights, name = weights_of(spec, "model_index.json", blobs, chosen)
     kind = weights.config.get("_class_name")
     pipe = PIPES.get(kind) if isinstance(kind, str) else None

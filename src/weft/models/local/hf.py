@@ -18,7 +18,8 @@ from weft.models.batching import Work
 from weft.models.converters import count, finite, flag, one_of, positive, share
 from weft.models.local.endpoint import Asked, LocalEndpoint, Made
 from weft.models.local.weights import Tell, Weights, architecture, found, needed, versions
-from weft.models.registry import Spec, about, load_target, options
+from weft.models.registry import ModelSpec, about, options
+from weft.plugins import load_target
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
 
@@ -97,7 +98,7 @@ OF_SOME = ("guidance", "width", "height")
     width=count,
     height=count,
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
     weights, name = weights_of(spec, "config.json", blobs, chosen)
     kind = architecture(weights.config)
     trusted = chosen.pop("trust_remote_code", False)
@@ -141,7 +142,7 @@ def loading(engine: str, *arguments: Any, **named: Any) -> "Callable[[Tell], Wor
     return lambda tell: load_target(engine)(*arguments, tell=tell, **named)
 
 
-def weights_of(spec: Spec, file: str, blobs: Blobs, chosen: dict[str, Any]) -> tuple[Weights, str]:
+def weights_of(spec: ModelSpec, file: str, blobs: Blobs, chosen: dict[str, Any]) -> tuple[Weights, str]:
     """The weights that a user named, and what they are called: a folder by the end of its path."""
     if spec.url or not spec.model:
         raise UserError(f"{spec.text}: write {spec.provider}/REPOSITORY or {spec.provider}/FOLDER")

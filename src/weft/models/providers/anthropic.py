@@ -9,8 +9,9 @@ import msgspec
 from weft.models.converters import finite
 from weft.models.endpoint import TRANSIENT, CallError, Sent
 from weft.models.http import MAX_TEXT
-from weft.models.http_endpoint import OPTIONS, Wire, made, url_of, usage_of
-from weft.models.registry import Spec, about, options
+from weft.models.http_endpoint import OPTIONS, HttpEndpoint, from_options, url_of
+from weft.models.providers.openai_reply import usage_of
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want, outcome_of
 from weft.untrusted import fields
@@ -22,7 +23,7 @@ MAX_TOKENS = 8192  # one must be sent with every request: ours, where nobody say
 GIVES = Gives(image=False, both=False, thoughts=True)
 
 
-class Anthropic(Wire):
+class Anthropic(HttpEndpoint):
     provider = "anthropic"
     takes = TAKES
     gives = GIVES
@@ -36,8 +37,7 @@ class Anthropic(Wire):
         return {"anthropic-version": VERSION, **({"x-api-key": self._key} if self._key else {})}
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        url, payload = f"{self._url}/messages", self._payload(messages, want)
-        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=MAX_TEXT, bare=True) as came:
+        async with self._post("/messages", self._payload(messages, want), MAX_TEXT, bare=True) as came:
             if came.status >= 400 or came.said:
                 return self._turned_away(came)
             return self._read(came.body, want)
@@ -103,7 +103,7 @@ def plain_schema(schema: Any) -> Any:
     **dict.fromkeys(("max_tokens", "top_k"), int),
     **OPTIONS,
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Anthropic:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Anthropic:
     url = url_of(spec, URL)
     ours = "max_tokens" not in chosen and "max_tokens" not in chosen.get("extra", {})
-    return made(Anthropic, spec, blobs, url, {"ours": ours, **chosen}, "ours", max_tokens=MAX_TOKENS)
+    return from_options(Anthropic, spec, blobs, url, {"ours": ours, **chosen}, "ours", max_tokens=MAX_TOKENS)

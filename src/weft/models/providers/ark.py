@@ -9,10 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.models.converters import flag
-from weft.models.http import Answer
-from weft.models.http_endpoint import OPTIONS, made, url_of
+from weft.models.http import MAX_REPLY, Answer
+from weft.models.http_endpoint import OPTIONS, from_options, url_of
 from weft.models.providers.image_api import PICTURES, ImageApi
-from weft.models.registry import Spec, about, options
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Image, Takes, Want
 
@@ -34,7 +34,7 @@ class Ark(ImageApi):
             payload["image"] = images[0] if len(images) == 1 else list(images)
         if want.size is not None and "size" not in self._parameters:
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
-        return self._post("/images/generations", payload)
+        return self._post("/images/generations", payload, MAX_REPLY)
 
 
 @about(TAKES, GIVES, url=URL)
@@ -45,6 +45,6 @@ class Ark(ImageApi):
     guidance_scale=float,
     watermark=flag,
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Ark:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Ark:
     url = url_of(spec, URL)
-    return made(Ark, spec, blobs, url, chosen, **USUAL)
+    return from_options(Ark, spec, blobs, url, chosen, **USUAL)

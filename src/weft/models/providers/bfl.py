@@ -11,11 +11,10 @@ import msgspec
 from weft.errors import PictureError
 from weft.models.converters import flag, one_of
 from weft.models.endpoint import NO, TRANSIENT, CallError, Expired, Sent, TaskEndpoint
-from weft.models.error_mapping import is_refusal
-from weft.models.http import MAX_TEXT, address_of
-from weft.models.http_endpoint import OPTIONS, Wire, made, url_of
+from weft.models.http import MAX_TEXT
+from weft.models.http_endpoint import OPTIONS, HttpEndpoint, address_of, from_options, is_refusal, url_of
 from weft.models.providers.image_api import flat
-from weft.models.registry import Spec, about, options
+from weft.models.registry import ModelSpec, about, options
 from weft.models.sizes import ratio
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Takes, Usage, Want
@@ -28,7 +27,7 @@ GIVES = Gives(text=False, both=False, seed=True, sizes="ratio")
 WAITING = ("pending", "queued", "processing")
 
 
-class Flux(Wire, TaskEndpoint):
+class Flux(HttpEndpoint, TaskEndpoint):
     provider = "bfl"
     takes = TAKES
     gives = GIVES
@@ -51,8 +50,7 @@ class Flux(Wire, TaskEndpoint):
             payload |= {"width": want.size[0], "height": want.size[1]}
         elif want.size is not None and "aspect_ratio" not in payload:
             payload["aspect_ratio"] = ratio(want.size)
-        url = f"{self._url}/{self._model}"
-        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=MAX_TEXT, bare=True) as came:
+        async with self._post(f"/{self._model}", payload, MAX_TEXT, bare=True) as came:
             if (came.status >= 400 or came.said) and not is_refusal(came.codes):
                 self._turned_away(came)
             if came.said:
@@ -108,7 +106,7 @@ class Flux(Wire, TaskEndpoint):
     prompt_upsampling=flag,
     sizes=one_of("ratio", "pixels"),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Flux:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Flux:
     url = url_of(spec, URL)
     chosen = {"sizes": "ratio", **chosen}
-    return made(Flux, spec, blobs, url, chosen, "sizes")
+    return from_options(Flux, spec, blobs, url, chosen, "sizes")

@@ -11,11 +11,11 @@ import msgspec
 from weft.errors import PictureError
 from weft.models.converters import flag, one_of
 from weft.models.endpoint import TRANSIENT, CallError, Expired, Sent, TaskEndpoint
-from weft.models.error_mapping import error_facts, is_refusal
-from weft.models.http import MAX_REPLY, Answer
-from weft.models.http_endpoint import OPTIONS, Wire, made, url_of, usage_of
+from weft.models.http import MAX_REPLY, Answer, error_facts
+from weft.models.http_endpoint import OPTIONS, HttpEndpoint, from_options, is_refusal, url_of
 from weft.models.providers.image_api import flat
-from weft.models.registry import Spec, about, options
+from weft.models.providers.openai_reply import usage_of
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Takes, Want
 from weft.untrusted import fields
@@ -30,7 +30,7 @@ FROM_WORDS, FROM_PICTURES = "/services/aigc/text2image/image-synthesis", "/servi
 OPEN_STATES = ("PENDING", "RUNNING", "SUSPENDED")
 
 
-class DashScope(Wire):
+class DashScope(HttpEndpoint):
     provider = "dashscope"
     takes = TAKES
     gives = GIVES
@@ -150,6 +150,6 @@ KINDS = {kind.mode: kind for kind in (DashScope, DashScopeTask, DashScopeMessage
     **dict.fromkeys(("prompt_extend", "watermark"), flag),
     mode=one_of(*KINDS),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> DashScope:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> DashScope:
     url, kind = url_of(spec, URL), KINDS[chosen.pop("mode", "at-once")]
-    return made(kind, spec, blobs, url, chosen, **USUAL)
+    return from_options(kind, spec, blobs, url, chosen, **USUAL)

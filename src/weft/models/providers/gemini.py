@@ -19,12 +19,11 @@ from msgspec.structs import replace
 from weft.errors import PictureError, UserError
 from weft.models.converters import finite, flag, one_of
 from weft.models.endpoint import TRANSIENT, CallError, Sent
-from weft.models.error_mapping import error_facts
-from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
-from weft.models.http_endpoint import OPTIONS, Wire, counted, key_for, url_of
+from weft.models.http import MAX_REPLY, MAX_TEXT, Answer, Body, error_facts
+from weft.models.http_endpoint import OPTIONS, HttpEndpoint, key_for, url_of
 from weft.models.providers.gemini_batches import GeminiBatches
-from weft.models.registry import Spec, about, options
-from weft.models.request_bodies import Body
+from weft.models.providers.openai_reply import counted
+from weft.models.registry import ModelSpec, about, options
 from weft.models.sizes import ratio
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
@@ -41,7 +40,7 @@ HARMS = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", 
 GIVES = Gives(thoughts=True, seed=True, sizes="ratio")
 
 
-class Gemini(Wire):
+class Gemini(HttpEndpoint):
     provider = "gemini"
     gives = GIVES
 
@@ -69,8 +68,7 @@ class Gemini(Wire):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         payload, most = self.payload(messages, want), MAX_TEXT if want.kind == "text" else MAX_REPLY
-        url, bare = f"{self._url}/models/{self._model}:generateContent", True
-        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=most, bare=bare) as came:
+        async with self._post(f"/models/{self._model}:generateContent", payload, most, bare=True) as came:
             if came.status >= 400 or came.said:
                 return self._turned_away(listed(came))
             return await self.read(came.body, want)
@@ -240,7 +238,7 @@ NAMES = {
     thoughts=flag,
     safety=one_of("BLOCK_NONE", "OFF", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE"),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Gemini:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Gemini:
     url = url_of(spec, URL)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", spec.model):
         raise UserError(f"{spec.text}: {spec.model!r} is no model's name")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from weft.models.endpoint import NO, TRANSIENT, CallError, Look, Sent
-from weft.models.http import MAX_REPLY, address_of
+from weft.models.http import MAX_REPLY, Lines
+from weft.models.http_endpoint import address_of
 from weft.models.providers.openai_batches import answer_of, lines_of
-from weft.models.request_bodies import Lines
 from weft.secrets import scrub
 from weft.types import Message, Want
 from weft.untrusted import fields

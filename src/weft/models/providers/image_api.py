@@ -11,9 +11,9 @@ import msgspec
 
 from weft.errors import PictureError
 from weft.models.endpoint import NO, TRANSIENT, CallError, Sent
-from weft.models.error_mapping import decide, error_facts, is_refusal
-from weft.models.http import MAX_REPLY, Answer
-from weft.models.http_endpoint import Wire, usage_of
+from weft.models.http import Answer, error_facts
+from weft.models.http_endpoint import HttpEndpoint, decide, is_refusal
+from weft.models.providers.openai_reply import usage_of
 from weft.secrets import scrub
 from weft.types import Gives, Image, Message, Takes, Text, Want
 from weft.untrusted import fields
@@ -28,7 +28,7 @@ STATUSES = {  # what an error means that comes without one
 PICTURES = Gives(text=False, both=False, sizes="pixels")
 
 
-class ImageApi(Wire):
+class ImageApi(HttpEndpoint):
     takes = Takes(images="list", own_images="user")
     gives = PICTURES
     empty = "it sent no picture"
@@ -48,9 +48,6 @@ class ImageApi(Wire):
             if came.status >= 400 or came.said:
                 return self._turned_away(came)
             return await self._read(came.body)
-
-    def _post(self, path: str, payload: dict[str, Any]) -> AbstractAsyncContextManager[Answer]:
-        return self._http.post(f"{self._url}{path}", payload, self._headers(), self._blobs, called=self.address, most=MAX_REPLY)
 
     async def _read(self, body: Any) -> Sent:
         """The first picture."""

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import PictureError, UserError
+from weft.models.converters import finite, seconds
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
-from weft.models.error_mapping import decide
-from weft.models.http import MAX_REPLY, MAX_TEXT, Http, address_of
+from weft.models.http import MAX_REPLY, MAX_TEXT, Http
+from weft.models.http_endpoint import address_of, decide
 from weft.models.load_balancer import Spread
-from weft.models.registry import Spec, about, finite, options, seconds
+from weft.models.registry import ModelSpec, about, options
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Want, outcome_of
@@ -91,7 +92,7 @@ def _part(part: Part) -> dict[str, Any]:
 
 @about(Takes(), GIVES, key="", address=True, several=True)
 @options(temperature=finite, timeout=seconds, seed=int)
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
     """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
     text = spec.model + (f"@{spec.url}" if spec.url else "")
     urls = [url.strip() for url in text.split(",") if url.strip()]

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from weft.models.endpoint import TRANSIENT, CallError, Look, Sent
-from weft.models.error_mapping import error_facts
-from weft.models.http import MAX_REPLY, Answer
-from weft.models.request_bodies import LinesFile
+from weft.models.http import MAX_REPLY, Answer, LinesFile, error_facts
 from weft.secrets import scrub
 from weft.types import Message, Want
 from weft.untrusted import fields

@@ -7,7 +7,7 @@ Keys come from the environment and go only into the request header; whoever keep
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from weft.errors import PictureError
 from weft.models.converters import finite, one_of
 from weft.models.endpoint import LISTEN, TRANSIENT, CallError, Sent
-from weft.models.error_mapping import error_facts, is_refusal
-from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
-from weft.models.http_endpoint import OPENAI, OPTIONS, Wire, key_for, status_of, url_of, usage_of
+from weft.models.http import MAX_REPLY, MAX_TEXT, Answer, error_facts
+from weft.models.http_endpoint import OPENAI, OPTIONS, HttpEndpoint, from_options, is_refusal, status_of, url_of
 from weft.models.providers.openai_batches import OpenAIBatches
-from weft.models.providers.openai_parts import Unpacked, unpack
-from weft.models.registry import Spec, about, options
+from weft.models.providers.openai_reply import Unpacked, unpack, usage_of
+from weft.models.registry import ModelSpec, about, options
 from weft.models.sizes import ratio
 from weft.models.streamed import Odd, Stream
 from weft.secrets import scrub
@@ -31,10 +30,11 @@ from weft.untrusted import fields
 
 OPEN = Gives(order=False, thoughts=True, seed=True)  # whatever is behind it may
 SHORT = 20_000  # characters in which there is no picture worth a thread
+PATH = "/chat/completions"
 LEAST = 64  # tokens, under which a limit is no use
 
 
-class OpenAIChat(Wire):
+class OpenAIChat(HttpEndpoint):
     provider = "openai-chat"
 
     def __init__(
@@ -44,25 +44,20 @@ class OpenAIChat(Wire):
         blobs: Blobs,
         *,
         name: str = "",
-        key: str = "",
         takes: Takes | None = None,
         gives: Gives | None = None,
         own_images: str = "user",
         sizes: str = "words",
         modalities: str = "image,text",
-        timeout: float = 600,
-        fetch_images: bool = False,
-        parameters: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> None:
-        super().__init__(model, url, blobs, key=key, timeout=timeout, fetch_images=fetch_images, parameters=parameters)
-        self._url += "" if self._url.endswith("/chat/completions") else "/chat/completions"
+        self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
+        self.gives = gives or OPEN
         self._own_images, self._sizes = own_images, sizes
         self._modalities = [word for word in modalities.split(",") if word and word != "none"]
         self._unsupported: set[str] = set()
+        super().__init__(model, url.rstrip("/").removesuffix(PATH), blobs, **more)
         self.name = name or self.name
-        self.address = self.address.removesuffix("/chat/completions")
-        self.takes = takes or Takes(own_images="user" if own_images == "user" else "assistant")
-        self.gives = gives or OPEN
         self.identity = {
             "provider": self.provider,
             "model": model,
@@ -74,34 +69,22 @@ class OpenAIChat(Wire):
         }
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        headers, most = self._headers(), MAX_TEXT if want.kind == "text" else MAX_REPLY
+        most = MAX_TEXT if want.kind == "text" else MAX_REPLY
         while True:
             payload = self._payload(messages, want)
             heard = LISTEN.get() if payload["stream"] else None
             stream = Stream(heard, self.address) if heard is not None else None
             try:
-                answered = await self._once(payload, headers, most, stream)
+                async with self._post(PATH, payload, most, stream=stream) as came:
+                    came = _ended_badly(came)
+                    if came.status < 400 and not came.said:
+                        got, sent = await self._taken(came.body)
+                        break
+                    if is_refusal(came.codes) or not self._drop_unsupported(status_of(came), came.said or came.text, payload):
+                        return self._turned_away(came)
             except Odd:  # at once it may do better
                 self._unsupported.add("stream")
-                continue
-            if isinstance(answered, Sent):
-                return answered
-            if answered is not None:
-                got, sent = answered
-                break
         return self._read(await self._follow(got) if got.links else got, sent, want)
-
-    async def _once(
-        self, payload: dict[str, Any], headers: Mapping[str, str], most: int, stream: Stream | None
-    ) -> tuple[Unpacked, Sent] | Sent | None:
-        """One request: what came, or a refusal, or nothing where the same is to be asked without what the server does not know."""
-        async with self._http.post(self._url, payload, headers, self._blobs, called=self.address, most=most, stream=stream) as came:
-            came = _ended_badly(came)
-            if came.status < 400 and not came.said:
-                return await self._taken(came.body)
-            if is_refusal(came.codes) or not self._drop_unsupported(status_of(came), came.said or came.text, payload):
-                return self._turned_away(came)
-        return None
 
     # batches
 
@@ -120,19 +103,16 @@ class OpenAIChat(Wire):
         got, sent = await self._taken(came.body)
         return self._read(await self._follow(got) if got.links else got, sent, want)
 
-    @property
-    def _base(self) -> str:
-        return self._url.removesuffix("/chat/completions")
-
     # the request
 
     def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+        capped = self._is_capped()
         payload: dict[str, Any] = {"model": self._model, "messages": [self._message(m) for m in messages], "stream": False}
         payload.update(self._drawn(want))
         if LISTEN.get() is not None and want.kind == "text" and want.schema is None and "stream" not in self._unsupported:
             payload["stream"] = True
             payload |= {"stream_options": {"include_usage": True}} if "stream_options" not in self._unsupported else {}
-        if self._is_capped():
+        if capped:
             payload["max_tokens"] = self.longest
         if "max_tokens" in self._unsupported and "max_tokens" in payload:
             payload["max_completion_tokens"] = payload.pop("max_tokens")
@@ -158,7 +138,7 @@ class OpenAIChat(Wire):
         if not any(isinstance(part, Image) for part in message.parts):
             return {"role": message.role, "content": "\n".join(texts)}
         content = [
-            _image_part(part) if isinstance(part, Image) else {"type": "text", "text": part.text}
+            {"type": "image_url", "image_url": {"url": part}} if isinstance(part, Image) else {"type": "text", "text": part.text}
             for part in message.parts
             if not isinstance(part, Thought)
         ]
@@ -245,12 +225,8 @@ def _ended_badly(came: Answer) -> Answer:
     return Answer(came.status, came.headers, came.data, came.body, scrub(said), codes)
 
 
-def _image_part(image: Image) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": image}}
-
-
 NUMBERS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-SENT = (*NUMBERS, "max_tokens", "seed", "reasoning_effort")  # options that go with every request under their own names
+ARGUMENTS = ("name", "takes", "gives", "own_images", "sizes", "modalities")  # all other options go with every request
 COMMON: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(NUMBERS, finite),
     **dict.fromkeys(("max_tokens", "seed"), int),
@@ -259,18 +235,11 @@ COMMON: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def sent_with(chosen: dict[str, Any]) -> dict[str, Any]:
-    """The parameters among the options, which are left without them."""
-    named = {name: chosen.pop(name) for name in SENT if name in chosen}
-    return {**chosen.pop("extra", {}), **named}
-
-
-def chat(kind: type[OpenAIChat], spec: Spec, blobs: Blobs, usual: str, chosen: dict[str, Any], takes: Takes, **more: Any) -> OpenAIChat:
+def chat(
+    kind: type[OpenAIChat], spec: ModelSpec, blobs: Blobs, usual: str, chosen: dict[str, Any], takes: Takes, **more: Any
+) -> OpenAIChat:
     """An endpoint of this protocol from its options. `takes` is how its requests are fitted, unless they say otherwise."""
-    url = url_of(spec, usual)
-    takes = replace(takes, max_side=chosen.pop("max_side", takes.max_side), most=chosen.pop("most_images", takes.most))
-    key = key_for(url, chosen.pop("key_env", ""))
-    return kind(spec.model, url, blobs, key=key, takes=takes, parameters=sent_with(chosen), **chosen, **more)
+    return from_options(kind, spec, blobs, url_of(spec, usual), {**chosen, "takes": takes, **more}, *ARGUMENTS)
 
 
 @about(Takes(own_images="user"), OPEN, address=True)
@@ -281,7 +250,7 @@ def chat(kind: type[OpenAIChat], spec: Spec, blobs: Blobs, usual: str, chosen: d
     own_images=one_of("user", "assistant", "images"),
     sizes=one_of("words", "size", "aspect_ratio"),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     own_images = chosen.get("own_images", "user")
     takes = Takes(chosen.pop("images", "interleaved"), "user" if own_images == "user" else "assistant")
     return chat(OpenAIChat, spec, blobs, OPENAI, chosen, takes)
@@ -290,7 +259,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
 WORDS = Gives(image=False, both=False, order=False, thoughts=True, seed=True)
 
 
-def in_words(spec: Spec, blobs: Blobs, usual: str, chosen: dict[str, Any]) -> OpenAIChat:
+def in_words(spec: ModelSpec, blobs: Blobs, usual: str, chosen: dict[str, Any]) -> OpenAIChat:
     """One that answers in words alone."""
     name, takes = f"{spec.provider}/{spec.model}", Takes(own_images="user")
     return chat(OpenAIChat, spec, blobs, usual, chosen, takes, gives=WORDS, name=name, modalities="none")
@@ -298,13 +267,13 @@ def in_words(spec: Spec, blobs: Blobs, usual: str, chosen: dict[str, Any]) -> Op
 
 @about(Takes(own_images="user"), WORDS, url=OPENAI)
 @options(**COMMON)
-def openai(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+def openai(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     """OpenAI's own models, whose pictures are behind `openai-images` and `openai-responses`."""
     return in_words(spec, blobs, OPENAI, chosen)
 
 
 @about(Takes(own_images="user"), WORDS, address=True)
 @options(**COMMON)
-def sglang(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+def sglang(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     """SGLang's chat; its pictures are behind its image API (`openai-images`)."""
     return in_words(spec, blobs, "", chosen)

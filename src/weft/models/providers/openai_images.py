@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from weft.models.converters import one_of
 from weft.models.endpoint import CallError, Sent
 from weft.models.http import MAX_REPLY, Answer
-from weft.models.http_endpoint import OPENAI, OPTIONS, made, url_of
+from weft.models.http_endpoint import OPENAI, OPTIONS, from_options, url_of
 from weft.models.providers.image_api import PICTURES, ImageApi
-from weft.models.registry import Spec, about, options
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Takes, Want
 
@@ -46,9 +46,9 @@ class OpenAIImages(ImageApi):
         if want.size is not None and self._sizes == "size" and "size" not in self._parameters:
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
         if not images:
-            return self._post("/images/generations", payload)
+            return self._post("/images/generations", payload, MAX_REPLY)
         if self._edits == "json":
-            return self._post("/images/edits", {**payload, "images": [{"image_url": image} for image in images]})
+            return self._post("/images/edits", {**payload, "images": [{"image_url": image} for image in images]}, MAX_REPLY)
         url, called = f"{self._url}/images/edits", self.address
         return self._http.form(url, payload, images, self._headers(), self._blobs, called=called, most=MAX_REPLY)
 
@@ -62,6 +62,6 @@ class OpenAIImages(ImageApi):
     edits=one_of("json", "multipart"),
     sizes=one_of("size", "words"),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
     url = url_of(spec)
-    return made(OpenAIImages, spec, blobs, url, chosen, "edits", "sizes")
+    return from_options(OpenAIImages, spec, blobs, url, chosen, "edits", "sizes")

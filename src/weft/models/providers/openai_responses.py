@@ -20,10 +20,10 @@ from weft.errors import PictureError
 from weft.models.adapt import own_images_moved
 from weft.models.converters import finite, one_of
 from weft.models.endpoint import NO, TRANSIENT, CallError, Retry, Sent
-from weft.models.error_mapping import decide, is_refusal
 from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
-from weft.models.http_endpoint import OPENAI, OPTIONS, Wire, key_for, url_of, usage_of
-from weft.models.registry import Spec, about, options
+from weft.models.http_endpoint import OPENAI, OPTIONS, HttpEndpoint, decide, is_refusal, key_for, url_of
+from weft.models.providers.openai_reply import usage_of
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
 from weft.untrusted import fields
@@ -34,7 +34,7 @@ FORGOTTEN = "previous_response"
 CODES = {"rate_limit_exceeded": 429, "server_error": 500, "vector_store_timeout": 504}
 
 
-class OpenAIResponses(Wire):
+class OpenAIResponses(HttpEndpoint):
     provider = "openai-responses"
     gives = GIVES
 
@@ -46,8 +46,7 @@ class OpenAIResponses(Wire):
 
     async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
         payload, most = self._payload(messages, want), MAX_TEXT if want.kind == "text" else MAX_REPLY
-        url = f"{self._url}/responses"
-        async with self._http.post(url, payload, self._headers(), self._blobs, called=self.address, most=most) as came:
+        async with self._post("/responses", payload, most) as came:
             if came.status in (400, 404) and "previous_response_id" in payload and FORGOTTEN in came.said.lower().replace(" ", "_"):
                 raise CallError(f"{self._explain(came.status, came.said)}; history=stateless does without it", NO)
             status = fields(came.body).get("status")
@@ -212,7 +211,7 @@ TOOL = ("size", "quality", "background", "output_format", "moderation", "input_f
     **dict.fromkeys(("image_model", "reasoning_effort", *TOOL), str),
     history=one_of("previous", "stateless"),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIResponses:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIResponses:
     url, history = url_of(spec), chosen.pop("history", "previous")
     named = {"image_model": "model", **{name: name for name in (*TOOL, "output_compression")}}
     tool = {told: chosen.pop(name) for name, told in named.items() if name in chosen}

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from weft.models.converters import one_of, several
 from weft.models.endpoint import Sent
 from weft.models.providers.openai_chat import COMMON, OpenAIChat, chat
-from weft.models.providers.openai_parts import Unpacked
-from weft.models.registry import Spec, about, options
+from weft.models.providers.openai_reply import Unpacked
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, State, Takes, Thought, Want
 from weft.untrusted import fields
@@ -45,7 +45,7 @@ class OpenRouter(OpenAIChat):
 
 @about(Takes(), GIVES, url=URL)
 @options(**COMMON, modalities=str, pin=several, own_images=one_of("images", "user"), sizes=one_of("words", "aspect_ratio"))
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     own_images = chosen.pop("own_images", "images")
     takes = Takes(own_images="user" if own_images == "user" else "assistant")
     if pinned := chosen.pop("pin", None):

@@ -19,12 +19,12 @@ import msgspec
 from weft.errors import PictureError, UserError
 from weft.models.converters import count, seconds
 from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
-from weft.models.error_mapping import error_facts
-from weft.models.http_endpoint import key_for, url_of, usage_of
+from weft.models.http import error_facts
+from weft.models.http_endpoint import key_for, url_of
 from weft.models.load_balancer import Spread
 from weft.models.providers.openai_chat import OpenAIChat
-from weft.models.providers.openai_parts import Unpacked
-from weft.models.registry import Spec, about, options
+from weft.models.providers.openai_reply import Unpacked, usage_of
+from weft.models.registry import ModelSpec, about, options
 from weft.secrets import scrub, without_secrets
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Want
@@ -133,7 +133,7 @@ def card_of(url: str, key: str, name: str) -> dict[str, Any]:
         why = error_facts(_json(error))[0] or "it is no server of weft's (`weft serve`)"
         raise UserError(f"{told} answered {error.code}: {scrub(why)[:200]}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        why = getattr(error, "reason", None) or error
+        why = error.reason if isinstance(error, urllib.error.URLError) else error
         raise Away(f"nobody answers at {told} ({scrub(str(why))}): start it with `weft serve`") from None
     listed: Any = fields(body).get("data")
     there = {str(fields(one).get("id")): fields(one) for one in cast(list[Any], listed if isinstance(listed, list) else [])}
@@ -147,7 +147,7 @@ def card_of(url: str, key: str, name: str) -> dict[str, Any]:
 
 @about(Takes(own_images="user"), Gives(order=True, seed=True, sizes="pixels"), address=True, several=True)
 @options(key_env=str, timeout=seconds, max_side=count, most_images=count)
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
     """One address, or several with commas between them: servers of one model."""
     if not spec.url:
         url_of(spec, "")
@@ -168,7 +168,7 @@ def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> Endpoint:
     return Spread(found, away) if len(found) + len(away) > 1 else found[0]
 
 
-def _at(spec: Spec, blobs: Blobs, chosen: dict[str, Any]) -> Served:
+def _at(spec: ModelSpec, blobs: Blobs, chosen: dict[str, Any]) -> Served:
     url = url_of(spec, "").rstrip("/")
     url += "" if url.endswith("/v1") else "/v1"
     key = key_for(url, chosen.pop("key_env", ""))

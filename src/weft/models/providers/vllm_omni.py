@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from weft.models.endpoint import Sent
 from weft.models.providers.openai_chat import COMMON, OpenAIChat, chat
-from weft.models.providers.openai_parts import Unpacked
-from weft.models.registry import Spec, about, options
+from weft.models.providers.openai_reply import Unpacked
+from weft.models.registry import ModelSpec, about, options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Takes, Text, Thought, Want
 from weft.untrusted import fields
@@ -46,5 +46,5 @@ class VllmOmni(OpenAIChat):
 
 @about(TAKES, GIVES, address=True)
 @options(**COMMON)
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
     return chat(VllmOmni, spec, blobs, "", chosen, TAKES, gives=GIVES, sizes="size", modalities="none")

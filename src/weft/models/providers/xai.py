@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.models.http import Answer
-from weft.models.http_endpoint import OPTIONS, made, url_of
+from weft.models.http import MAX_REPLY, Answer
+from weft.models.http_endpoint import OPTIONS, from_options, url_of
 from weft.models.providers.image_api import PICTURES, ImageApi
-from weft.models.registry import Spec, about, options
+from weft.models.registry import ModelSpec, about, options
 from weft.models.sizes import ratio
 from weft.store.blobs import Blobs
 from weft.types import Image, Takes, Want
@@ -32,9 +32,9 @@ class XAI(ImageApi):
         if want.size is not None and "aspect_ratio" not in self._parameters:
             payload["aspect_ratio"] = ratio(want.size)
         if not images:
-            return self._post("/images/generations", payload)
+            return self._post("/images/generations", payload, MAX_REPLY)
         shown = {"image": {"url": images[0]}} if len(images) == 1 else {"images": [{"url": image} for image in images]}
-        return self._post("/images/edits", {**payload, **shown})
+        return self._post("/images/edits", {**payload, **shown}, MAX_REPLY)
 
 
 @about(TAKES, GIVES, url=URL)
@@ -42,6 +42,6 @@ class XAI(ImageApi):
     **OPTIONS,
     **dict.fromkeys(("aspect_ratio", "resolution", "response_format"), str),
 )
-def from_spec(spec: Spec, blobs: Blobs, **chosen: Any) -> XAI:
+def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> XAI:
     url = url_of(spec, URL)
-    return made(XAI, spec, blobs, url, chosen)
+    return from_options(XAI, spec, blobs, url, chosen)

@@ -1,5 +1,6 @@
-"""From one choice of a chat completion to ordered parts, whatever shape the server chose. Picture data inside the choice is
-replaced by `blob:DIGEST` as it is stored, so that the raw reply can be journalled without a copy of the bytes."""
+"""What a reply in OpenAI's shape holds: from one choice of a chat completion to ordered parts, whatever shape the server chose, and the
+tokens that it tells of. Image data inside the choice is replaced by `blob:DIGEST` as it is stored, so that the raw reply can be journalled
+without a copy of the bytes."""
 
 import base64
 import binascii
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from weft.errors import PictureError
 from weft.store.blobs import Blobs
-from weft.types import Image, Part, Text, Thought
+from weft.types import Image, Part, Text, Thought, Usage
 from weft.untrusted import fields
 
 INLINE = re.compile(r"!\[[^\]]*\]\(\s*(data:image/[^)\s]+)\s*\)|(data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=]+)")
@@ -110,3 +111,19 @@ class _Reader:
             return f"[a picture that {error}]"
         self.parts.append(image)
         return f"blob:{image.digest}"
+
+
+def usage_of(body: Any) -> Usage:
+    """Tokens and costs as OpenAI reports them, and most others do."""
+    numbers = fields(fields(body).get("usage"))
+    cost = numbers.get("cost")
+    return Usage(
+        tokens_in=counted(numbers.get("prompt_tokens") or numbers.get("input_tokens")),
+        tokens_out=counted(numbers.get("completion_tokens") or numbers.get("output_tokens")),
+        cost=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
+    )
+
+
+def counted(value: Any) -> int:
+    """A number of tokens, as far as it can be one."""
+    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
