@@ -26,6 +26,7 @@ from msgspec import Struct
 from msgspec import inspect as kinds_of
 from msgspec.structs import replace
 
+from weft.benchmarks.official import VARIANT, Official
 from weft.benchmarks.outputs import Folder
 from weft.benchmarks.prompts import Rubrics, read_rubrics
 from weft.errors import UserError
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from weft.benchmarks.agreed import Agreed
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
-RELEASED = "official"  # the variant of what is asked for the official row alone
 Groups = Mapping[str, Mapping[str, str]]  # the groups of each sample by its id
 
 
@@ -171,12 +171,9 @@ class Benchmark:
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
     axis_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the names of an axis's groups, where they are always the same
-    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
-    official_file: ClassVar[str] = ""
-    official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
+    official: ClassVar[Official | None] = None  # what its paper's released scripts ask and compute
     takes_all_read: ClassVar[bool] = False  # whether each sample that its Records read is asked about, so that asking may begin at once
     most_tries: ClassVar[int] = 1  # how often a turn may be asked, with `again`
-    published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that nobody is asked for: `settle` makes them of others
     spread_metrics: ClassVar[tuple[str, ...]] = ()  # those whose distribution is drawn, besides that of the main number
     full: ClassVar[float] = 1.0  # full marks as its paper prints them: 1, 10, 100; every number that is shown is on this scale
@@ -266,14 +263,14 @@ class Benchmark:
         kinds = type(self).__mro__[: type(self).__mro__.index(Benchmark)]
         folders = [Path(inspect.getfile(kind)).parent for kind in kinds]
         folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
-        return read_rubrics(folder, prompts, self.official_file, self.official_prompts, self.name, self.official_settings)
+        return read_rubrics(folder, prompts, self.official, self.name)
 
     def due(self, turn: Turn) -> tuple[str, ...]:
         """The metrics of a turn: every one of them gets a verdict, whatever becomes of it."""
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
     def detail(self, turn: Turn, reply: Reply) -> Any:
-        """What tables need to know of a turn whatever became of it."""
+        """What tables need to know of a turn whatever became of it: a struct of the benchmark's own."""
         return None
 
     def unanswered(self, answered: Answered) -> Iterable[Item]:
@@ -298,16 +295,15 @@ class Benchmark:
         `Unusable` for what a schema cannot say."""
         return plain_marks(question, found)
 
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        """What the released scripts make of a judge's reply as it came, by metric, whatever the schema says of it: it is kept in the
-        verdict's `detail` as `official`, for the official row. Nothing where they make nothing of it."""
-        return {}
-
     # looking
 
     def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add what follows from others."""
-        return settled(verdicts)
+        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; what was asked for the official row alone stands
+        with the verdict it belongs to. A benchmark may add what follows from others."""
+        if self.official is None:
+            return settled(verdicts)
+        ours = settled([one for one in verdicts if not one.variant.startswith(VARIANT)])
+        return self.official.beside(ours, settled([one for one in verdicts if one.variant.startswith(VARIANT)]))
 
     def together(self, sample: str, groups: Mapping[str, str]) -> str:
         """What a sample belongs to, where several are not independent of one another: intervals and tests resample that."""
@@ -363,29 +359,6 @@ def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
     for verdict in verdicts:
         groups.setdefault((verdict.sample, verdict.turn, verdict.metric), []).append(verdict)
     return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups.values()]
-
-
-def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], Any]) -> list[Verdict]:
-    """Settled. What was asked for as the released scripts ask, for the official row alone (variant `official`), stands in the others'
-    detail, under `asked`, as what it comes to by `points`, and its calls are behind them too."""
-    theirs = {_place(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
-    made: list[Verdict] = []
-    for one in settled([one for one in verdicts if not one.variant.startswith(RELEASED)]):
-        other = theirs.get(_place(one))
-        if other is not None:
-            one = replace(one, detail={**(one.detail or {}), "asked": points(other)}, keys=(*one.keys, *other.keys))
-        made.append(one)
-    return made
-
-
-def detail_of(verdict: Verdict) -> Mapping[str, Any]:
-    """What another arithmetic needs: `official`, what the released scripts make of the judge's reply; `asked`, what they come to where they
-    ask otherwise (`with_released`)."""
-    return cast(dict[str, Any], verdict.detail) if isinstance(verdict.detail, dict) else {}
-
-
-def _place(verdict: Verdict) -> tuple[str, int, str]:
-    return verdict.sample, verdict.turn, verdict.metric
 
 
 def _merged(some: Sequence[Verdict]) -> Verdict:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.benchmarks.agreed import Agreed, correlation, measured
-from weft.benchmarks.base import detail_of
 from weft.benchmarks.imug.classes import CLASSES
+from weft.benchmarks.imug.facts import is_dynamic
 from weft.benchmarks.imug.tables import JUDGE, SHORT
 from weft.benchmarks.rows import published, published_rows
 from weft.stats.agreement import Measured
@@ -18,7 +18,7 @@ NOTE = "Pearson's r. Avg: the plain mean of the six. Published: two people; one 
 def kind_of(verdict: Verdict) -> str:
     if verdict.metric == "points":
         return "Img."
-    return "Dynamic" if detail_of(verdict).get("dynamic") else ""
+    return "Dynamic" if is_dynamic(verdict) else ""
 
 
 def tables(found: Agreed) -> Iterator[Table]:
