@@ -9,13 +9,15 @@
 A verdict that comes from the journal has it as JSON does; this is the one place where it becomes the struct again.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+Facts = TypeVar("Facts", bound=Struct)
 
-def facts_of[Facts: Struct](detail: Any, kind: type[Facts]) -> Facts:
+
+def facts_of(detail: Any, kind: type[Facts]) -> Facts:
     """The struct; one of defaults where nothing is known, as of a turn on which a benchmark's own code failed."""
     if isinstance(detail, kind):
         return detail

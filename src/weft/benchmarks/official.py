@@ -84,6 +84,6 @@ def mean_of(kept: Sequence[Reading | Missing]) -> Reading | Missing:
     return kept[0] if not there else there[0]
 
 
-def number(score: float | Missing) -> float | None:
+def or_none(score: float | Missing) -> float | None:
     """For means: what is missing is in none."""
     return None if isinstance(score, Missing) else score

@@ -2,7 +2,7 @@
 
 import importlib.resources
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +10,6 @@ from msgspec import Struct
 from weft.benchmarks.base import Finished
 from weft.stats.intervals import spread
 from weft.types import Cell, Row, Table, Verdict
-
 
 
 class Entry(Struct, frozen=True):
@@ -23,6 +22,7 @@ class Entry(Struct, frozen=True):
 
 
 Counted = Verdict | Entry
+One = TypeVar("One", bound=Verdict | Entry)
 Means = Sequence[tuple[float, Sequence[Counted]]]  # with their weights
 Cells = Callable[[Finished, bool], Mapping[str, Cell]]  # of a run, by the official arithmetic or not
 Parts = Callable[[Finished, bool], Mapping[str, Mapping[str, Cell]]]  # the same of its parts
@@ -89,4 +89,8 @@ def verdicts_of(groups: Sequence[Sequence[Counted]]) -> Sequence[Verdict]:
     """The verdicts behind a number: the sequence itself, where it is one of verdicts."""
     if len(groups) == 1 and all(isinstance(one, Verdict) for one in groups[0]):
         return groups[0]  # pyright: ignore[reportReturnType]
-    return [one.verdict if isinstance(one, Entry) else one for group in groups for one in group]
+    return [verdict_of(one) for group in groups for one in group]
+
+
+def verdict_of(one: Counted) -> Verdict:
+    return one.verdict if isinstance(one, Entry) else one

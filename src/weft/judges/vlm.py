@@ -6,7 +6,7 @@ reply can end a run."""
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -42,8 +42,7 @@ class Scripts(Protocol):
 class Reader(Protocol):
     """A benchmark, as far as it reads replies."""
 
-    @property
-    def official(self) -> Scripts | None: ...
+    official: ClassVar[Any]  # Scripts, or None: a class variable of a protocol cannot be narrower where it is implemented
 
     def find(self, question: Question, text: str) -> dict[str, Any] | None:
         """What a reply in words says; None where it is to be read as JSON."""
@@ -75,6 +74,7 @@ class VlmJudge:
         keys: tuple[str, ...] = ()
         messages, problem, place = question.messages, "", question.place
         useless = False
+        scripts: Scripts | None = self._reader.official
         readings: Mapping[str, Reading] = {}  # what the paper's scripts make of the first reply that they can read
         variant = ", ".join(word for word in (question.variant, repeat) if word)
         for _ in range(2):
@@ -84,8 +84,8 @@ class VlmJudge:
                 problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
                 break
             try:
-                if not readings and self._reader.official is not None:
-                    readings = self._reader.official.reading(question, reply.words)
+                if not readings and scripts is not None:
+                    readings = scripts.reading(question, reply.words)
                 marks = read_marks(self._reader, question, reply.text, partial=self._model.partial)
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
                 if not isinstance(error, Unusable) and self._raised is not None:
@@ -118,9 +118,7 @@ class VlmJudge:
             told = f"answered {self._useless} questions in a row with what cannot be used"
             raise JudgeUseless(f"the judge {self._model.name} {told}; the last: {problem.removeprefix(UNUSABLE)}")
         more: dict[str, Any] = {"keys": keys, "detail": question.detail, "variant": variant}
-        return [
-            Verdict(place.sample, place.turn, one, None, problem, reading=readings.get(one), **more) for one in question.metrics
-        ]
+        return [Verdict(place.sample, place.turn, one, None, problem, reading=readings.get(one), **more) for one in question.metrics]
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:

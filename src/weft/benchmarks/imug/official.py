@@ -1,5 +1,5 @@
-"""IMUG-Bench's released scripts (`scripts/auxiliary`): letters read one by one, points averaged as they came, grids by their own reader; the
-judge looks at what is left where an image is missing. Scores are percent."""
+"""IMUG-Bench's released scripts (`scripts/auxiliary`): letters read one by one, points averaged as they came, grids by their own reader;
+the judge looks at what is left where an image is missing. Scores are percent."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,8 @@ class ImugOfficial(Official):
 
     def reading(self, question: Question, text: str) -> Mapping[str, Reading]:
         """The share of a choice; the mean of the points, from 0 to 5."""
-        if "choice" in question.metrics:
-            found = released.choice_as_released(question, text)
-        else:
-            found = released.points_as_released(text)
+        is_choice = "choice" in question.metrics
+        found = released.choice_as_released(question, text) if is_choice else released.points_as_released(text)
         return {} if found is None else {question.metrics[0]: Reading(found)}
 
     def score(self, verdict: Verdict) -> float | Missing:

@@ -15,7 +15,7 @@ from weft.benchmarks.base import Finished
 from weft.benchmarks.imug.classes import CLASSES
 from weft.benchmarks.imug.facts import is_dynamic
 from weft.benchmarks.imug.official import OFFICIAL
-from weft.benchmarks.official import number
+from weft.benchmarks.official import or_none
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.stats.intervals import slope, spread
 from weft.types import Cell, Row, Table, Verdict
@@ -42,7 +42,7 @@ MODALITIES = {"text": "choice", "image": "points"}
 def percent(verdict: Verdict, *, by_script: bool) -> float | None:
     """Of a hundred; None where there is nothing."""
     if by_script:
-        return number(OFFICIAL.score(verdict))
+        return or_none(OFFICIAL.score(verdict))
     return None if verdict.value is None else 100 * verdict.value
 
 

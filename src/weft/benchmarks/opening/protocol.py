@@ -12,6 +12,7 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.opening.official import OFFICIAL
 from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
 from weft.store.blobs import Blobs
@@ -34,7 +35,7 @@ class Opening(Benchmark):
     metrics = rubric.CRITERIA
     Options = OpeningOptions
     axes = ("subtask", "task")
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     full, digits = 10.0, 2
     takes_all_read = True
 

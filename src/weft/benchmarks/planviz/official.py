@@ -1,5 +1,5 @@
-"""PlanViz's released scorer: tasks without an image, and replies that do not end in a digit, are in no mean, and nothing keeps a score within
-its scale. Scores are shares of full marks."""
+"""PlanViz's released scorer: tasks without an image, and replies that do not end in a digit, are in no mean, and nothing keeps a score
+within its scale. Scores are shares of full marks."""
 
 from collections.abc import Mapping
 

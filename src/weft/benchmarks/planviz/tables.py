@@ -13,13 +13,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished, Groups, Terms
-from weft.benchmarks.official import number
+from weft.benchmarks.official import or_none
 from weft.benchmarks.planviz.data import ENDS, SUBTASKS, TASKS
 from weft.benchmarks.planviz.facts import plan_facts
 from weft.benchmarks.planviz.official import OFFICIAL
 from weft.benchmarks.planviz.rubric import SHORT as COLUMNS
 from weft.benchmarks.planviz.style_tables import is_study, style_tables
-from weft.benchmarks.rows import Counted, Entry, Means, both_ways, cell_of, published, published_rows, rows_of, verdicts_of
+from weft.benchmarks.rows import Entry, Means, One, both_ways, cell_of, published, published_rows, rows_of, verdicts_of
 from weft.types import Cell, Row, Table, Verdict
 
 JUDGE = OFFICIAL.published_judge
@@ -68,7 +68,7 @@ def _entries(run: Finished, official: bool) -> list[Entry]:
     """A run's verdicts, as the arithmetic takes them; those of several wordings are of one task."""
     made: list[Entry] = []
     for one in run.verdicts:
-        value = number(OFFICIAL.score(one)) if official else one.value
+        value = or_none(OFFICIAL.score(one)) if official else one.value
         if value is not None or not official:
             made.append(Entry(one, value, one.metric, run.groups[one.sample].get("of", one.sample)))
     return made
@@ -81,11 +81,11 @@ def _of(run: Finished, official: bool, **groups: str) -> list[Entry]:
     return _entries(some, official)
 
 
-def _metric[One: Counted](verdicts: Sequence[One], name: str) -> list[One]:
+def _metric(verdicts: Sequence[One], name: str) -> list[One]:
     return [one for one in verdicts if one.metric == COLUMNS[name]]
 
 
-def _average[One: Counted](verdicts: Sequence[One]) -> list[tuple[float, Sequence[One]]]:
+def _average(verdicts: Sequence[One]) -> list[tuple[float, Sequence[One]]]:
     return [(1 / len(COLUMNS), _metric(verdicts, name)) for name in COLUMNS]
 
 

@@ -19,7 +19,6 @@ MOST = 2  # times that a missing picture is asked for again
 
 class RoverHalf(Benchmark):
     most_tries = 1 + MOST
-    published_judge = "gpt-4.1"
     full, digits = 100.0, 1
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.benchmarks.base import Finished
-from weft.benchmarks.official import number
+from weft.benchmarks.official import or_none
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
@@ -89,7 +89,7 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell
 
 def points_of(verdict: Verdict, *, official: bool) -> float | None:
     """Out of ten; None where there are none."""
-    return number(OFFICIAL.score(verdict)) if official else strict_points(verdict)
+    return or_none(OFFICIAL.score(verdict)) if official else strict_points(verdict)
 
 
 def left_out(verdicts: Sequence[Verdict]) -> set[str]:

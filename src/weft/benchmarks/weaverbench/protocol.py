@@ -15,6 +15,8 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import Goal
+from weft.benchmarks.weaverbench.facts import DocumentFacts
+from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
 from weft.models.endpoint import Endpoint
@@ -35,7 +37,7 @@ class WeaverBench(Benchmark):
     Options = WeaverOptions
     axes = ("category", "input", "length", "count")
     axis_names = {"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)}
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     full, digits = 10.0, 2
     takes_all_read = True
 
@@ -66,9 +68,9 @@ class WeaverBench(Benchmark):
         scored = [metric for metric in rubric.SCORES if rubric.is_due(metric, goal)]
         return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.several else ()))
 
-    def detail(self, turn: Turn, reply: Reply) -> Any:
+    def detail(self, turn: Turn, reply: Reply) -> DocumentFacts:
         goal: Goal = turn.gold
-        return {"pictures": len(reply.images), "required": goal.required}
+        return DocumentFacts(len(reply.images), goal.required)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         goal: Goal = answered.turn.gold
