@@ -225,6 +225,6 @@ def by_script(run: Finished) -> list[Battle]:
     made: list[Battle] = []
     for verdict in run.verdicts:
         drawn = [one for one in verdict.behind or (verdict,) if not one.variant.startswith(BA)]
-        winners = [one for one in map(OFFICIAL.winner, drawn) if not isinstance(one, Missing)]
+        winners: list[Winner] = [one for one in map(OFFICIAL.winner, drawn) if not isinstance(one, Missing)]
         made += [_battle(run, verdict, winner) for winner in winners[:1]]  # of repeats the first that is a verdict
     return made
