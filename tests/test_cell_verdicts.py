@@ -8,10 +8,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_golden import DATA, Judge, Painter, written
 
 import weft
+from test_golden import DATA, Judge, Painter, written
+from weft.arena.official import BattleFacts
+from weft.arena.protocol import Arena
+from weft.benchmarks.base import Finished
+from weft.benchmarks.planviz import PlanViz
 from weft.report.render import render
+from weft.stats.battles import LEAN
 from weft.types import Cell, Row, Table, Verdict
 
 OTHER_UNITS = (  # tables whose `due` counts tasks, questions or answers, and not verdicts
@@ -89,3 +94,46 @@ def test_verdicts_are_no_part_of_what_a_cell_says():
         assert made[0] == made[1] and "secret" not in made[0] and "verdicts" not in made[0], form
     (found,) = json.loads(render(tables[:1], [], "json"))["tables"]
     assert msgspec.convert(found["rows"][0]["cells"]["KP"], Cell) == bare
+
+
+def test_cells_of_battles_have_the_verdict_of_each_battle():
+    said = {"a": ("A", "A"), "b": ("A", "B"), "c": ("Tie(B)", "Tie(B)"), "d": ("B", "B")}
+    found = [Verdict(name, 0, "battle", (LEAN[one] + 1) / 2, detail=BattleFacts(one), variant=f"order {order}")
+             for name, both in said.items() for order, one in zip(("AB", "BA"), both, strict=True)]  # fmt: skip
+    found.append(Verdict("e", 0, "battle", 1.0, "y has no answer", "rule", detail=BattleFacts("A", rule=True), variant="order AB"))
+    found.append(Verdict("e", 0, "battle", 1.0, "y has no answer", "rule", detail=BattleFacts("A", rule=True), variant="order BA"))
+    verdicts = Arena().settle(found)
+    run = Finished("arena", {name: {"item": name, "first": "x", "second": "y"} for name in (*said, "e")}, verdicts, "toy", "r", "judge")
+    own = {id(verdict) for verdict in verdicts}
+    for table, row, column, cell in cells(list(Arena().tables([run]))):
+        assert len(cell.verdicts) == cell.due and all(id(one) in own for one in cell.verdicts), (table.title, row.label, column)
+
+
+def test_cells_of_a_study_of_wordings_have_all_wordings_of_their_tasks():
+    groups = {f"t{at}": {"task": "gen", "subtask": "ui", "of": f"t{at - at % 3}", **({"style": f"s{at % 3}"} if at % 3 else {})}
+              for at in range(9)}  # fmt: skip
+    verdicts = [Verdict(name, 0, metric, at / 10) for at, name in enumerate(groups) for metric in ("correctness", "visual", "efficiency")]
+    tables = list(PlanViz().tables([Finished("m", groups, verdicts, "own", "r", "judge")]))
+    own = {id(verdict) for verdict in verdicts}
+    assert all(id(one) in own for *_, cell in cells(tables) for one in cell.verdicts)
+    over = next(table for table in tables if table.title.endswith("prompt styles")).rows[0].cells["Cor mean"]
+    assert (over.due, len(over.verdicts), {groups[one.sample].get("style") for one in over.verdicts}) == (3, 6, {"s1", "s2"})
+    one = next(table for table in tables if table.title.endswith("tasks over their wordings")).rows[0].cells
+    assert [(cell.due, len(cell.verdicts)) for cell in one.values()] == [(2, 2)] * 7
+
+
+class Other(Judge):
+    name = "another-judge"
+
+
+def test_cells_of_agreement_have_the_verdicts_that_were_compared(tmp_path: Path):
+    data = written("weave", tmp_path / "data", 6)
+    ends = {"data": data, "model": Painter(), "home": tmp_path / "home"}
+    run, other = (weft.evaluate("weave", judge=judge, **ends) for judge in (Judge(), Other()))
+    own, counted = {id(verdict) for verdict in run.verdicts}, 0
+    for table, row, column, cell in cells(list(run.agree(other).tables)):
+        assert all(id(one) in own for one in cell.verdicts), (table.title, row.label, column)
+        if row.kind != "published" and column != "dialogues":
+            assert len(cell.verdicts) == cell.due, (table.title, row.label, column)
+            counted += bool(cell.due)
+    assert counted > 10

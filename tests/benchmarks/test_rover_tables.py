@@ -187,7 +187,7 @@ def test_official_failures_are_minus_25_and_lower_the_mean():
     verdicts = [judged("science_temporal_1", rubric.VISUAL, 5), judged("science_temporal_2", rubric.VISUAL, None, 0)]
     assert [one.official for one in entries(verdicts)] == [100, -25]
     assert [one.strict for one in entries(verdicts)] == [100, None]
-    assert cell(verdicts, official=True).value == 37.5 and cell(verdicts, official=False).value == 100.0
+    assert cell(entries(verdicts), official=True).value == 37.5 and cell(entries(verdicts), official=False).value == 100.0
 
 
 def test_correlations_between_types_over_models():

@@ -24,7 +24,7 @@ LONGEST = 2.0  # seconds for one reply
 
 
 class Says:
-    name, takes = "says", Takes()
+    name, takes, partial = "says", Takes(), False
 
     def __init__(self, text: str) -> None:
         self.text = text

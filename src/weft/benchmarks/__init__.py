@@ -2,6 +2,8 @@
 elsewhere. Then one folder each."""
 
 from weft.benchmarks.base import Answered, Benchmark, Check, Finished, is_known, names, resolve, where
+from weft.benchmarks.facts import facts_of
+from weft.benchmarks.official import Official
 from weft.benchmarks.prompts import Rubrics
 
-__all__ = ["Answered", "Benchmark", "Check", "Finished", "Rubrics", "is_known", "names", "resolve", "where"]
+__all__ = ["Answered", "Benchmark", "Check", "Finished", "Official", "Rubrics", "facts_of", "is_known", "names", "resolve", "where"]
