@@ -23,6 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import weft
 from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
+from weft.benchmarks.planviz.facts import plan_facts
 from weft.benchmarks.planviz.files import Task, write
 from weft.judges.ocr import is_read, lines_in, quotations
 from weft.store.blobs import Blobs
@@ -143,7 +144,7 @@ def judging(language: str, made: list[tuple[str, Image.Image, list[str]]], words
         run = weft.evaluate("planviz", data=work / "data", model=f"folder/{outputs}", home=work / "home", **options)
         cor = [one for one in run.verdicts if one.metric == "correctness"]
         assert len(cor) == len(truth) and all(one.value is not None for one in cor)
-        right = [met == due for one in cor for met, due in zip(one.detail["points"], truth[one.sample], strict=True)]
+        right = [met == due for one in cor for met, due in zip(plan_facts(one).points, truth[one.sample], strict=True)]
         off = [abs((one.value or 0.0) - sum(truth[one.sample]) / len(truth[one.sample])) for one in cor]
         shares = f"points right {100 * sum(right) / len(right):5.1f} of {len(right)}   Cor off by {sum(off) / len(off):.3f} on average"
         print(f"{language:8} {told:25} {shares}")

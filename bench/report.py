@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from weft.benchmarks.imug.classes import CLASS_OF
+from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
 from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, Prompts
@@ -76,7 +77,7 @@ def make_up(home: Path, samples: int, side: int) -> None:
             about = msgspec.json.encode({"ask": asked.parts, "truth": (), "gold": {"points": ["One.", "Two.", "Three."]}}).decode()
             journal.put_turn("imug-made-up", TurnRecord(name, turn, number, groups, want, msgspec.json.encode(seen).decode(), reply, about))
             value, metric = chance.random(), "points" if want == "image" else "choice"
-            detail = {"points": [round(5 * value)]} if want == "image" else {"response": "A", "key": "B", "dynamic": False}
+            detail = PointsFacts((round(5 * value),)) if want == "image" else ChoiceFacts("A", "B")
             journal.put_verdict("imug-made-up", Verdict(name, turn, metric, value, "A reason of the usual length. " * 6, detail=detail))
             seen.append(Message("assistant", (said,)))
     journal.end("imug-made-up", "finished")

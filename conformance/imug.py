@@ -21,7 +21,7 @@ from server import drawn
 from weft.benchmarks.imug import mcq
 from weft.benchmarks.imug.data import read_links
 from weft.benchmarks.imug.grid_official import released_grid
-from weft.benchmarks.imug.tables import WAYS, cell, official
+from weft.benchmarks.imug.tables import WAYS, cell, percent
 
 FILES = ("scripts/run_evaluation.py", "scripts/auxiliary/score_image.py", "data/image_references.jsonl")
 NEEDS = ("requests", "openai", "numpy", "opencv-python-headless")
@@ -293,8 +293,8 @@ class Sides:
         }
 
     def scores(self, run: weft.Run) -> dict[Any, float]:
-        values = {(one.sample, one.turn + 1): official(one) for one in run.verdicts}
-        return {place: round(value, 6) for place, value in values.items() if value is not None}
+        values = {(one.sample, one.turn + 1): percent(one, by_script=True) for one in run.verdicts}
+        return {place: round(value / 100, 6) for place, value in values.items() if value is not None}
 
 
 def lines_of(path: Path) -> Iterable[dict[str, Any]]:

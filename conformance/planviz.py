@@ -23,10 +23,11 @@ from conformance.server import Asked, Server, pixels_of
 from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
+from weft.benchmarks.official import or_none
 from weft.benchmarks.planviz import released
 from weft.benchmarks.planviz.data import Goal
 from weft.benchmarks.planviz.files import LISTS, POINTS, root_of
-from weft.benchmarks.planviz.tables import released_share
+from weft.benchmarks.planviz.official import OFFICIAL
 from weft.types import Place, Question
 from weft_tabletop.make import make
 
@@ -178,7 +179,7 @@ class Scoring:
         files = {turn.sample: self.file_of(turn.sample) for turn in run.turns}
         for one in run.verdicts:
             name, at = files[one.sample]
-            found = released_share(one)
+            found = or_none(OFFICIAL.score(one))
             if found is not None and at < len(self.lists[name]):
                 made[name, at, one.metric] = round(found, 9)
         return made
@@ -236,7 +237,7 @@ def parsing(scoring: Scoring, told: Told) -> None:
     for record, script in zip(records, theirs, strict=True):
         said = record["evaluation_out"][0] if isinstance(record["evaluation_out"], list) else record["evaluation_out"]
         goal = Goal(tuple(record.get(POINTS[0]) or record[POINTS[1]]), "ui", "gen")
-        found = released.as_released(Question(("visual",), (), {}, Place(), gold=goal, plain=True), said)["visual"]
+        found = released.share(Question(("visual",), (), {}, Place(), gold=goal, plain=True), said)
         mine = "none" if found is None else str(found)
         if mine != script:
             off.append(f"{said!r}: released {script}, weft {mine}")

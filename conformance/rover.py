@@ -20,8 +20,10 @@ from conformance.server import Asked, Server
 from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
-from weft.benchmarks.rover import arithmetic, released
+from weft.benchmarks.rover import released
+from weft.benchmarks.rover.facts import rover_facts
 from weft.benchmarks.rover.ig import tables as ig
+from weft.types import Reading
 from weft_tabletop.make import make
 
 FILES = ("base_metric.py", "evaluator.py", "prompts.py")
@@ -185,9 +187,13 @@ class Scoring:
             told.same(part, "cells of the summary", released_cells(results), cells(run))
 
     def scores(self, run: weft.Run) -> dict[tuple[str, str], Any]:
-        of = ig.verdicts_of(run.finished(), True) if self.half == "ig" else run.verdicts
-        judged = [one for one in of if not one.metric.startswith((ig.HELD, "accuracy", "track"))]
-        return {(one.sample, one.metric): score for one in judged if (score := arithmetic.released_score(one)) is not None}
+        official = run.benchmark.official
+        assert official is not None
+        judged = [one for one in run.verdicts if not one.metric.startswith((ig.HELD, "accuracy", "track"))]
+        kept = {(one.sample, one.metric): official.kept(one) for one in judged}
+        kept |= {(one.sample, metric): reading for one in judged for metric, reading in rover_facts(one).unsaid.items()}
+        found = {place: one.text or one.score for place, one in kept.items() if isinstance(one, Reading)}
+        return {place: score for place, score in found.items() if score is not None}
 
 
 def released_scores(results: Path) -> dict[tuple[str, str], Any]:

@@ -21,7 +21,7 @@ from conformance.told import Told
 from server import drawn
 from toy import toy_records, write_weave
 from weft.benchmarks.weave.domains import CLASSES
-from weft.benchmarks.weave.tables import SHORT, metrics, released_points
+from weft.benchmarks.weave.tables import SHORT, metrics, points_of
 from weft.types import MENTION
 
 SMALL = 200  # pixels
@@ -313,7 +313,7 @@ class Scoring:
         told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
         told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
         run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("weave"))
-        told.same(part, "scores", released_scores(results), {place(one): released_points(one) for one in run.verdicts})
+        told.same(part, "scores", released_scores(results), {place(one): points_of(one, official=True) for one in run.verdicts})
         told.same(part, "table cells", released_cells(results), weft_cells(run))
 
 
@@ -369,7 +369,7 @@ def odd(scored: Scoring, told: Told) -> None:
         scored.released(outputs, results, f"{scored.server.url}/released/judge/v1/chat/completions", workers=32)
         scored.weft(outputs, home, f"{scored.server.url}/weft/judge/v1", "--limit", "40")
         run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("weave"))
-        ours = {place(one): points for one in run.verdicts if (points := released_points(one)) is not None}
+        ours = {place(one): points for one in run.verdicts if (points := points_of(one, official=True)) is not None}
         told.same("odd", f"a judge that says {name}", released_scores(results), ours, why)
     scored.server.answers["judge"] = judge
 

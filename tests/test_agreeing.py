@@ -20,6 +20,7 @@ from waiting import HANGS
 from weft import api
 from weft.benchmarks.agreed import Agreed
 from weft.benchmarks.base import resolve
+from weft.benchmarks.imug.facts import ChoiceFacts
 from weft.benchmarks.rows import published
 from weft.errors import UserError
 from weft.judge_eval.agreement.corrected import Bias
@@ -374,7 +375,9 @@ def test_the_papers_tables_have_what_is_printed_beside_ours():
     table = next(iter(resolve("imug").presentation.agreement_tables(found)))
     assert (table.cells("mine")["Hybrid Img."].value or 0) > 0.99 and table.cells("mine")["Avg"].value is None
     assert table.cells("Nano Banana")["Static Spatial Dynamic"].value == 0.926 and len(table.published) == 6
-    dynamic = next(iter(resolve("imug").presentation.agreement_tables(made_up("imug", "choice", {"class": "Hybrid"}, {"dynamic": True}))))
+    dynamic = next(
+        iter(resolve("imug").presentation.agreement_tables(made_up("imug", "choice", {"class": "Hybrid"}, ChoiceFacts(dynamic=True))))
+    )
     assert dynamic.cells("mine")["Hybrid Dynamic"].value is not None and dynamic.cells("mine")["Hybrid Img."].value is None
     plans = next(iter(resolve("planviz").presentation.agreement_tables(made_up("planviz", "visual", {}, dataset="planviz"))))
     assert plans.cells("OmniGen2")["Cor r"].value == 0.92 and plans.cells("GPT-Image-1")["Vis MAE"].value == 0.08

@@ -16,7 +16,8 @@ from server import Provider, Seen, judge_answer
 from waiting import HANGS
 from weaver import evaluate, playing, prompt, written
 from weft.arena.contestants import contestants, items_of
-from weft.arena.protocol import Arena, as_released, decided, fought
+from weft.arena.official import BattleFacts, battle_facts
+from weft.arena.protocol import Arena, by_script, decided, fought
 from weft.arena.released import as_winner, released_verdict
 from weft.arena.sampling import drawn
 from weft.calls.caller import Patience
@@ -128,7 +129,7 @@ def test_the_better_one_wins_whichever_way_round(tmp_path: Path, serve: Serve):
     assert arena.table().rows[0].cells["battles"].value == 12 and len(arena.verdicts) == 18
     battles = fought(arena.finished())
     assert len(battles) == 36 and {one.first for one in battles} == {"openai-chat/alpha", "openai-chat/beta", "openai-chat/gamma"}
-    assert len(as_released(arena.finished())) == 18
+    assert len(by_script(arena.finished())) == 18
 
 
 def test_what_the_judge_is_shown(tmp_path: Path, serve: Serve):
@@ -144,7 +145,7 @@ def test_what_the_judge_is_shown(tmp_path: Path, serve: Serve):
     assert "alpha" not in user and "beta" not in user, "nobody is named"
     schema = asked[0].body["response_format"]["json_schema"]["schema"]["properties"]["winner"]
     assert schema["enum"] == ["A", "B", "Tie(A)", "Tie(B)"]
-    assert [one.detail["winner"] for one in arena.verdicts[0].behind] == ["Tie(B)", "Tie(A)"] and arena.verdicts[0].value == 0.5
+    assert [battle_facts(one).winner for one in arena.verdicts[0].behind] == ["Tie(B)", "Tie(A)"] and arena.verdicts[0].value == 0.5
 
 
 def test_who_has_no_answer_loses_without_a_judge(tmp_path: Path, serve: Serve):
@@ -203,7 +204,7 @@ def test_unfinished_runs_and_runs_of_battles_do_not_fight(tmp_path: Path, serve:
 def test_repeats_are_averaged_within_an_order(tmp_path: Path, serve: Serve):
     provider = serve(answer=says(lambda seen: "A"))
     arena = fight(tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3)
-    assert all(len(verdict.behind) == 6 and verdict.detail["winner"] == "Tie" for verdict in arena.verdicts)
+    assert all(len(verdict.behind) == 6 and battle_facts(verdict).winner == "Tie" for verdict in arena.verdicts)
     assert arena.tables()[0].rows[0].cells["battles"].value == 2 and len(fought(arena.finished())) == 4
     one = fight(tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3, both_orders=False)
     assert one.tables()[0].rows[0].cells["battles"].value == 2, "a judgement that was repeated is no second battle"
@@ -212,10 +213,10 @@ def test_repeats_are_averaged_within_an_order(tmp_path: Path, serve: Serve):
 def test_half_judged_battles_are_none(tmp_path: Path):
     from weft.types import Verdict
 
-    ab = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="order AB")
+    ab = Verdict("s", 0, "battle", 1.0, detail=BattleFacts("A"), variant="order AB")
     assert [one.value for one in Arena().merge_variants([ab])] == [None]
-    one = Verdict("s", 0, "battle", 1.0, detail={"winner": "A"}, variant="one order")
-    assert [verdict.detail["winner"] for verdict in Arena().merge_variants([one])] == ["A"]
+    one = Verdict("s", 0, "battle", 1.0, detail=BattleFacts("A"), variant="one order")
+    assert [battle_facts(verdict).winner for verdict in Arena().merge_variants([one])] == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -235,10 +236,10 @@ def test_the_table_has_what_the_page_says(ab: tuple[str, str], ba: tuple[str, st
 
     said = [(f"order AB, repeat {at}", one) for at, one in enumerate(ab, 1)]
     said += [(f"order BA, repeat {at}", one) for at, one in enumerate(ba, 1)]
-    some = [Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail={"winner": one}, variant=variant) for variant, one in said]  # type: ignore[index]
+    some = [Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail=BattleFacts(one), variant=variant) for variant, one in said]
     (verdict,) = Arena().merge_variants(some)
     run = Finished("r", {"s": {"item": "i", "first": "x", "second": "y"}}, [verdict])
-    assert verdict.detail["winner"] == decided(run)[0].winner == due
+    assert battle_facts(verdict).winner == decided(run)[0].winner == due
     rates = next(iter(Arena().tables([run])))
     won = {"A": 100.0, "B": 0.0}.get(due, 0.0)
     assert next(row for row in rates.rows if row.name == "x").cells["with tie 0"].value == won

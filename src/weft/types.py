@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 Role = Literal["system", "user", "assistant"]
 Kind = Literal["text", "image", "interleaved"]
@@ -316,12 +316,27 @@ class Mark(Struct, frozen=True):
     detail: Any = None
 
 
+class Reading(Struct, frozen=True, omit_defaults=True):
+    """What a paper's released scripts take from a judge's reply: a score on their own scale, or None where they find none. `text` is what
+    they keep that is no number."""
+
+    score: float | None = None
+    text: str = ""
+
+
+class Missing(Struct, frozen=True):
+    """Where an arithmetic has no number, and why."""
+
+    reason: str
+
+
 class Verdict(Struct, frozen=True, omit_defaults=True):
     """One metric of one turn: a share of full marks from 0 to 1, or None (unscored), with the reason.
 
     `by` a judge, a rule, a person, or the model's `failure`: zero. `score` is what the judge said, on the judge's own scale. Several
-    verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what `merge_variants` makes of
-    them has them `behind`."""
+    verdicts of one metric differ in their `variant` (`repeat 2`, `order BA`, `rater 2`); what `merge_variants` makes of them has them
+    `behind`.
+    `detail` is a struct of the benchmark's own, or what JSON made of it: `benchmarks/facts.py` reads it."""
 
     sample: str
     turn: int
@@ -330,14 +345,21 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     by: Literal["judge", "rule", "failure", "person"] = "judge"
     keys: tuple[str, ...] = ()
-    detail: Any = None  # what another arithmetic needs to come to its own number
+    detail: Any = None  # what tables need to know besides
     variant: str = ""
     score: float | None = None
     spread: float | None = None  # the standard deviation of those behind it
     behind: "tuple[Verdict, ...]" = ()
+    reading: Reading | None = None  # what the released scripts take from the judge's reply; None: nothing, or nobody was asked
+    asked: Reading | None = None  # the same of the reply to a question that they put otherwise
+    undecided: bool = False  # left open by a judge that is a program and knows its limits
 
 
 class Cell(Struct, frozen=True):
+    """One number of a table. `verdicts` are those of a run that it was computed from, unscored ones included, the very objects: as many as
+    `due`, unless that counts something else (tasks, answers, pairs). A published number has none. They are no part of what a cell says:
+    they are not compared, printed or written to files."""
+
     value: float | None
     scored: int = 0  # of `due` items stand behind the value; both are 0 for published numbers
     due: int = 0
@@ -346,6 +368,21 @@ class Cell(Struct, frozen=True):
     count: bool = False  # a number of things, and no measure: it has no decimals, and none is best
     digits: int | None = None  # where they are not those of its table
     deviation: float | None = None  # over runs that differ in their seed alone, of which the value is the mean
+    verdicts: Sequence[Verdict] = ()
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All that it says, by name."""
+        return {name: value for name, value in asdict(self).items() if name != "verdicts"}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.numbers == other.numbers
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.numbers.values()))
+
+    def __repr__(self) -> str:
+        return f"Cell({', '.join(f'{name}={value!r}' for name, value in self.numbers.items())})"
 
     def told(self, digits: int = 3) -> str:
         """Its value; where items behind it are unscored, how many of how many stand behind it."""

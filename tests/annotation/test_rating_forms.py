@@ -193,6 +193,6 @@ def test_released_questions_are_not_asked_and_repeats_are_one(toy: Path, tmp_pat
     empty = tmp_path / "nothing"
     empty.mkdir()
     official = weft.evaluate("weave", judge="constant/5", **{**ways, "model": f"folder/{empty}"}, official=True)
-    assert any(one.behind or one.detail for one in official.verdicts), "the scripts' judge was asked about outputs that are not there"
+    assert any(one.behind or one.asked for one in official.verdicts), "the scripts' judge was asked about outputs that are not there"
     with pytest.raises(UserError, match="nothing to rate"):
         asyncio.run(source_of(official.id, tmp_path / "home"))

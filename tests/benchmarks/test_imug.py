@@ -10,6 +10,7 @@ import pytest
 import weft
 from server import Provider, Seen, drawn, model_answer
 from weft.benchmarks.imug import data
+from weft.benchmarks.imug.facts import choice_facts, is_dynamic
 from weft.calls.caller import Patience
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -157,7 +158,7 @@ def test_missing_points_are_asked_for_again_and_never_guessed(imug: Path, tmp_pa
 
 def test_letters_that_are_no_option_are_no_answer(imug: Path, tmp_path: Path, serve: Serve):
     run = evaluate(imug, tmp_path / "home", serve(answer=judge(key="None")))
-    dynamic = [verdict for verdict in run.verdicts if (verdict.detail or {}).get("dynamic") or "could not be used" in verdict.reason]
+    dynamic = [verdict for verdict in run.verdicts if is_dynamic(verdict) or "could not be used" in verdict.reason]
     assert dynamic and all(verdict.value is None for verdict in dynamic), "no answer is unscored, not E"
     kinds = next(row.cells for row in run.tables()[2].rows if row.name == run.name)
     assert (kinds["Static MCQ"].scored, kinds["Static MCQ"].due) == (1, 1)
@@ -168,7 +169,7 @@ def test_a_key_with_a_certain_letter_may_have_others_and_the_judge_is_told(imug:
     provider = serve(answer=judge(key="BD"))
     run = evaluate(imug, tmp_path / "home", provider, where={"domain": "Apparel"})
     verdict = next(v for v in run.verdicts if v.metric == "choice")
-    assert verdict.detail["key"] == "ABD" and verdict.value == pytest.approx(1 / 3)
+    assert choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
     assert any("A is certainly right" in " ".join(seen.texts) for seen in provider.seen if seen.is_judge)
 
 

@@ -17,12 +17,14 @@ import weft
 from server import Provider, Seen, drawn, model_answer
 from weft.benchmarks.imug import Imug, released
 from weft.benchmarks.imug.data import Choice
-from weft.benchmarks.imug.tables import cell, official
+from weft.benchmarks.imug.facts import choice_facts
+from weft.benchmarks.imug.official import OFFICIAL
+from weft.benchmarks.imug.tables import cell
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.store.blobs import Blobs
-from weft.types import Place, Question, Verdict
+from weft.types import Missing, Place, Question, Reading, Verdict
 
 SCRIPTS = {
     "dynamic_prompt.txt": "Find the key.\r\nAs JSON.",
@@ -167,8 +169,8 @@ def test_errors_of_the_released_client_score_what_they_would_have_scored(imug: P
     folder = outputs(tmp_path / "out", said, DRAWN)
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {(one.sample.split("/")[0], one.turn): one for one in run.verdicts}
-    assert (found["Cooking", 1].value, found["Cooking", 1].by, official(found["Cooking", 1])) == (0.0, "failure", 0.0)
-    assert found["Cooking", 3].value is None and official(found["Cooking", 3]) == 0.0
+    assert (found["Cooking", 1].value, found["Cooking", 1].by, OFFICIAL.score(found["Cooking", 1])) == (0.0, "failure", 0.0)
+    assert found["Cooking", 3].value is None and OFFICIAL.score(found["Cooking", 3]) == 0.0
     assert "CUDA out of memory" in found["Cooking", 3].reason
 
 
@@ -199,7 +201,7 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(imug
     provider = serve(answer=answering())
     run = evaluate(imug, tmp_path / "home", provider, model=f"folder/{folder}", prompts=f"official:{checkout}", official=True)
     missing = next(one for one in run.verdicts if one.sample.startswith("Cooking") and one.turn == 2)
-    assert (missing.value, missing.by, official(missing)) == (0.0, "failure", 0.8)
+    assert (missing.value, missing.by, OFFICIAL.score(missing)) == (0.0, "failure", 80.0)
     asked = next(seen for seen in provider.seen if "Make the pan red." in seen.texts[-1])
     assert len(asked.pictures) == 1 and "to rate" not in asked.texts[-1], "the reference stands where the picture should"
     plain = evaluate(imug, tmp_path / "home", provider, model=f"folder/{folder}", prompts=f"official:{checkout}")
@@ -223,7 +225,7 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(imug
     ],
 )
 def test_points_are_averaged_as_they_came(said: str, share: float | None):
-    assert released.points_as_released(said) == ({} if share is None else {"points": pytest.approx(5 * share)})
+    assert released.points_as_released(said) == (None if share is None else pytest.approx(5 * share))
 
 
 @pytest.mark.parametrize(
@@ -241,14 +243,14 @@ def test_points_are_averaged_as_they_came(said: str, share: float | None):
 )
 def test_keys_are_made_of_any_letter_that_a_judge_writes(raw: str, said: str, answer: str, share: float | None):
     question = Question(("choice",), (), {}, Place(), gold=(Choice("", "", raw, True), answer))
-    assert released.choice_as_released(question, said) == ({} if share is None else {"choice": share})
+    assert released.choice_as_released(question, said) == share
 
 
 def test_incomplete_points_are_unscored_in_strict_and_averaged_in_official(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
     provider = serve(answer=answering(points='{"evaluation_results": [{"point_id": 1, "score": 5, "reason": "x"}]}'))
     run = evaluate(imug, tmp_path / "home", provider, prompts=f"official:{checkout}")
     first = next(one for one in run.verdicts if one.sample.startswith("Cooking") and one.turn == 0)
-    assert first.value is None and official(first) == 1.0
+    assert first.value is None and OFFICIAL.score(first) == 100.0
 
 
 SHARES = st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20))
@@ -258,8 +260,8 @@ SHARES = st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20))
 def test_both_arithmetics_are_plain_means_over_turns(some: list[tuple[str, float | None, float | None, int]]):
     """Against a second reckoning: percent, each scored turn once, two decimals."""
     whole = {"choice": 1, "points": 5}
-    details = [{"official": None if other is None else whole[metric] * other, "points": [0]} for metric, _, other, _ in some]
-    verdicts = [Verdict(f"s{at}", turn, metric, strict, detail=details[at]) for at, (metric, strict, _, turn) in enumerate(some)]
+    readings = [Reading(None if other is None else whole[metric] * other) for metric, _, other, _ in some]
+    verdicts = [Verdict(f"s{at}", turn, metric, strict, reading=readings[at]) for at, (metric, strict, _, turn) in enumerate(some)]
     for by_script in (False, True):
         for metric in ("choice", "points", None):
             both = [(one, entry[2] if by_script else entry[1]) for one, entry in zip(verdicts, some, strict=True)]
@@ -314,7 +316,7 @@ def test_a_judges_key_is_read_as_people_write_it(imug: Path, tmp_path: Path, ser
     rows[1]["tasks"][1]["output"]["answer"] = "A+<DYNAMIC>"
     run = evaluate(write(tmp_path / "two", rows), tmp_path / "home", serve(answer=judge(key)))
     verdict = next(one for one in run.verdicts if one.sample.startswith("Apparel") and one.turn == 1)
-    assert verdict.detail["key"] == "ABD" and verdict.value == pytest.approx(1 / 3)
+    assert choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("key", ["b", "B.", " B ", "Option B"])
@@ -328,8 +330,8 @@ def test_a_question_that_no_reference_file_lists_is_left_out_in_official(tmp_pat
     folder = write(tmp_path / "unlisted", records())
     (folder / "dynamic_references.jsonl").write_text("")
     run = evaluate(folder, tmp_path / "home", serve(answer=judge()))
-    dynamic = [one for one in run.verdicts if one.metric == "choice" and one.detail["dynamic"]]
-    assert len(dynamic) == 2 and all(one.value is not None and official(one) is None for one in dynamic)
+    dynamic = [one for one in run.verdicts if one.metric == "choice" and choice_facts(one).dynamic]
+    assert len(dynamic) == 2 and all(one.value is not None and isinstance(OFFICIAL.score(one), Missing) for one in dynamic)
 
 
 def test_what_is_no_text_is_no_answer_and_the_last_of_two_counts(imug: Path, tmp_path: Path, serve: Serve):

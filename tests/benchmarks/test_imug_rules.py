@@ -9,9 +9,10 @@ from PIL import Image as Pil
 from PIL import ImageDraw
 
 import weft
+from weft.benchmarks.imug.facts import choice_facts, points_facts
 from weft.models.endpoint import NO, CallError, Endpoint, Sent
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Want
+from weft.types import Message, Reading, Text, Want
 
 OPTIONS = "\nA. one\nB. two\nC. three\nD. four"
 GRID = [["0", "1", "r"], ["0", "g", "0"], ["0", "0", "0"]]
@@ -79,7 +80,8 @@ def test_a_grid_is_read_from_pixels_and_no_judge_is_asked(tmp_path: Path, drawn:
     painter.version = str(points)  # type: ignore[attr-defined]
     run = weft.evaluate("imug", data=grid_data(tmp_path / "data"), model=painter, judge="constant/max", home=tmp_path / "home")
     (verdict,) = run.verdicts
-    assert (verdict.by, verdict.detail, verdict.score) == ("rule", {"points": points, "official": sum(points) / 4}, sum(points))
+    assert (verdict.by, points_facts(verdict).points, verdict.score) == ("rule", tuple(points), sum(points))
+    assert verdict.reading == Reading(sum(points) / 4)
     assert verdict.value == sum(points) / 20
     assert "is right" in verdict.reason and not verdict.keys
 
@@ -97,7 +99,7 @@ def test_a_grid_whose_picture_is_gone_from_the_store_is_unscored(tmp_path: Path)
 
     run = weft.evaluate("imug", data=grid_data(tmp_path / "data"), model=Vanishing, judge="constant/max", home=tmp_path / "home")
     (verdict,) = run.verdicts
-    assert verdict.value is None and "is not in the store" in verdict.reason and verdict.detail == {"points": [0, 0, 0, 0]}
+    assert verdict.value is None and "is not in the store" in verdict.reason and points_facts(verdict).points == (0, 0, 0, 0)
 
 
 def dialogue(folder: Path) -> Path:
@@ -131,7 +133,7 @@ def test_what_depends_on_a_reply_that_we_lost_is_unscored(tmp_path: Path):
     assert [v.value for v in lost.verdicts] == [None] * 3 and "the cable was cut" in first.reason
     assert "its right answer depends on turn 1, which has no reply through no fault of the model" in question.reason
     assert "it is judged beside the picture of turn 1, which has no reply through no fault of the model" in beside.reason
-    assert question.detail["dynamic"] and beside.detail == {"points": [0]}
+    assert choice_facts(question).dynamic and points_facts(beside).points == (0,)
 
 
 def test_what_depends_on_a_reply_that_the_model_refused_is_judged_without_it(tmp_path: Path):

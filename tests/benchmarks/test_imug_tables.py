@@ -7,18 +7,20 @@ import pytest
 from msgspec.structs import replace
 
 from weft.benchmarks import Finished
-from weft.benchmarks.imug.tables import PER_TURN, official, tables
-from weft.types import Table, Verdict
+from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts
+from weft.benchmarks.imug.official import OFFICIAL
+from weft.benchmarks.imug.tables import PER_TURN, tables
+from weft.types import Reading, Table, Verdict
 
 CLASSES = {"Cooking": "Hybrid", "Apparel": "Static Spatial", "Physics": "Temporal Causal"}
 
 
 def choice(response: str, key: str, value: float, *, dynamic: bool = False, by: Any = "rule", sample: str = "Cooking/x/1") -> Verdict:
-    return Verdict(sample, 0, "choice", value, "", by, detail={"response": response, "key": key, "dynamic": dynamic})
+    return Verdict(sample, 0, "choice", value, "", by, detail=ChoiceFacts(response, key, dynamic))
 
 
 def picture(points: Sequence[int], *, turn: int = 0, by: Any = "judge", sample: str = "Cooking/x/1") -> Verdict:
-    return Verdict(sample, turn, "points", sum(points) / 5 / len(points), "", by, detail={"points": list(points)})
+    return Verdict(sample, turn, "points", sum(points) / 5 / len(points), "", by, detail=PointsFacts(tuple(points)))
 
 
 def finished(verdicts: Sequence[Verdict], dataset: str = "imug") -> Finished:
@@ -48,7 +50,7 @@ def test_each_documented_difference_of_the_choice_scorers_on_one_reply(response:
     offered = {"A": "black", "B": "silver", "C": "red", "D": "blue"}
     value = mcq.score(response, key, offered)
     verdict = choice(response, key, value)
-    assert (value, official(verdict)) == (pytest.approx(strict), pytest.approx(by_script)), why
+    assert (value, OFFICIAL.score(verdict)) == (pytest.approx(strict), pytest.approx(100 * by_script)), why
 
 
 def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_official():
@@ -58,7 +60,7 @@ def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_offic
     strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
     assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.scored, by_script.due) == (None, 2, 3)
     assert "a run with --official asks as they do" in main.note
-    run = finished([picture([5, 5]), replace(missing, detail={"points": [0, 0], "asked": 1.0}), picture([4, 3], turn=2)])
+    run = finished([picture([5, 5]), replace(missing, asked=Reading(1.0)), picture([4, 3], turn=2)])
     assert next(iter(tables([run]))).cells("mine (official)")["Hybrid Gen."].value == 63.33
 
 
@@ -69,7 +71,7 @@ def test_a_question_that_the_model_did_not_answer_is_zero_for_both():
 
 
 def test_what_could_not_be_scored_is_in_neither_and_shown_in_both():
-    lost = Verdict("Cooking/x/1", 1, "choice", None, "our fault", "rule", detail={"response": "", "key": "B", "dynamic": False})
+    lost = Verdict("Cooking/x/1", 1, "choice", None, "our fault", "rule", detail=ChoiceFacts("", "B"))
     run = finished([choice("B", "B", 1.0), lost])
     cell = next(iter(tables([run]))).cells("mine")["Hybrid Und."]
     assert (cell.value, cell.scored, cell.due) == (100.0, 1, 2)
@@ -81,7 +83,7 @@ def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues
         start = 10 if number < 6 else 5  # the hard dialogues are the long ones
         for turn in range(2 if number < 6 else 5):
             score = start - turn
-            verdicts.append(Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail={"points": [score // 2]}))
+            verdicts.append(Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail=PointsFacts((score // 2,))))
     cell = list(tables([finished(verdicts)]))[1].cells("mine (strict), image")[PER_TURN]
     assert cell.value == pytest.approx(-10.0) and cell.low == pytest.approx(-10.0) and cell.high == pytest.approx(-10.0)
 
@@ -117,5 +119,7 @@ def test_what_is_certain_and_none_of_the_above_exclude_each_other():
     schema = {"properties": {"determined_answer": {"enum": ["A", "E"]}}}
     question = Question(("choice",), (), schema, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
     mark = rubric.key_mark(question, {"determined_answer": "E", "reasoning": ""})
-    assert mark.value == 1.0 and mark.detail["key"] == "A" and mark.detail["union"] == "AE"
-    assert official(Verdict("s", 0, "choice", mark.value, detail=mark.detail)) == 0.0, "the script keeps both letters, and reads neither"
+    assert mark.value == 1.0 and (mark.detail.key, mark.detail.union) == ("A", "AE")
+    assert OFFICIAL.score(Verdict("s", 0, "choice", mark.value, detail=mark.detail)) == 0.0, (
+        "the script keeps both letters, and reads neither"
+    )

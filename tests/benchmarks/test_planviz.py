@@ -115,7 +115,7 @@ def test_what_is_fenced_off(tmp_path: Path, serve: Serve):
 )
 def test_a_verdict_for_each_point(found: dict[str, Any], value: float, said: str):
     made = mark(question("edit"), {**reply(True, True, True), **found}, deduct=False)
-    assert made.value == value and made.reason.startswith(said) and made.detail["points"] == [1, 1, 1]
+    assert made.value == value and made.reason.startswith(said) and made.detail.points == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_strict_reads_what_stands_there_and_official_the_last_character(
     run = evaluate(written(tmp_path / "data", {"ui_gen": [task]}), tmp_path / "home", server, prompts=f"official:{checkout}")
     found = next(one for one in run.verdicts if one.metric == metric)
     assert found.value == pytest.approx(strict)
-    assert found.detail["official"] == (None if official is None else pytest.approx(official))
+    assert found.reading.score == (None if official is None else pytest.approx(official))
     assert len([seen for seen in server.seen if seen.is_judge]) == 3  # nobody was asked twice
 
 
@@ -330,7 +330,7 @@ def test_requests_as_the_released_code_sends_them(data: Path, tmp_path: Path, se
     assert "efficiency edit [Plan process_plan_edit.]" in words
     assert [len(shape[0][1]) - 1 for shape in shapes if shape[0][1][-1].startswith("correctness edit")] == [3, 3, 3]
     visual = next(one for one in run.verdicts if one.sample.startswith("process_plan_edit") and one.metric == "visual")
-    assert visual.value == 1.0 and visual.detail["asked"] == 0.2
+    assert visual.value == 1.0 and visual.asked.score == 0.2
     rows = {row.label: row.cells for row in run.table().ours}
     assert rows[f"{run.name} (official), editing"]["Vis"].value == 0.2  # all three against their source
     assert rows[f"{run.name} (strict), editing"]["Vis"].value == pytest.approx((0.2 + 1 + 0.2) / 3, abs=1e-4)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from weft.benchmarks.base import Finished
 from weft.benchmarks.planviz import PlanViz
-from weft.benchmarks.planviz.tables import JUDGE, released_share, tables
+from weft.benchmarks.planviz.official import OFFICIAL
+from weft.benchmarks.planviz.tables import JUDGE, tables
 from weft.benchmarks.rows import published
 from weft.report.scale import share
-from weft.types import Cell, Table, Verdict
+from weft.types import Cell, Missing, Reading, Table, Verdict
 
 PAPER = published("weft.benchmarks.planviz")
 SUBTASKS, METRICS = ("route", "workflow", "ui"), ("correctness", "visual", "efficiency")
@@ -194,10 +195,10 @@ def test_distributions_add_up():
 
 def test_what_the_released_scorer_counts():
     judged = Verdict("t", 0, "visual", 0.6)
-    assert released_share(judged) == 0.6
-    assert released_share(Verdict("t", 0, "visual", 0.0, by="failure")) is None
-    assert released_share(Verdict("t", 0, "visual", 0.6, detail={"official": 1.4})) == 1.4  # nothing keeps it within its scale
-    assert released_share(Verdict("t", 0, "visual", 0.6, detail={"official": None})) is None
-    assert released_share(Verdict("t", 0, "visual", 0.6, detail={"official": 0.2, "asked": 0.4})) == 0.4
-    both = [Verdict("t", 0, "visual", 0.6, detail={"official": one}, variant=f"repeat {at}") for at, one in enumerate((0.2, 0.4, None))]
-    assert released_share(PlanViz().merge_variants(both)[0]) == pytest.approx(0.3)
+    assert OFFICIAL.score(judged) == 0.6
+    assert isinstance(OFFICIAL.score(Verdict("t", 0, "visual", 0.0, by="failure")), Missing)
+    assert OFFICIAL.score(Verdict("t", 0, "visual", 0.6, reading=Reading(1.4))) == 1.4  # nothing keeps it within its scale
+    assert isinstance(OFFICIAL.score(Verdict("t", 0, "visual", 0.6, reading=Reading())), Missing)
+    assert OFFICIAL.score(Verdict("t", 0, "visual", 0.6, reading=Reading(0.2), asked=Reading(0.4))) == 0.4
+    both = [Verdict("t", 0, "visual", 0.6, reading=Reading(one), variant=f"repeat {at}") for at, one in enumerate((0.2, 0.4, None))]
+    assert OFFICIAL.score(PlanViz().merge_variants(both)[0]) == pytest.approx(0.3)

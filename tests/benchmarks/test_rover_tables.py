@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.benchmarks.base import Finished
-from weft.benchmarks.rover.arithmetic import cell, macro, pearson, points, released_score
+from weft.benchmarks.rover.arithmetic import Entry, cell, entry, macro, pearson
+from weft.benchmarks.rover.facts import RoverFacts
 from weft.benchmarks.rover.ig import RoverIG, rubric
 from weft.benchmarks.rover.ig import tables as ig
 from weft.benchmarks.rover.tg import tables as tg
 from weft.benchmarks.rows import published
-from weft.types import Verdict
+from weft.types import Missing, Reading, Verdict
 
 PAPER = published("weft.benchmarks.rover")
 DOMAINS = ("NatureScience", "CultureArt", "CommonSense", "Logic")
@@ -108,9 +109,14 @@ def test_the_shipped_summary_of_the_second_half():
 
 
 def judged(sample: str, metric: str, score: float | None, official: Any = ..., **more: Any) -> Verdict:
-    detail = {} if official is None else {"official": score if official is ... else official}
+    read = score if official is ... else official
+    reading = None if official is None else Reading(text=read) if isinstance(read, str) else Reading(read)
     value = None if score is None else (score - 1) / 4
-    return Verdict(sample, 0, metric, value, score=score, detail=detail, **more)
+    return Verdict(sample, 0, metric, value, score=score, reading=reading, **more)
+
+
+def entries(verdicts: Sequence[Verdict]) -> list[Entry]:
+    return [entry(one, rubric.OFFICIAL) for one in verdicts]
 
 
 def run_of(verdicts: Sequence[Verdict], groups: dict[str, dict[str, str]], name: str = "m", dataset: str = "rover-ig") -> Finished:
@@ -179,9 +185,9 @@ def test_the_official_way_sorts_by_ids_and_leaves_out_what_it_does_not_know():
 
 def test_official_failures_are_minus_25_and_lower_the_mean():
     verdicts = [judged("science_temporal_1", rubric.VISUAL, 5), judged("science_temporal_2", rubric.VISUAL, None, 0)]
-    assert [points(one, official=True) for one in verdicts] == [100, -25]
-    assert [points(one, official=False) for one in verdicts] == [100, None]
-    assert cell(verdicts, official=True).value == 37.5 and cell(verdicts, official=False).value == 100.0
+    assert [one.official for one in entries(verdicts)] == [100, -25]
+    assert [one.strict for one in entries(verdicts)] == [100, None]
+    assert cell(entries(verdicts), official=True).value == 37.5 and cell(entries(verdicts), official=False).value == 100.0
 
 
 def test_correlations_between_types_over_models():
@@ -231,30 +237,28 @@ def test_both_arithmetics_against_second_ones(found: list[tuple[str, str, int | 
         official += [] if failed or read is None else [25.0 * (read - 1)]
         by_domain.setdefault(domain, []).append(one)
     for values, way in ((strict, False), (official, True)):
-        made = cell(verdicts, official=way)
+        made = cell(entries(verdicts), official=way)
         assert made.value == (None if not values else round(sum(values) / len(values), 2)) and made.scored == len(values)
-    made = macro(list(by_domain.values()), official=False)
-    means = [[p for one in some if (p := points(one, official=False)) is not None] for some in by_domain.values()]
+    made = macro([entries(some) for some in by_domain.values()], official=False)
+    means = [[100 * one.value for one in some if one.value is not None] for some in by_domain.values()]
     due = None if not all(means) else round(sum(sum(some) / len(some) for some in means) / len(means), 2)
     assert made.value == (None if due is None else pytest.approx(due, abs=0.011))
 
 
 def test_what_the_released_code_keeps():
-    assert released_score(judged("a", rubric.VISUAL, 4)) == 4
-    assert released_score(judged("a", rubric.VISUAL, None, "4.5")) == "4.5"
-    assert released_score(judged("a", rubric.VISUAL, 4, None)) is None  # it found nothing in what we could read
-    assert released_score(Verdict("a", 0, rubric.PROCESS, 0.0, by="rule", detail={"silent": True})) == 1
-    assert released_score(Verdict("a", 0, rubric.VISUAL, 0.0, by="failure")) is None
-    assert (
-        released_score(judged("a", rubric.PROCESS, 4).__class__("a", 0, rubric.PROCESS, 0.75, detail={"no picture": True, "official": 4}))
-        is None
-    )
+    kept = rubric.OFFICIAL.kept
+    assert kept(judged("a", rubric.VISUAL, 4)) == Reading(4)
+    assert kept(judged("a", rubric.VISUAL, None, "4.5")) == Reading(text="4.5")
+    assert isinstance(kept(judged("a", rubric.VISUAL, 4, None)), Missing)  # it found nothing in what we could read
+    assert kept(Verdict("a", 0, rubric.PROCESS, 0.0, by="rule", detail=RoverFacts(silent=True))) == Reading(1)
+    assert isinstance(kept(Verdict("a", 0, rubric.VISUAL, 0.0, by="failure")), Missing)
+    assert isinstance(kept(judged("a", rubric.PROCESS, 4, detail=RoverFacts(no_picture=True))), Missing)
 
 
 def test_table_3_with_both_modes():
     verdicts = [
-        Verdict("physical_1", 0, "interleaved_reasoning", 0.5, detail={"official": 3}, score=3),
-        Verdict("physical_1", 0, "reasoning_alignment", 0.25, detail={"official": 2}, score=2),
+        Verdict("physical_1", 0, "interleaved_reasoning", 0.5, reading=Reading(3), score=3),
+        Verdict("physical_1", 0, "reasoning_alignment", 0.25, reading=Reading(2), score=2),
         Verdict("physical_1", 0, "accuracy", 1.0, by="rule"),
         Verdict("physical_1", 1, "accuracy_in_words", 0.0, by="rule"),
         Verdict("jigsaw_1", 0, "accuracy", 0.0, by="rule"),

@@ -15,10 +15,10 @@ from server import Provider, Seen, drawn
 from toy import toy_records, write_weave
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
-from weft.benchmarks.weave.rubric import as_released
-from weft.benchmarks.weave.tables import SHORT, metrics, released_points, strict_points, tables
+from weft.benchmarks.weave.official import OFFICIAL, strict_points
+from weft.benchmarks.weave.tables import SHORT, metrics, tables
 from weft.calls.caller import Patience
-from weft.types import Place, Question, Verdict
+from weft.types import Place, Question, Reading, Verdict
 
 Serve = Callable[..., Provider]
 PROMPTS = '''
@@ -75,7 +75,7 @@ def test_a_missing_answer_is_zero_in_strict_and_graded_as_the_word_none_in_offic
     provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_1_1.txt",))
     run = scored(tmp_path, provider, folder, official=True)
     verdict = next(one for one in run.verdicts if one.metric == "accuracy")
-    assert (verdict.value, verdict.by, released_points(verdict)) == (0.0, "failure", 5)
+    assert (verdict.value, verdict.by, OFFICIAL.score(verdict)) == (0.0, "failure", 5)
     strict, official = run.table().ours
     assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, 0.5)
     assert any("\nNone\n" in text for text in texts(provider)), "the word is graded"
@@ -96,7 +96,7 @@ def test_a_missing_picture_and_what_refers_to_it_are_judged_without_it_in_offici
     run = scored(tmp_path, provider, folder, official=True)
     found = {(one.turn, one.metric): one for one in run.verdicts}
     zero = [(0, "key_point"), (0, "visual_consistency"), (0, "image_quality"), (2, "key_point"), (2, "visual_consistency")]
-    assert all(found[place].value == 0 and released_points(found[place]) == 5 for place in zero)
+    assert all(found[place].value == 0 and OFFICIAL.score(found[place]) == 5 for place in zero)
     assert found[2, "image_quality"].value == 0.5
     assert sorted(len(seen.pictures) for seen in provider.seen) == [0, 0, 1, 1, 1, 2, 2], "1 + key points' pictures that are there"
 
@@ -151,7 +151,7 @@ def test_official_prompts_have_their_pictures_as_jpeg(tmp_path: Path, serve: Ser
 def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: Path, serve: Serve, said: str, metric: str, score: float):
     run = scored(tmp_path, serve(answer=saying(said)), outputs(tmp_path / "out"))
     found = [one for one in run.verdicts if one.metric == metric]
-    assert found and all(one.value is None and released_points(one) == score for one in found)
+    assert found and all(one.value is None and OFFICIAL.score(one) == score for one in found)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: P
              '{"score": ' + "9" * 400 + "}", "[" * 100_000, 'Here: {"score": 5}']
 )  # fmt: skip
 def test_what_the_scripts_make_nothing_of_has_no_official_score(said: str):
-    assert as_released(Question(("key_point",), (), {}, Place()), said) == {}
+    assert OFFICIAL.reading(Question(("key_point",), (), {}, Place()), said) == {}
 
 
 def test_the_first_reply_counts_in_official_the_second_in_strict(tmp_path: Path, serve: Serve):
     provider = serve(answer=lambda seen: saying('{"score": 7}' if len(seen.body["messages"]) == 1 else FIVE)(seen))
     run = scored(tmp_path, provider, outputs(tmp_path / "out"))
-    assert {(one.score, released_points(one)) for one in run.verdicts} == {(5.0, 7)}
+    assert {(one.score, OFFICIAL.score(one)) for one in run.verdicts} == {(5.0, 7)}
 
 
 def test_a_record_without_one_of_its_verdicts_is_left_out_in_official():
@@ -209,8 +209,8 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
     """What strict scored, and what the scripts take from the same replies where that is another number."""
     verdicts, groups = [], {}
     for at, (domain, metric, score, other) in enumerate(drawn_):
-        detail = None if other is None else {"official": other}
-        verdicts.append(Verdict(f"s{at}", 0, metric, score / 10, score=float(score), detail=detail))
+        reading = None if other is None else Reading(other)
+        verdicts.append(Verdict(f"s{at}", 0, metric, score / 10, score=float(score), reading=reading))
         groups[f"s{at}"] = {"domain": domain, "class": next(name for name, some in CLASSES.items() if domain in some)}
     run = weft.benchmarks.Finished("m", groups, verdicts)
     for official in (False, True):
@@ -243,8 +243,8 @@ def test_tables_by_domain_say_which_arithmetic_they_are(tmp_path: Path, serve: S
 
 def test_a_reply_without_a_score_is_passed_over_and_its_record_stays():
     """The scripts find nothing to add up there, and count the rest."""
-    assert as_released(Question(("key_point",), (), {}, Place()), '{"reasoning": "x"}') == {"key_point": None}
-    kept = [Verdict("a", 0, "key_point", 0.5, score=5.0), Verdict("a", 0, "image_quality", None, "no score", detail={"official": None})]
+    assert OFFICIAL.reading(Question(("key_point",), (), {}, Place()), '{"reasoning": "x"}') == {"key_point": Reading()}
+    kept = [Verdict("a", 0, "key_point", 0.5, score=5.0), Verdict("a", 0, "image_quality", None, "no score", reading=Reading())]
     assert metrics(kept, official=True)["KP"].value == 0.5
 
 
@@ -260,7 +260,7 @@ def test_repeats_of_a_question_that_the_scripts_ask_otherwise_count_theirs():
     ours = [Verdict("a", 0, "key_point", 0.8, score=8.0, variant=f"repeat {n}") for n in (1, 2)]
     theirs = [Verdict("a", 0, "key_point", 0.2, score=2.0, variant=f"official, repeat {n}") for n in (1, 2)]
     (settled,) = Weave().merge_variants([*ours, *theirs])
-    assert (strict_points(settled), released_points(settled)) == (8.0, 2.0)
+    assert (strict_points(settled), OFFICIAL.score(settled)) == (8.0, 2.0)
 
 
 def test_an_empty_answer_that_is_there_is_graded_as_it_is(tmp_path: Path, serve: Serve, checkout: Path):

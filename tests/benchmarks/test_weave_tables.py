@@ -7,7 +7,7 @@ import pytest
 
 from weft.benchmarks import Finished
 from weft.benchmarks.weave.tables import COLUMNS, average, metrics, tables
-from weft.types import Verdict
+from weft.types import Reading, Verdict
 
 PUBLISHED = json.loads(importlib.resources.files("weft.benchmarks.weave").joinpath("published.json").read_text())
 ROWS = [(name, row) for name in ("table7", "table8", "table9", "table10") for row in PUBLISHED[name]["rows"]]
@@ -54,7 +54,7 @@ def test_the_formula_is_chosen_group_by_group():
 
 
 def test_a_models_failure_is_zero_in_strict_and_what_the_judge_says_of_it_in_official():
-    made = [*verdicts("a", accuracy=[10.0]), Verdict("a", 1, "accuracy", 0.0, "refused", by="failure", detail={"asked": 10})]
+    made = [*verdicts("a", accuracy=[10.0]), Verdict("a", 1, "accuracy", 0.0, "refused", by="failure", asked=Reading(10))]
     assert metrics(made, official=False)["ACC"].value == 0.5
     assert metrics(made, official=True)["ACC"].value == 1.0
     run = Finished("m", {"a": {"domain": "optics", "class": "Science"}}, made)

@@ -16,6 +16,7 @@ from weft.benchmarks.base import Finished
 from weft.benchmarks.documents import Section, harmless, laid_out, sheets_of
 from weft.benchmarks.rows import published
 from weft.benchmarks.weaverbench.data import CATEGORIES, load
+from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.benchmarks.weaverbench.rubric import ENTITY, NAMES, SCORES, STYLE, TO_IMAGE, accepted, other_name
 from weft.benchmarks.weaverbench.tables import overall, tables
 from weft.benchmarks.weaverbench.template import write_template
@@ -288,7 +289,7 @@ def finished(scores: dict[str, float], acc: tuple[int, int]) -> Finished:
     for metric, value in scores.items():
         verdicts += [Verdict(f"s{at}", 0, metric, value / 10) for at in range(2)]
     right, of = acc
-    verdicts += [Verdict(f"c{at}", 0, "count", float(at < right), detail={"pictures": 3, "required": 3}) for at in range(of)]
+    verdicts += [Verdict(f"c{at}", 0, "count", float(at < right), detail=DocumentFacts(3, 3)) for at in range(of)]
     groups = {verdict.sample: {"category": "Daily Life", "input": "text", "length": "short", "count": "exact"} for verdict in verdicts}
     return Finished("x", groups, verdicts, "weaverbench")
 

@@ -14,6 +14,7 @@ import weft
 from planviz import evaluate, judged, metric_of, written
 from server import Provider
 from weft.benchmarks.planviz.drawings import flowchart, form, panel, park, plain_font
+from weft.benchmarks.planviz.facts import plan_facts
 from weft.benchmarks.planviz.template import PATHS, PLACES, SWITCHES
 from weft.errors import UserError
 from weft.judges import ocr
@@ -187,7 +188,7 @@ def test_the_judge_decides_plain_words_and_nothing_else(tmp_path: Path):
     run = weft.evaluate("planviz", data=data, model="truth", judge="ocr", home=tmp_path / "home")
     found = {(one.sample.rpartition("-")[2], one.metric): one for one in run.verdicts}
     cor = found["mine", "correctness"]
-    assert cor.value == 0.5 and cor.detail["left"] == [3] and "- 2. not to be read: Airplane" in cor.reason
+    assert cor.value == 0.5 and plan_facts(cor).left == (3,) and "- 2. not to be read: Airplane" in cor.reason
     assert found["none", "correctness"].value is None and "plain words" in found["none", "correctness"].reason
     assert found["mine", "visual"].value is None
     assert "Cor rests on the 2 of 4 key points that are plain words" in run.table().note

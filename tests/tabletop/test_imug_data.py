@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.benchmarks.imug.classes import CLASS_OF
+from weft.benchmarks.imug.facts import choice_facts
 from weft_tabletop.make import make
 from weft_tabletop.make.domains import IMUG
 from weft_tabletop.make.imug_dialogues import make_chat
@@ -78,12 +79,12 @@ def test_a_wrong_drawing_answered_truthfully_is_right_in_a_dynamic_question_and_
     data = make("tabletop-imug", tmp_path / "many", samples=300, seed=7)
     perfect = evaluate(data, tmp_path / "home", "tabletop/oracle")
     spoilt = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 4})
-    due = {(v.sample, v.turn): v.detail["key"] for v in perfect.verdicts if v.metric == "choice"}
+    due = {(v.sample, v.turn): choice_facts(v).key for v in perfect.verdicts if v.metric == "choice"}
     asked = [v for v in spoilt.verdicts if v.metric == "choice"]
-    moved = [v for v in asked if v.detail["dynamic"] and v.detail["key"] != due[v.sample, v.turn]]
+    moved = [v for v in asked if choice_facts(v).dynamic and choice_facts(v).key != due[v.sample, v.turn]]
     assert len(moved) > 5 and any(v.value == 1.0 for v in moved), "the key is what it drew, and saying so is right"
-    assert all(v.detail["key"] == due[v.sample, v.turn] for v in asked if not v.detail["dynamic"]), "a static key never moves"
-    assert any(v.value == 0.0 for v in asked if not v.detail["dynamic"])
+    assert all(choice_facts(v).key == due[v.sample, v.turn] for v in asked if not choice_facts(v).dynamic), "a static key never moves"
+    assert any(v.value == 0.0 for v in asked if not choice_facts(v).dynamic)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(IMUG)), st.integers(2, 6))

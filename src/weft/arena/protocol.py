@@ -15,20 +15,21 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from weft.arena import released, rubric
+from weft.arena import rubric
 from weft.arena.contestants import Duel
+from weft.arena.official import OFFICIAL, BattleFacts, battle_facts
 from weft.arena.rubric import AB, BA, BATTLE, ONE
 from weft.arena.tables import agreements, published_rates, win_rates
-from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms, detail_of
+from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
-from weft.benchmarks.opening.released import official
+from weft.benchmarks.opening.released import official as released_rubrics
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.stats.battles import FLIPPED, LEAN, Battle, Winner, leaning, ratings
 from weft.store.blobs import Blobs
-from weft.types import Dataset, Dialogue, Mark, Message, Part, Question, Sample, Table, Turn, Verdict
+from weft.types import Dataset, Dialogue, Mark, Message, Missing, Part, Question, Sample, Table, Turn, Verdict
 
 Both = Annotated[bool, Meta(description="Each battle in both orders; two verdicts that contradict each other are a tie.")]
 Each = Annotated[int, Meta(description="Battles about each item; 0: every pair.", ge=0)]
@@ -62,7 +63,7 @@ class ArenaPreparation(Preparation, frozen=True):
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if not prompts.startswith("official:"):
             return super().rubrics(benchmark, prompts)
-        return replace(official(Path(prompts.removeprefix("official:")), "battle"), settings=released.SETTINGS)
+        return replace(released_rubrics(Path(prompts.removeprefix("official:")), "battle"), settings=OFFICIAL.settings)
 
 
 class Arena(Benchmark):
@@ -71,6 +72,7 @@ class Arena(Benchmark):
     metrics = (BATTLE,)
     Options = ArenaOptions
     axes = ("first", "second")
+    official = OFFICIAL
     presentation = ArenaPresentation(title="Arena", pairwise=True)
     preparation = ArenaPreparation()
 
@@ -103,11 +105,7 @@ class Arena(Benchmark):
         seen: Winner = FLIPPED[winner] if question.variant == BA else winner
         why = str(found.get("reasoning", ""))
         told = f"[A and B exchanged] {why}" if question.variant == BA else why
-        return [Mark(BATTLE, (LEAN[seen] + 1) / 2, told, detail={"winner": seen, "said": winner})]
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        stored = released.released_verdict(text) if question.plain else None
-        return {BATTLE: stored} if stored is not None else {}
+        return [Mark(BATTLE, (LEAN[seen] + 1) / 2, told, detail=BattleFacts(seen, winner))]
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         of: dict[str, list[Verdict]] = {}
@@ -145,7 +143,7 @@ def _without_judge(duel: Duel) -> tuple[Winner, str] | None:
 
 
 def _verdict(answered: Answered, winner: Winner, why: str) -> Verdict:
-    return answered.verdict(BATTLE, (LEAN[winner] + 1) / 2, why, detail={"winner": winner, "rule": True})
+    return answered.verdict(BATTLE, (LEAN[winner] + 1) / 2, why, detail=BattleFacts(winner, rule=True))
 
 
 def _on_sheets(answered: Answered, order: str, most: int, blobs: Blobs) -> Question:
@@ -171,8 +169,8 @@ def _settled(some: Sequence[Verdict]) -> Verdict:
     told = TOLD[winner] + said + ("; the two orders contradict each other" if contrary else "")
     by = "rule" if all(one.by == "rule" for one in some) else "judge"
     told = f"{told}: {first.reason}" if by == "rule" else told
-    detail = {"winner": winner, **({"rule": True} if by == "rule" else {})}
-    return replace(first, variant="", value=(lean + 1) / 2, reason=told, keys=keys, by=by, detail=detail, behind=tuple(some), spread=None)
+    facts = BattleFacts(winner, rule=by == "rule")
+    return replace(first, variant="", value=(lean + 1) / 2, reason=told, keys=keys, by=by, detail=facts, behind=tuple(some), spread=None)
 
 
 TOLD: Mapping[Winner, str] = {
@@ -188,10 +186,9 @@ def decided(run: Finished) -> list[Battle]:
     """The battles of a run, each as it was settled; those that are unscored are none."""
     made: list[Battle] = []
     for verdict in run.verdicts:
-        winner: Winner | None = detail_of(verdict).get("winner")
+        winner = battle_facts(verdict).winner
         if verdict.value is not None and winner is not None:
-            groups = run.groups[verdict.sample]
-            made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
+            made.append(_battle(run, verdict, winner))
     return made
 
 
@@ -200,18 +197,22 @@ def fought(run: Finished) -> list[Battle]:
     rule, is not among them."""
     made: list[Battle] = []
     for verdict in run.verdicts:
-        if verdict.value is None or detail_of(verdict).get("rule"):
+        if verdict.value is None or battle_facts(verdict).rule:
             continue
-        groups = run.groups[verdict.sample]
         for order, leans in _orders(verdict.behind or (verdict,)).items():
-            battle = Battle(groups["item"], groups["first"], groups["second"], leaning(statistics.fmean(leans)))
+            battle = _battle(run, verdict, leaning(statistics.fmean(leans)))
             made.append(battle.flipped() if order == BA else battle)
     return made
 
 
+def _battle(run: Finished, verdict: Verdict, winner: Winner) -> Battle:
+    groups = run.groups[verdict.sample]
+    return Battle(groups["item"], groups["first"], groups["second"], winner, verdict)
+
+
 def tables_of(run: Finished, title: str) -> list[Table]:
     """Win rates, both ways, and what is to be known of the judge."""
-    return win_rates(fought(run), title, as_released(run), decided(run))
+    return win_rates(fought(run), title, by_script(run), decided(run))
 
 
 def _orders(some: Sequence[Verdict]) -> dict[str, list[float]]:
@@ -224,18 +225,12 @@ def _orders(some: Sequence[Verdict]) -> dict[str, list[float]]:
     return orders
 
 
-def as_released(run: Finished) -> list[Battle]:
+def by_script(run: Finished) -> list[Battle]:
     """What the released scripts would have: each battle once, in the order in which it was drawn, by their own reading of the reply, and
     none where somebody has no answer."""
     made: list[Battle] = []
     for verdict in run.verdicts:
-        groups = run.groups[verdict.sample]
-        for one in verdict.behind or (verdict,):
-            if one.variant.startswith(BA) or detail_of(one).get("rule"):
-                continue
-            stored = detail_of(one).get("official")
-            winner: Winner | None = released.as_winner(stored) if isinstance(stored, str) else detail_of(one).get("winner")
-            if winner is not None:  # of repeats the first that is a verdict
-                made.append(Battle(groups["item"], groups["first"], groups["second"], winner))
-                break
+        drawn = [one for one in verdict.behind or (verdict,) if not one.variant.startswith(BA)]
+        winners: list[Winner] = [one for one in map(OFFICIAL.winner, drawn) if not isinstance(one, Missing)]
+        made += [_battle(run, verdict, winner) for winner in winners[:1]]  # of repeats the first that is a verdict
     return made

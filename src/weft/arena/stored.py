@@ -4,8 +4,9 @@ from pathlib import Path
 
 from weft.arena.criteria import Criteria
 from weft.arena.files import Verdicts, read_verdicts
+from weft.arena.official import battle_facts
 from weft.arena.protocol import Arena, fought, tables_of
-from weft.benchmarks.base import Benchmark, detail_of
+from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.results.run import Run, load_run
 from weft.stats.battles import Battle
@@ -44,7 +45,7 @@ def _told(run: Run) -> list[str]:
 def battles_in(name: str, home: Path) -> tuple[list[Battle], list[str]]:
     """What a judge said in a run, and what is to be told of it."""
     run = _battles(name, home)
-    ruled = sum(bool(detail_of(verdict).get("rule")) for verdict in run.verdicts)
+    ruled = sum(battle_facts(verdict).rule for verdict in run.verdicts)
     told = [f"{run.id}: {ruled} battles needed no judge, since somebody had no answer; they are not among them"] if ruled else []
     return fought(run.finished()), [*_told(run), *told]
 

@@ -3,14 +3,12 @@
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from weft.benchmarks.base import Finished
 from weft.benchmarks.opening.rubric import CRITERIA
-from weft.benchmarks.opening.tables import official, strict
-from weft.benchmarks.rows import published, published_rows
-from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings
-from weft.types import Cell, Row, Table
+from weft.benchmarks.opening.tables import left_out, official, strict
+from weft.benchmarks.rows import Entry, published, published_rows
+from weft.stats.battles import RATES, Battle, agreement, both_orders, first_place, groups_in, rates, ratings, verdicts_of
+from weft.types import Cell, Row, Table, Verdict
 
 NOTE = (
     "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
@@ -31,18 +29,20 @@ def win_rates(
     rows: list[Row] = []
     for name, rating in strength.items():
         found = rates(merged, name)
-        strict = {**{one: found[one] for one in RATES}, "rating": rating, "battles": _count(rating.scored)}
+        strict = {**{one: found[one] for one in RATES}, "rating": rating, "battles": _count(rating.scored, rating.verdicts)}
         theirs = _official(released, name) if released is not None else strict
         differs = any(theirs[one].value != strict[one].value for one in (*RATES, "battles"))
         rows.append(Row(name, strict, way="strict" if differs else ""))
         rows += [Row(name, theirs, way="official")] if differs else []
     ties = sum(one.winner not in ("A", "B") for one in merged)
+    behind = verdicts_of(merged)
+    ruled = [one for one in behind if one.by == "rule"]
     about = {
         "first place wins": first_place(battles),
         "both orders agree": same,
-        "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged)) if merged else Cell(None),
-        "battles": _count(len(merged)),
-        **({"by rule": _count(len(merged) - len(found_so))} if settled is not None else {}),
+        "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged), verdicts=behind) if merged else Cell(None),
+        "battles": _count(len(merged), behind),
+        **({"by rule": _count(len(merged) - len(found_so), ruled)} if settled is not None else {}),
     }
     told = (
         "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
@@ -73,8 +73,8 @@ def published_rates() -> Iterator[Table]:
 
 def _official(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
     found = rates(battles, model, bare=0.0)
-    count = sum(model in (one.first, one.second) for one in battles)
-    return {**found, "rating": Cell(None), "battles": _count(count)}
+    mine = [one for one in battles if model in (one.first, one.second)]
+    return {**found, "rating": Cell(None), "battles": _count(len(mine), verdicts_of(mine))}
 
 
 def scored_answers(run: Finished, title: str) -> Table:
@@ -82,10 +82,15 @@ def scored_answers(run: Finished, title: str) -> Table:
     models = list(dict.fromkeys(groups["model"] for groups in run.groups.values()))
     rows: list[Row] = []
     for model in models:
-        mine = [replace(one, sample=run.groups[one.sample]["item"]) for one in run.verdicts if run.groups[one.sample]["model"] == model]
-        items = {one.sample for one in mine}
-        left = {one.sample for one in mine if one.value is None or one.by == "failure"}
-        ours, theirs = {**strict(mine), "items": _count(len(items))}, {**official(mine), "items": _count(len(items - left))}
+        mine = [
+            Entry(one, one.value, one.metric, run.groups[one.sample]["item"])
+            for one in run.verdicts
+            if run.groups[one.sample]["model"] == model
+        ]
+        items, left = {one.sample for one in mine}, left_out(mine)
+        kept = [one.verdict for one in mine if one.sample not in left]
+        ours = {**strict(mine), "items": _count(len(items), [one.verdict for one in mine])}
+        theirs = {**official(mine), "items": _count(len(items - left), kept)}
         ways = {"strict": ours, "official": theirs} if left else {"": ours}
         rows += [Row(model, cells, way=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
     first = {row.name: row.cells["Overall"].value or 0.0 for row in reversed(rows)}
@@ -103,7 +108,12 @@ def agreements(judges: Mapping[str, Sequence[Battle]], human: Sequence[Battle], 
             parts["seen"] = agreement(battles, human, lambda one: not {one.first, one.second} & set(unseen))
             parts["unseen"] = agreement(battles, human, lambda one: bool({one.first, one.second} & set(unseen)))
         for part, found in parts.items():
-            cells = {"FDT": found.fdt, "with tie": found.with_tie, "without tie": found.without_tie, "battles": _count(found.fdt.scored)}
+            cells = {
+                "FDT": found.fdt,
+                "with tie": found.with_tie,
+                "without tie": found.without_tie,
+                "battles": _count(found.fdt.scored, found.fdt.verdicts),
+            }
             rows.append(Row(name, cells, of=part))
         if unseen:
             rows.append(Row(name, _harmonic(rows[-2].cells, rows[-1].cells), of="harmonic mean"))
@@ -138,5 +148,5 @@ def _exact(cell: Cell) -> float | None:
     return None if cell.value is None else 100 * round(cell.value * cell.scored / 100) / cell.scored
 
 
-def _count(number: int) -> Cell:
-    return Cell(float(number), number, number, count=True)
+def _count(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
+    return Cell(float(number), number, number, count=True, verdicts=verdicts)

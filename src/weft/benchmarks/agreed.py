@@ -30,6 +30,14 @@ class Agreed(Struct, frozen=True):
         """How far they agree on some of it."""
         return agreement(self.by_dialogue(keep))
 
+    def verdicts(self, keep: Callable[[Verdict], bool] = lambda _: True) -> list[Verdict]:
+        """The judge's, of some of it."""
+        return [verdict for verdict, _ in self.pairs if keep(verdict)]
+
+    def of_metric(self, metric: str) -> tuple[Agreement, list[Verdict]]:
+        """How far they agree on a metric, and the judge's verdicts."""
+        return self.where(lambda one: one.metric == metric), self.verdicts(lambda one: one.metric == metric)
+
     def by_dialogue(self, keep: Callable[[Verdict], bool] = lambda _: True) -> dict[str, list[tuple[float, float]]]:
         made: dict[str, list[tuple[float, float]]] = {}
         for verdict, right in self.pairs:
@@ -38,19 +46,19 @@ class Agreed(Struct, frozen=True):
         return made
 
 
-def measured(one: Measured, n: int, *, full: float = 1.0, digits: int = DIGITS) -> Cell:
+def measured(one: Measured, n: int, verdicts: Sequence[Verdict] = (), *, full: float = 1.0, digits: int = DIGITS) -> Cell:
     """On the paper's scale, with so many decimals; a dash where it is undefined. An interval of no width is none: where drawing again
-    changes nothing, it says nothing."""
+    changes nothing, it says nothing. `verdicts` are the `n` of a run's judge that were compared, where it is of those."""
     if one.value is None:
         return Cell(None)
     bounds = (one.low, one.high) if (one.high or 0.0) - (one.low or 0.0) > FLAT else (None, None)
     low, high = (None if bound is None else _rounded(full * bound, digits) for bound in bounds)
-    return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits)
+    return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits, verdicts=verdicts)
 
 
-def correlation(one: Measured, n: int) -> Cell:
+def correlation(one: Measured, n: int, verdicts: Sequence[Verdict] = ()) -> Cell:
     """A dash where there is too little."""
-    return measured(one, n) if n >= FEWEST else Cell(None)
+    return measured(one, n, verdicts) if n >= FEWEST else Cell(None)
 
 
 def _rounded(value: float, digits: int) -> float:
@@ -58,5 +66,5 @@ def _rounded(value: float, digits: int) -> float:
     return round(value, digits + 2) if round(value, digits) else 0.0
 
 
-def counted(number: int) -> Cell:
-    return Cell(float(number), number, number, count=True)
+def counted(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
+    return Cell(float(number), number, number, count=True, verdicts=verdicts)

@@ -29,6 +29,7 @@ from msgspec import inspect as kinds_of
 from msgspec.structs import replace
 
 from weft.benchmarks.follow_up import FollowUp
+from weft.benchmarks.official import VARIANT, Official
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
@@ -38,7 +39,6 @@ from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Image, Mark, Message, Part, Place, Question, Reply, Sample, Table, Turn, Verdict
 
 Terms = list[tuple[float, Sequence[Verdict]]]  # means of verdicts with their weights
-RELEASED = "official"  # the variant of what is asked for the official row alone
 Groups = Mapping[str, Mapping[str, str]]  # the groups of each sample by its id
 
 
@@ -168,12 +168,9 @@ class Benchmark:
     metrics: ClassVar[tuple[str, ...]]
     Options: ClassVar[type[Struct]] = NoOptions  # what a user may choose, besides what every run has
     axes: ClassVar[tuple[str, ...]] = ()  # groups of samples to filter, compare and plot by, the coarsest first
-    official_prompts: ClassVar[Mapping[str, str]] = {}  # metric -> the constant in `official_file` that is the paper's own prompt
-    official_file: ClassVar[str] = ""
-    official_settings: ClassVar[Mapping[str, Any]] = {}  # a judge's options, as the released code has them
-    published_judge: ClassVar[str] = ""  # who judged the published rows
     derived_metrics: ClassVar[tuple[str, ...]] = ()  # those of `metrics` that `merge_variants` computes from others
     follow_up: ClassVar[FollowUp | None] = None  # asks a turn again where the reply does not answer yet
+    official: ClassVar[Official | None] = None  # what its paper's released scripts ask and compute
     presentation: ClassVar[Presentation] = Presentation()  # titles, scales, what a page shows
     preparation: ClassVar[Preparation] = Preparation()  # before the run: prompts, auxiliary models, outputs made elsewhere
 
@@ -214,7 +211,7 @@ class Benchmark:
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
     def detail(self, turn: Turn, reply: Reply) -> Any:
-        """What tables need to know of a turn whatever became of it."""
+        """What tables need to know of a turn whatever became of it: a struct of the benchmark's own."""
         return None
 
     def on_no_answer(self, answered: Answered) -> Iterable[Item]:
@@ -239,16 +236,15 @@ class Benchmark:
         `Unusable` for what a schema cannot say."""
         return plain_marks(question, found)
 
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        """What the released scripts make of a judge's reply as it came, by metric, whatever the schema says of it: it is kept in the
-        verdict's `detail` as `official`, for the official row. Nothing where they make nothing of it."""
-        return {}
-
     # looking
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a benchmark may add derived metrics."""
-        return settled(verdicts)
+        """Pure: verdicts in, verdicts out. Variants of one metric become their mean; a question that was asked for the official row alone
+        is kept with the verdict it belongs to. A benchmark may add derived metrics."""
+        if self.official is None:
+            return settled(verdicts)
+        ours = settled([one for one in verdicts if not one.variant.startswith(VARIANT)])
+        return self.official.beside(ours, settled([one for one in verdicts if one.variant.startswith(VARIANT)]))
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         """The cluster of a sample, where samples are not independent: intervals and tests resample clusters."""
@@ -287,29 +283,6 @@ def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
     for verdict in verdicts:
         groups.setdefault((verdict.sample, verdict.turn, verdict.metric), []).append(verdict)
     return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups.values()]
-
-
-def with_released(verdicts: Sequence[Verdict], points: Callable[[Verdict], Any]) -> list[Verdict]:
-    """Settled. What was asked for as the released scripts ask, for the official row alone (variant `official`), stands in the others'
-    detail, under `asked`, as what it comes to by `points`, and its calls are behind them too."""
-    theirs = {_place(one): one for one in settled([one for one in verdicts if one.variant.startswith(RELEASED)])}
-    made: list[Verdict] = []
-    for one in settled([one for one in verdicts if not one.variant.startswith(RELEASED)]):
-        other = theirs.get(_place(one))
-        if other is not None:
-            one = replace(one, detail={**(one.detail or {}), "asked": points(other)}, keys=(*one.keys, *other.keys))
-        made.append(one)
-    return made
-
-
-def detail_of(verdict: Verdict) -> Mapping[str, Any]:
-    """What another arithmetic needs: `official`, what the released scripts make of the judge's reply; `asked`, what they come to where they
-    ask otherwise (`with_released`)."""
-    return cast(dict[str, Any], verdict.detail) if isinstance(verdict.detail, dict) else {}
-
-
-def _place(verdict: Verdict) -> tuple[str, int, str]:
-    return verdict.sample, verdict.turn, verdict.metric
 
 
 def _merged(some: Sequence[Verdict]) -> Verdict:

@@ -38,8 +38,7 @@ class Preparation(Struct, frozen=True, kw_only=True):
         `official:DIR`: the paper's, from a checkout of its repository."""
         folders = [Path(inspect.getfile(kind)).parent for kind in type(benchmark).__mro__[:-1]]
         folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
-        official = (benchmark.official_file, benchmark.official_prompts, benchmark.name, benchmark.official_settings)
-        return read_rubrics(folder, prompts, *official)
+        return read_rubrics(folder, prompts, benchmark.official, benchmark.name)
 
     def auxiliary_models(self, options: Any) -> Mapping[str, str]:
         """Models that complete the data before the run, by role, named as a user names them. Their replies are cached and paid for like

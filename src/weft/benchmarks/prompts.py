@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.benchmarks.official import Official
 from weft.errors import UserError
 from weft.judges.official_prompts import read_constants
 from weft.types import Image, Part, Text
@@ -47,16 +48,17 @@ class Texts(dict[str, str]):
         raise UserError(f"there is no rubric {name!r}: rubrics/{name}.md beside the benchmark's code would be it (there is {has})")
 
 
-def read_rubrics(folder: Path, prompts: str, file: str, official: Mapping[str, str], name: str, settings: Mapping[str, Any]) -> Rubrics:
+def read_rubrics(folder: Path, prompts: str, official: Official | None, name: str) -> Rubrics:
     """`weft` for `rubrics/*.md` in `folder`, `official:CHECKOUT` for named constants of a file of the paper's repository."""
     if prompts == "weft":
         return own_rubrics(folder)
-    if not official:
+    if official is None or not official.prompts:
         raise UserError(f"--prompts {prompts}: {name} has weft's own prompts alone")
     if not prompts.startswith("official:"):
         raise UserError(f"--prompts {prompts}: give 'weft', or 'official:DIR' with a checkout of the official repository")
-    found = read_constants(Path(prompts.removeprefix("official:")), file, official.values())
-    return replace(rubrics_of({metric: found[one] for metric, one in official.items()}, f"official {file}"), settings=settings)
+    found = read_constants(Path(prompts.removeprefix("official:")), official.prompts_file, official.prompts.values())
+    texts = {metric: found[one] for metric, one in official.prompts.items()}
+    return replace(rubrics_of(texts, f"official {official.prompts_file}"), settings=official.settings)
 
 
 def own_rubrics(folder: Path) -> Rubrics:

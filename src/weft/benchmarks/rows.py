@@ -2,14 +2,28 @@
 
 import importlib.resources
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
-from weft.benchmarks.base import Finished, Terms
+from weft.benchmarks.base import Finished
 from weft.stats.intervals import spread
 from weft.types import Cell, Row, Table, Verdict
 
+
+class Entry(Struct, frozen=True):
+    """A verdict as a table counts it, where that is not by its own value, metric or sample."""
+
+    verdict: Verdict
+    value: float | None
+    metric: str
+    sample: str  # what is resampled together
+
+
+Counted = Verdict | Entry
+One = TypeVar("One", bound=Verdict | Entry)
+Means = Sequence[tuple[float, Sequence[Counted]]]  # with their weights
 Cells = Callable[[Finished, bool], Mapping[str, Cell]]  # of a run, by the official arithmetic or not
 Parts = Callable[[Finished, bool], Mapping[str, Mapping[str, Cell]]]  # the same of its parts
 
@@ -50,22 +64,33 @@ def published_rows(table: Mapping[str, Any], name: Callable[[Mapping[str, Any]],
     return [Row(name(row), {column: Cell(row[key]) for column, key in columns.items()}, kind="published", judge=judge) for row in rows]
 
 
-def cell_of(terms: Terms | Sequence[Verdict], *, digits: int = 3, scale: float = 1.0) -> Cell:
+def cell_of(terms: Means | Sequence[Counted], *, digits: int = 3, scale: float = 1.0) -> Cell:
     """The mean of some verdicts, or a weighted sum of several such means (`[(weight, verdicts), ...]`), with its 95% interval by dialogue
     and how many items stand behind it. A term without a scored item leaves the cell without a value."""
-    weighted: Terms = [(1.0, terms)] if not terms or isinstance(terms[0], Verdict) else list(terms)  # pyright: ignore[reportAssignmentType]
+    weighted: Means = [(1.0, terms)] if not terms or isinstance(terms[0], Counted) else terms  # pyright: ignore[reportAssignmentType]
     clusters: list[tuple[float, dict[str, list[float]]]] = []
-    for weight, verdicts in weighted:
+    for weight, counted in weighted:
         by_sample: dict[str, list[float]] = {}
-        for verdict in verdicts:
-            if verdict.value is not None:
-                by_sample.setdefault(verdict.sample, []).append(scale * verdict.value)
+        for one in counted:
+            if one.value is not None:
+                by_sample.setdefault(one.sample, []).append(scale * one.value)
         clusters.append((weight, by_sample))
     scored = [sum(map(len, some.values())) for _, some in clusters]
-    due = sum(len(verdicts) for _, verdicts in weighted)
+    behind = verdicts_of([counted for _, counted in weighted])
     if not all(scored):
-        return Cell(None, sum(scored), due)
+        return Cell(None, sum(scored), len(behind), verdicts=behind)
     value = sum(weight * sum(map(sum, some.values())) / count for (weight, some), count in zip(clusters, scored, strict=True))
     low, high = spread(clusters) or (None, None)
     bounds = (None if low is None else round(low, digits), None if high is None else round(high, digits))
-    return Cell(round(value, digits), sum(scored), due, *bounds)
+    return Cell(round(value, digits), sum(scored), len(behind), *bounds, verdicts=behind)
+
+
+def verdicts_of(groups: Sequence[Sequence[Counted]]) -> Sequence[Verdict]:
+    """The verdicts behind a number: the sequence itself, where it is one of verdicts."""
+    if len(groups) == 1 and all(isinstance(one, Verdict) for one in groups[0]):
+        return groups[0]  # pyright: ignore[reportReturnType]
+    return [verdict_of(one) for group in groups for one in group]
+
+
+def verdict_of(one: Counted) -> Verdict:
+    return one.verdict if isinstance(one, Entry) else one

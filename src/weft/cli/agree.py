@@ -44,6 +44,7 @@ def agree(
     from weft.cli.screen import Screen
     from weft.cli.show import show_table
     from weft.errors import UserError
+    from weft.report.cells import as_json
     from weft.report.render import render
 
     if format not in FORMATS:
@@ -61,7 +62,8 @@ def agree(
             screen.print(f"note: {note}")
         return
     if format == "json":
-        text = msgspec.json.format(msgspec.json.encode(found, order="deterministic"), indent=2).decode() + "\n"
+        plain = {**msgspec.structs.asdict(found), "tables": as_json(found.tables)}
+        text = msgspec.json.format(msgspec.json.encode(plain, order="deterministic"), indent=2).decode() + "\n"
     elif format == "text":
         text = "\n\n".join([*(f"{table}\n{table.note}".rstrip() for table in found.tables), *found.notes]) + "\n"
     else:

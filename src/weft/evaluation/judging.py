@@ -13,7 +13,7 @@ from weft.benchmarks.base import Answered, Check, Item
 from weft.calls.caller import EndpointDown, Halt, Halted
 from weft.errors import BudgetReached, JudgeUseless, PictureError, StoreError, blamed, trace_of
 from weft.evaluation.plan import Plan
-from weft.judges.vlm import OPEN, VlmJudge
+from weft.judges.vlm import VlmJudge
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
@@ -65,7 +65,7 @@ class Judging:
     def _keep(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
             self.progress.verdicts_done += 1
-            if verdict.value is None and verdict.detail != OPEN:
+            if verdict.value is None and not verdict.undecided:
                 self.progress.unscored[verdict.reason] += 1
             self._journal.put_verdict(self._run, verdict)
 

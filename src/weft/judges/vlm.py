@@ -6,7 +6,7 @@ reply can end a run."""
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -15,11 +15,10 @@ from weft.errors import JudgeUseless, PictureError, blamed
 from weft.models.adapt import fitted, jpeg_of
 from weft.models.endpoint import UNDECIDED
 from weft.store.blobs import Blobs
-from weft.types import Image, Mark, Message, Model, Part, Place, Question, Reply, Takes, Text, Verdict, Want
+from weft.types import Image, Mark, Message, Model, Part, Place, Question, Reading, Reply, Takes, Text, Verdict, Want
 
 MOST_USELESS = 20  # replies in a row that cannot be used, after which a judge is none
 UNUSABLE = "the judge's reply could not be used, twice: "
-OPEN = {"open": True}  # the detail of what a judge that knows its limits left undecided
 RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
 
 
@@ -34,8 +33,16 @@ class Remembering(Model, Protocol):
 Jpegs = dict[str, asyncio.Future[Image]]  # by the digests of what they were made from
 
 
+class Scripts(Protocol):
+    """A paper's released scripts, as far as they read replies."""
+
+    def reading(self, question: Question, text: str) -> Mapping[str, Reading]: ...
+
+
 class Reader(Protocol):
     """A benchmark, as far as it reads replies."""
+
+    official: ClassVar[Any]  # Scripts, or None: a class variable of a protocol cannot be narrower where it is implemented
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """What a reply in words says; None where it is to be read as JSON."""
@@ -44,8 +51,6 @@ class Reader(Protocol):
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         """It may raise `Unusable`, for what a schema cannot say."""
         ...
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]: ...
 
 
 class VlmJudge:
@@ -69,7 +74,8 @@ class VlmJudge:
         keys: tuple[str, ...] = ()
         messages, problem, place = question.messages, "", question.place
         useless = False
-        released: Mapping[str, Any] = {}  # what the paper's scripts make of the first reply that they can read
+        scripts: Scripts | None = self._reader.official
+        readings: Mapping[str, Reading] = {}  # what the paper's scripts make of the first reply that they can read
         variant = ", ".join(word for word in (question.variant, repeat) if word)
         for _ in range(2):
             reply = await self._ask(messages, question, draw)
@@ -78,8 +84,9 @@ class VlmJudge:
                 problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
                 break
             try:
-                released = released or self._reader.as_released(question, reply.words)
-                marks = self._read(reply, question)
+                if not readings and scripts is not None:
+                    readings = scripts.reading(question, reply.words)
+                marks = read_marks(self._reader, question, reply.text, partial=self._model.partial)
             except Exception as error:  # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
                 if not isinstance(error, Unusable) and self._raised is not None:
                     self._raised(place, error)
@@ -90,22 +97,28 @@ class VlmJudge:
                 continue
             self._useless = 0
             return [
-                Verdict(place.sample, place.turn, one.metric, one.value, one.reason, "judge", keys, detail, variant, one.score)
+                Verdict(
+                    place.sample,
+                    place.turn,
+                    one.metric,
+                    one.value,
+                    one.reason,
+                    keys=keys,
+                    detail=one.detail if one.value is not None else None,
+                    variant=variant,
+                    score=one.score,
+                    reading=readings.get(one.metric),
+                    undecided=one.value is None,
+                )
                 for one in marks
-                for detail in (_with_released(one.detail if one.value is not None else OPEN, one.metric, released),)
             ]
         self._model.void(keys, problem)
         self._useless += useless and problem.startswith(UNUSABLE)
         if useless and self._most_useless is not None and self._useless >= self._most_useless:
             told = f"answered {self._useless} questions in a row with what cannot be used"
             raise JudgeUseless(f"the judge {self._model.name} {told}; the last: {problem.removeprefix(UNUSABLE)}")
-        return [
-            Verdict(place.sample, place.turn, one, None, problem, "judge", keys, _with_released(question.detail, one, released), variant)
-            for one in question.metrics
-        ]
-
-    def _read(self, reply: Reply, question: Question) -> Sequence[Mark]:
-        return read_marks(self._reader, question, reply.text, partial=self._model.partial)
+        more: dict[str, Any] = {"keys": keys, "detail": question.detail, "variant": variant}
+        return [Verdict(place.sample, place.turn, one, None, problem, reading=readings.get(one), **more) for one in question.metrics]
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
@@ -156,11 +169,6 @@ async def as_sent(messages: tuple[Message, ...], question: Question, takes: Take
 
 async def _as_jpeg(part: Part, jpegs: Jpegs) -> Part:
     return await asyncio.shield(jpegs[part.digest]) if isinstance(part, Image) else part
-
-
-def _with_released(detail: Any, metric: str, released: Mapping[str, Any]) -> Any:
-    kept: dict[str, Any] = detail or {}
-    return detail if metric not in released else {**kept, "official": released[metric]}
 
 
 def want_of(question: Question, draw: int = 0) -> Want:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from weft.benchmarks.base import Benchmark
 from weft.types import Table
 
 OFFICIAL = (
@@ -9,18 +10,23 @@ OFFICIAL = (
 )
 
 
-def judge_caveats(judges: Collection[str], published_judge: str, published: bool) -> list[str]:
+def published_judge(benchmark: Benchmark) -> str:
+    """Who judged the published rows; nothing where that is not known."""
+    return benchmark.official.published_judge if benchmark.official is not None else ""
+
+
+def judge_caveats(judges: Collection[str], judge_of_paper: str, published: bool) -> list[str]:
     """Of the judges of our own rows, and the one of the published rows, if there are any."""
     made: list[str] = []
     if len(judges) > 1:
         made.append(f"These runs have different judges ({', '.join(sorted(judges))}): their numbers do not compare.")
-    others = [judge for judge in judges if published_judge and published_judge.lower() not in judge.lower()]
+    others = [judge for judge in judges if judge_of_paper and judge_of_paper.lower() not in judge.lower()]
     if others and published:
-        made.append(f"Published rows were judged by {published_judge}, these runs by {', '.join(sorted(others))}: compare with care.")
+        made.append(f"Published rows were judged by {judge_of_paper}, these runs by {', '.join(sorted(others))}: compare with care.")
     return made
 
 
-def caveats(table: Table, published_judge: str) -> list[str]:
+def caveats(table: Table, judge_of_paper: str) -> list[str]:
     """The same for the rows that one table has."""
     judges = {row.judge for row in table.ours if row.judge}
-    return judge_caveats(judges, published_judge, bool(table.published))
+    return judge_caveats(judges, judge_of_paper, bool(table.published))

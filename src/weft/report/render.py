@@ -9,7 +9,8 @@ import msgspec
 
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
-from weft.report.cells import with_range
+from weft.report.caveats import published_judge
+from weft.report.cells import as_json, with_range
 from weft.report.latex import latex
 from weft.report.select import TEXTS, Choices, select
 from weft.results.run import Summary
@@ -29,7 +30,7 @@ def render(
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
     some = select(tables, chosen)
     if format == "latex":
-        about = (benchmark.name, benchmark.published_judge) if benchmark is not None else ("", "")
+        about = (benchmark.name, published_judge(benchmark)) if benchmark is not None else ("", "")
         return visible(latex(some, runs, chosen, *about))
     return visible(MAKERS[format](list(some.values()), runs))
 
@@ -80,7 +81,7 @@ def safe(text: str) -> str:
 
 
 def _json(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    made: dict[str, Any] = {"runs": runs, "tables": tables}
+    made: dict[str, Any] = {"runs": runs, "tables": as_json(tables)}
     return msgspec.json.format(msgspec.json.encode(made, order="deterministic"), indent=2).decode() + "\n"
 
 

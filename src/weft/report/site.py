@@ -18,6 +18,7 @@ from msgspec import Struct
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report import plots
+from weft.report.caveats import published_judge
 from weft.report.charts import Plot, plots_of
 from weft.report.compare import Comparison, compare
 from weft.report.dialogues import Side, Writer, dialogue_page
@@ -137,7 +138,7 @@ def numbers(made: Contents, drawn: Sequence[Drawn], place: str, stamp: str | Non
     """`place` is the page of the list, for the rows that lead to their dialogues."""
     groups = {(key, value) for both in made.found.values() for s in both for turn in s.turns.values() for key, value in turn.groups.items()}
     links = {value: f"{place}#group%3A{key}={quote(value, safe='')}" for key, value in groups if key in made.benchmark.axes}
-    warnings = warnings_of(made.summaries, made.tables, made.benchmark.published_judge)
+    warnings = warnings_of(made.summaries, made.tables, published_judge(made.benchmark))
     common = in_common(made.runs.values())
     return numbers_body(made.title, made.tables, made.summaries, drawn, made.comparisons, warnings, links, stamp, common)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.stats.intervals import DRAWS, mean, weights
-from weft.types import Cell
+from weft.types import Cell, Verdict
 
 Winner = Literal["A", "B", "Tie(A)", "Tie(B)", "Tie"]
 FLIPPED: Mapping[Winner, Winner] = {"A": "B", "B": "A", "Tie(A)": "Tie(B)", "Tie(B)": "Tie(A)", "Tie": "Tie"}
@@ -38,9 +38,10 @@ class Battle(Struct, frozen=True):
     first: str  # the model that stands as A
     second: str
     winner: Winner
+    verdict: Verdict | None = None  # of the run that it was fought in; None: it comes from a file
 
     def flipped(self) -> "Battle":
-        return Battle(self.item, self.second, self.first, FLIPPED[self.winner])
+        return Battle(self.item, self.second, self.first, FLIPPED[self.winner], self.verdict)
 
 
 class Agreement(Struct, frozen=True):
@@ -77,16 +78,21 @@ def _share(battles: Sequence[Battle], value: Callable[[Battle], float]) -> Cell:
     clusters: dict[str, list[float]] = {}
     for one in battles:
         clusters.setdefault(one.item, []).append(value(one))
-    return _mean(clusters)
+    return _mean(clusters, battles)
 
 
-def _mean(clusters: Mapping[str, Sequence[float]]) -> Cell:
-    """Shares, in percent, with the interval by item."""
+def verdicts_of(battles: Iterable[Battle]) -> list[Verdict]:
+    """Those behind battles of runs."""
+    return [one.verdict for one in battles if one.verdict is not None]
+
+
+def _mean(clusters: Mapping[str, Sequence[float]], battles: Iterable[Battle]) -> Cell:
+    """Shares of some battles, in percent, with the interval by item."""
     if not clusters:
         return Cell(None)
     found = mean(clusters)
     value, low, high = (round(one * 100, 2) for one in (found.value, found.low, found.high))
-    return Cell(value, found.n, found.n, low, high)
+    return Cell(value, found.n, found.n, low, high, verdicts=verdicts_of(battles))
 
 
 def first_place(battles: Sequence[Battle]) -> Cell:
@@ -105,14 +111,16 @@ def both_orders(battles: Sequence[Battle]) -> tuple[list[Battle], Cell]:
     fought = {(one.item, one.first, one.second) for one in battles}
     made: list[Battle] = []
     same: dict[str, list[float]] = {}
+    twice: list[Battle] = []
     for (item, low, high), some in pairs.items():
         if not {(item, low, high), (item, high, low)} <= fought:
             made += some
             continue
         lean = sum(LEAN[one.winner] for one in some) / len(some)
-        made.append(Battle(item, low, high, leaning(lean)))
+        made.append(Battle(item, low, high, leaning(lean), some[0].verdict))
+        twice.append(made[-1])
         same.setdefault(item, []).append(float(len({FORCED[one.winner] for one in some}) == 1))
-    return made, _mean(same)
+    return made, _mean(same, twice)
 
 
 LEAN: Mapping[Winner, float] = {"A": 1.0, "Tie(A)": 0.25, "Tie": 0.0, "Tie(B)": -0.25, "B": -1.0}
@@ -140,7 +148,7 @@ def agreement(judge: Sequence[Battle], human: Sequence[Battle], keep: Callable[[
         clusters: dict[str, list[float]] = {}
         for one, right in pairs:
             clusters.setdefault(one.item, []).append(float(alike(one.winner, right)))
-        return _mean(clusters)
+        return _mean(clusters, [one for one, _ in pairs])
 
     decided: list[tuple[Battle, Winner]] = [(a, b) for a, b in both if a.winner in ("A", "B") and b in ("A", "B")]
     return Agreement(
@@ -196,9 +204,10 @@ def _rated(battles: Sequence[Battle], draws: int, seed: int) -> dict[str, Cell]:
     counts = np.bincount(np.concatenate([rows, columns]), minlength=len(names))
     made: dict[str, Cell] = {}
     for name, number in at.items():
+        mine = verdicts_of(one for one in battles if name in (one.first, one.second))
         low, high = (_elo(float(one)) for one in np.quantile(drawn[:, number], [0.025, 0.975]))
         bounds = (round(low, 1), round(high, 1)) if high - low > 0.1 and _is_mixed(won, rows, columns, number) else (None, None)
-        made[name] = Cell(round(_elo(float(whole[number])), 1), int(counts[number]), int(counts[number]), *bounds)
+        made[name] = Cell(round(_elo(float(whole[number])), 1), int(counts[number]), int(counts[number]), *bounds, verdicts=mine)
     return made
 
 

@@ -20,19 +20,22 @@ def repeats_tables(runs: Mapping[str, Sequence[Verdict]], metrics: Sequence[str]
     rows: list[Row] = []
     for name, verdicts in runs.items():
         for metric in metrics:
-            items = [values for verdict in verdicts if verdict.metric == metric for values in asked_again(verdict)]
-            if not items:
+            again = [(verdict, values) for verdict in verdicts if verdict.metric == metric for values in asked_again(verdict)]
+            if not again:
                 continue
+            items = [values for _, values in again]
             mean = full * statistics.fmean(value for values in items for value in values)
             deviation = full * math.sqrt(statistics.fmean(statistics.variance(values) for values in items))
-            count = len(items)
-            cells = {
-                "mean": Cell(round(mean, digits + 2), count, count),
-                "deviation": Cell(round(deviation, digits + 2), count, count),
-                "variation": Cell(round(100 * deviation / mean, 2), count, count) if mean else Cell(None),
-                "items": Cell(float(count), count, count),
-                "repeats": Cell(round(statistics.fmean(map(len, items)), 2), count, count),
+            count, behind = len(items), [verdict for verdict, _ in again]
+            numbers = {
+                "mean": round(mean, digits + 2),
+                "deviation": round(deviation, digits + 2),
+                "variation": round(100 * deviation / mean, 2) if mean else None,
+                "items": float(count),
+                "repeats": round(statistics.fmean(map(len, items)), 2),
             }
+            nothing = Cell(None)
+            cells = {name: nothing if one is None else Cell(one, count, count, verdicts=behind) for name, one in numbers.items()}
             rows.append(Row(metric if len(runs) == 1 else f"{name}: {metric}", cells, kind="part"))
     if rows:
         yield Table("Repeated judgements", COLUMNS, tuple(rows), NOTE, digits, "mixed")

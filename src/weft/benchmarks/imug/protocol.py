@@ -12,18 +12,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Item, with_released
+from weft.benchmarks.base import Answered, Benchmark, Item
 from weft.benchmarks.imug import agreement, data, grid, mcq, released, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
+from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, facts_of_choice, no_points
 from weft.benchmarks.imug.grid_official import MOST_PIXELS, released_grid
+from weft.benchmarks.imug.official import OFFICIAL
 from weft.benchmarks.imug.options import ImugOptions
 from weft.benchmarks.imug.outputs import Outputs
+from weft.benchmarks.official import VARIANT
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft.types import Dialogue, Image, Mark, Message, Question, Reply, Sample, Table, Text, Turn, Verdict
+from weft.types import Dialogue, Image, Mark, Message, Question, Reading, Reply, Sample, Table, Text, Turn, Verdict
 from weft.untrusted import fields
 
 
@@ -55,8 +58,7 @@ class Imug(Benchmark):
     metrics = ("choice", "points")
     Options = ImugOptions
     axes = ("class", "domain", "task")
-    official_prompts = released.SYSTEM
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     presentation = ImugPresentation(title="IMUG-Bench", max_score=100.0, digits=1)
     preparation = ImugPreparation(outputs=Outputs)
 
@@ -102,12 +104,9 @@ class Imug(Benchmark):
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         return ("choice",) if turn.want == "text" else ("points",)
 
-    def detail(self, turn: Turn, reply: Reply) -> dict[str, Any]:
+    def detail(self, turn: Turn, reply: Reply) -> ChoiceFacts | PointsFacts:
         gold: Choice | Points = turn.gold
-        if isinstance(gold, Choice):
-            more = {"unlisted": True} if gold.dynamic and not gold.listed else {}
-            return {"response": reply.words, "key": gold.raw, "dynamic": gold.dynamic, **more}
-        return {"points": [0] * len(gold.points)}
+        return facts_of_choice(gold, reply.words) if isinstance(gold, Choice) else no_points(len(gold.points))
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         if answered.turn.want == "text":
@@ -135,12 +134,12 @@ class Imug(Benchmark):
         """The scripts have the judge look at what is left."""
         if not answered.options.official or answered.turn.want == "text":
             return []
-        return [replace(self._about_points(answered), variant=RELEASED)]
+        return [replace(self._about_points(answered), variant=VARIANT)]
 
     def _about_points(self, answered: Answered) -> Question:
         made, due = answered.reply.picture, len(answered.turn.gold.points)
         if answered.rubrics.official:
-            more = {"gold": answered.turn.gold.points, "detail": {"points": [0] * due}}
+            more = {"gold": answered.turn.gold.points, "detail": no_points(due)}
             return released.about_points(answered, made, rubric.points_schema(due), more)
         return rubric.about_points(answered, made, self._references(answered))
 
@@ -155,8 +154,9 @@ class Imug(Benchmark):
         seen = "no lattice" if found is None else " / ".join("".join(row) for row in found)
         why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
         by_script = grid.points(theirs, gold.grid, len(gold.points))
-        detail = {"points": scores, "official": sum(by_script) / len(by_script) if known else None}
-        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, detail=detail, score=sum(scores))
+        reading = Reading(sum(by_script) / len(by_script) if known else None)
+        more: dict[str, Any] = {"detail": PointsFacts(tuple(scores)), "score": sum(scores), "reading": reading}
+        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, **more)
 
     def _choice(self, answered: Answered) -> list[Item]:
         gold: Choice = answered.turn.gold
@@ -172,7 +172,7 @@ class Imug(Benchmark):
             what = "has no reply through no fault of the model" if asked else f"is not asked in a run of {answered.options.turns} turns"
             why = f"its right answer depends on turn {lost[0]}, which {what}"
             asks = answered.options.official and answered.is_output  # as the scripts do, of whatever is there
-            by_script = [replace(rubric.about_key(answered), variant=RELEASED)] if asks else []
+            by_script = [replace(rubric.about_key(answered), variant=VARIANT)] if asks else []
             return [answered.verdict("choice", None, why, detail=detail), *by_script]
         return [rubric.about_key(answered)]
 
@@ -206,12 +206,6 @@ class Imug(Benchmark):
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         return [rubric.key_mark(question, found) if "choice" in question.metrics else rubric.points_mark(question, found)]
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        return released.choice_as_released(question, text) if "choice" in question.metrics else released.points_as_released(text)
-
-    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        return with_released(verdicts, tables.by_script_of)
 
 
 def _turns(options: ImugOptions) -> list[str]:

@@ -88,30 +88,30 @@ def about_points(answered: Answered, made: Image | None, schema: dict[str, Any],
     return _question("points", answered, "points", parts, schema, more)
 
 
-def choice_as_released(question: Question, text: str) -> dict[str, Any]:
-    """The share that the scripts give the model's answer by the key in a judge's reply: any letter of it counts."""
+def choice_as_released(question: Question, text: str) -> float | None:
+    """The share that the scripts give the model's answer by the key in a judge's reply: any letter of it counts. None: they ask again."""
     gold, answer = question.gold
     found = _object(text)
     if found is None:
-        return {}
+        return None
     said = str(found.get("determined_answer", "")).upper()
     letters = set(re.findall("[A-G]", said)) | set(re.findall("[A-G]", gold.raw.partition("<DYNAMIC>")[0]))
-    return {"choice": mcq.official(answer, "".join(sorted(letters)))}
+    return mcq.official(answer, "".join(sorted(letters)))
 
 
-def points_as_released(text: str) -> dict[str, Any]:
-    """The mean of the points that came back, whatever they are: from 0 to 5, if they keep to their scale."""
+def points_as_released(text: str) -> float | None:
+    """The mean of the points that came back, whatever they are: from 0 to 5, if they keep to their scale. None: they ask again."""
     found = _object(text)
     results: Any = found.get("evaluation_results", []) if found is not None else []
     if not isinstance(results, list) or not all(isinstance(one, dict) for one in cast(list[Any], results)):
-        return {}
+        return None
     try:
         scores = [float(one.get("score")) for one in cast(list[dict[str, Any]], results)]  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError, OverflowError):
-        return {}
+        return None
     if not scores or any(math.isnan(score) or abs(score) > LARGEST for score in scores):
-        return {}
-    return {"points": sum(scores) / len(scores)}
+        return None
+    return sum(scores) / len(scores)
 
 
 def put(text: str, **slots: object) -> str:

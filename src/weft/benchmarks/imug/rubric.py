@@ -15,6 +15,7 @@ from typing import Any
 from weft.benchmarks.base import Answered
 from weft.benchmarks.imug import mcq, released
 from weft.benchmarks.imug.data import Choice, Points
+from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, facts_of_choice, no_points
 from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.calls.structured_output import Unusable
 from weft.types import Image, Mark, Part, Question, Text
@@ -35,8 +36,7 @@ def about_key(answered: Answered) -> Question:
     letters = "".join(mcq.options(gold.question)) or mcq.LETTERS
     schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": _answers(letters, gold.single)})
     accepts = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string"})
-    detail = {"response": answered.reply.words, "key": gold.raw, "dynamic": True, **({} if gold.listed else {"unlisted": True})}
-    more = {"material": material, "gold": (gold, answered.reply.words), "detail": detail}
+    more = {"material": material, "gold": (gold, answered.reply.words), "detail": facts_of_choice(gold, answered.reply.words)}
     if answered.rubrics.official:
         return released.about_key(answered, schema, accepts, more)
     how = "Exactly one option is right." if gold.single else "One option or several may be right."
@@ -67,8 +67,8 @@ def about_points(answered: Answered, made: Image | None, references: Sequence[tu
         "points": fence([Text(listed)], "the points"),
     }
     parts = filled(answered.rubrics.texts["points"], slots)
-    detail = {"points": [0] * len(gold.points)}
-    return answered.ask("points", parts, points_schema(len(gold.points)), material=material, gold=gold.points, detail=detail)
+    more = {"material": material, "gold": gold.points, "detail": no_points(len(gold.points))}
+    return answered.ask("points", parts, points_schema(len(gold.points)), **more)
 
 
 def key_mark(question: Question, found: dict[str, Any]) -> Mark:
@@ -77,8 +77,7 @@ def key_mark(question: Question, found: dict[str, Any]) -> Mark:
     union = "".join(sorted({*gold.key, *_letters(question, found["determined_answer"])}))
     none = {letter for letter, text in mcq.options(gold.question).items() if text.lower().startswith("none of")}
     key = "".join(letter for letter in union if letter not in none) or union  # what is certain and "none of the above" exclude each other
-    unlisted = {} if gold.listed else {"unlisted": True}
-    detail = {"response": answer, "key": key, "dynamic": True, **unlisted, **({"union": union} if union != key else {})}
+    detail = ChoiceFacts(answer, key, dynamic=True, unlisted=not gold.listed, union=union if union != key else "")
     value = mcq.score(answer, key, mcq.options(gold.question))
     return Mark("choice", value, f"{key} is right: {found['reasoning']}", detail=detail)
 
@@ -93,7 +92,7 @@ def points_mark(question: Question, found: dict[str, Any]) -> Mark:
         raise Unusable(f"{what}; every point from 1 to {due} needs exactly one entry")
     scores = [int(result["score"]) for result in sorted(results, key=lambda one: one["point_id"])]
     why = "; ".join(f"{result['point_id']}: {result['score']}, {result['reason']}" for result in results)
-    return Mark("points", sum(scores) / (5 * due), why, sum(scores), {"points": scores})
+    return Mark("points", sum(scores) / (5 * due), why, sum(scores), PointsFacts(tuple(scores)))
 
 
 def _letters(question: Question, said: str) -> str:

@@ -8,19 +8,19 @@ that is known only where it was asked so (a run with `official`); else the cells
 
 import functools
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Finished, detail_of
-from weft.benchmarks.imug import mcq
+from weft.benchmarks.base import Finished
 from weft.benchmarks.imug.classes import CLASSES
-from weft.benchmarks.imug.outputs import ERROR
+from weft.benchmarks.imug.facts import is_dynamic
+from weft.benchmarks.imug.official import OFFICIAL
+from weft.benchmarks.official import or_none
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.stats.intervals import slope, spread
 from weft.types import Cell, Row, Table, Verdict
 
-JUDGE = "qwen3-vl-235b-a22b-thinking"  # of the published rows
+JUDGE = OFFICIAL.published_judge
 SHORT = {"Static Spatial": "StaticSpatial", "Temporal Causal": "TemporalCausal", "Hybrid": "Hybrid"}
 NOTE = (
     "Percent. Published rows were judged by Qwen3-VL-235B-A22B-Thinking with the authors' prompts, and scored by a script that gives 0 to "
@@ -39,50 +39,11 @@ WAYS = {"Und.": "choice", "Gen.": "points"}
 MODALITIES = {"text": "choice", "image": "points"}
 
 
-def official(verdict: Verdict) -> float | None:
-    """The released scorers' share for the same reply; None where they have none."""
-    found = by_script_of(verdict)
-    return None if found is None else found / 5 if verdict.metric == "points" else found
-
-
-def by_script_of(verdict: Verdict) -> float | None:
-    """What the released scripts keep of it: the mean of the points, from 0 to 5, or the share of a choice."""
-    detail = detail_of(verdict)
-    if detail.get("unlisted"):
-        return None
-    if "asked" in detail:
-        return detail["asked"]
-    if verdict.behind:
-        found = [one for one in map(by_script_of, verdict.behind) if one is not None]
-        return statistics.fmean(found) if found else None
-    if "official" in detail:
-        return detail["official"]
-    if verdict.metric == "points":
-        return None if verdict.value is None or verdict.by == "failure" else sum(detail["points"]) / len(detail["points"])
-    return _choice(verdict, detail)
-
-
-def _choice(verdict: Verdict, detail: Mapping[str, Any]) -> float | None:
-    """A question is counted whatever was replied, the client's own `ERROR:` included; not if nobody worked out its key."""
-    response, key = str(detail.get("response") or ""), str(detail.get("union") or detail.get("key") or "")
-    if not key.strip():
-        return None
-    if detail.get("dynamic") and (verdict.by == "failure" or response.startswith(ERROR)):
-        return None if mcq.official_letters(response) else 0.0  # without a letter, whatever the key is
-    if verdict.value is None and (detail.get("dynamic") or not response):
-        return None
-    return mcq.official(response, key)
-
-
 def percent(verdict: Verdict, *, by_script: bool) -> float | None:
-    """Of a hundred, reckoned as the scripts do: a mean of fifths is not rounded as a mean of points is."""
-    found = by_script_of(verdict) if by_script else verdict.value
-    return None if found is None else (20 if by_script and verdict.metric == "points" else 100) * found
-
-
-def is_unasked(verdict: Verdict) -> bool:
-    """Whether the scripts would have the judge look at what is left of a missing picture, and nobody was asked."""
-    return verdict.metric == "points" and verdict.by == "failure" and "asked" not in detail_of(verdict)
+    """Of a hundred; None where there is nothing."""
+    if by_script:
+        return or_none(OFFICIAL.score(verdict))
+    return None if verdict.value is None else 100 * verdict.value
 
 
 def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
@@ -96,11 +57,12 @@ def cell(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
         if value is not None:
             scored.setdefault(verdict.sample, []).append(value)
     found = [value for some in scored.values() for value in some]
-    if not found or (by_script and any(map(is_unasked, due))):
-        return Cell(None, len(found), len(due))
+    if not found or (by_script and any(map(OFFICIAL.is_unasked, due))):
+        return Cell(None, len(found), len(due), verdicts=due)
     bounds = spread([(1.0, scored)])
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
-    return Cell(round(sum(found) / len(found), 2), len(found), len(kept), low, high)
+    behind = due if len(kept) == len(due) else [verdict for verdict, _ in kept]
+    return Cell(round(sum(found) / len(found), 2), len(found), len(kept), low, high, verdicts=behind)
 
 
 def tables(runs: Sequence[Finished]) -> Iterator[Table]:
@@ -128,7 +90,7 @@ def _main(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Tab
         return {**made, "Avg": cell(run.verdicts, by_script=by_script)}
 
     theirs = _theirs(paper, "table2", "{model}", {**keys, "Avg": "Avg"})
-    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    unasked = any(OFFICIAL.is_unasked(verdict) for run in runs for verdict in run.verdicts)
     note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
     return Table(title, (*keys, "Avg"), rows_of(runs, cells, paper=theirs), note, 1)
 
@@ -151,17 +113,18 @@ def _by_turn(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
 def _slope(verdicts: Iterable[Verdict], *, by_script: bool) -> Cell:
     """Points of a hundred that a reply loses or gains with each turn of its dialogue."""
     points: dict[str, list[tuple[float, float]]] = {}
+    behind: list[Verdict] = []
     due = list(verdicts)
-    for verdict in due if not (by_script and any(map(is_unasked, due))) else ():
+    for verdict in due if not (by_script and any(map(OFFICIAL.is_unasked, due))) else ():
         value = percent(verdict, by_script=by_script)
         if value is not None:
             points.setdefault(verdict.sample, []).append((verdict.turn, value))
+            behind.append(verdict)
     found = slope(points)
-    count = sum(map(len, points.values()))
     if found is None:
         return Cell(None)
     bounds = (None, None) if math.isnan(found.low) else (round(found.low, 2), round(found.high, 2))
-    return Cell(round(found.value, 2), count, count, *bounds)
+    return Cell(round(found.value, 2), len(behind), len(behind), *bounds, verdicts=behind)
 
 
 def _kinds(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -170,7 +133,7 @@ def _kinds(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Ta
     def cells(run: Finished, by_script: bool) -> dict[str, Cell]:
         asked = [verdict for verdict in run.verdicts if verdict.metric == "choice"]
         return {
-            name: cell((verdict for verdict in asked if _is_dynamic(verdict) == dynamic), by_script=by_script)
+            name: cell((verdict for verdict in asked if is_dynamic(verdict) == dynamic), by_script=by_script)
             for name, dynamic in zip(keys, (False, True), strict=True)
         }
 
@@ -191,11 +154,6 @@ def _scaling(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
 
 def _theirs(paper: Mapping[str, Any], table: str, name: str, keys: Mapping[str, str]) -> list[Row]:
     return published_rows(paper.get(table, {}), lambda row: name.format(**row), keys, JUDGE)
-
-
-def _is_dynamic(verdict: Verdict) -> bool:
-    detail: dict[str, Any] = verdict.detail or {}
-    return bool(detail.get("dynamic"))
 
 
 def _parts(group: str, run: Finished, by_script: bool) -> dict[str, dict[str, Cell]]:

@@ -12,6 +12,7 @@ from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.opening import data, released, rubric, tables
 from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.opening.official import OFFICIAL
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
@@ -50,7 +51,7 @@ class Opening(Benchmark):
     metrics = rubric.CRITERIA
     Options = OpeningOptions
     axes = ("subtask", "task")
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     presentation = OpeningPresentation(title="OpenING", max_score=10.0, digits=2)
     preparation = OpeningPreparation(outputs=Outputs)
 

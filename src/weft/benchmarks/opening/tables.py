@@ -7,29 +7,37 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.benchmarks.base import Finished
+from weft.benchmarks.opening.official import OFFICIAL
 from weft.benchmarks.opening.rubric import CRITERIA
-from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
-from weft.types import Cell, Table, Verdict
+from weft.benchmarks.rows import Counted, both_ways, cell_of, published, published_rows, rows_of, verdict_of, verdicts_of
+from weft.types import Cell, Missing, Table
 
-JUDGE = "gpt-4o"  # of the published rows
+JUDGE = OFFICIAL.published_judge
 COLUMNS = (*CRITERIA, "Overall")
 
 
-def strict(verdicts: Sequence[Verdict]) -> dict[str, Cell]:
-    of = {name: [one for one in verdicts if one.metric == name] for name in CRITERIA}
+def strict(counted: Sequence[Counted]) -> dict[str, Cell]:
+    of = {name: [one for one in counted if one.metric == name] for name in CRITERIA}
     cells = {name: cell_of(some, digits=4, scale=10) if some else Cell(None) for name, some in of.items()}
     whole = all(of.values())
     return {**cells, "Overall": cell_of([(1 / len(CRITERIA), some) for some in of.values()], digits=4, scale=10) if whole else Cell(None)}
 
 
-def official(verdicts: Sequence[Verdict]) -> dict[str, Cell]:
-    left = {one.sample for one in verdicts if one.value is None or one.by == "failure"}
-    kept = [one for one in verdicts if one.sample not in left]
+def left_out(counted: Sequence[Counted]) -> set[str]:
+    """The answers that the released summary leaves out whole, since one of their scores is missing."""
+    return {one.sample for one in counted if isinstance(OFFICIAL.score(verdict_of(one)), Missing)}
+
+
+def official(counted: Sequence[Counted]) -> dict[str, Cell]:
+    """`due` of Overall counts answers, each of which has a verdict for each respect."""
+    left = left_out(counted)
+    kept = [one for one in counted if one.sample not in left]
     cells = {name: cell_of([one for one in kept if one.metric == name], digits=2, scale=10) for name in CRITERIA}
     values = [cell.value for cell in cells.values() if cell.value is not None]
+    if len(values) < len(CRITERIA):
+        return {**cells, "Overall": Cell(None)}
     count = len({one.sample for one in kept})
-    overall = Cell(round(sum(values) / len(values), 2), count, count) if len(values) == len(CRITERIA) else Cell(None)
-    return {**cells, "Overall": overall}
+    return {**cells, "Overall": Cell(round(sum(values) / len(values), 2), count, count, verdicts=verdicts_of([kept]))}
 
 
 def tables(runs: Sequence[Finished]) -> Iterator[Table]:
@@ -43,8 +51,7 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
 
 def _cells(run: Finished, way: bool) -> dict[str, Cell]:
     """Where nothing was left out, rounding before the last mean is no second number."""
-    left = any(one.value is None or one.by == "failure" for one in run.verdicts)
-    return official(run.verdicts) if way and left else strict(run.verdicts)
+    return official(run.verdicts) if way and left_out(run.verdicts) else strict(run.verdicts)
 
 
 def _parts(run: Finished, way: bool) -> dict[str, Mapping[str, Cell]]:

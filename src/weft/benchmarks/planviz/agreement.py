@@ -18,9 +18,10 @@ def tables(found: Agreed) -> Iterator[Table]:
     cells: dict[str, Cell] = {}
     whats = ("judge", "people" if found.other == "people" else "other", "r", "MAE")
     for name, metric in SHORT.items():
-        some = found.where(lambda one, m=metric: one.metric == m)
+        some, behind = found.of_metric(metric)
         told = (some.judge, some.truth, some.pearson, some.mae)
-        cells |= {f"{name} {what}": (correlation if what == "r" else measured)(one, some.n) for what, one in zip(whats, told, strict=True)}
+        for what, one in zip(whats, told, strict=True):
+            cells[f"{name} {what}"] = (correlation if what == "r" else measured)(one, some.n, behind)
     rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
     paper: dict[str, Any] = published("weft.benchmarks.planviz")["table2"] if found.dataset == "planviz" else {}
     models = list(dict.fromkeys(str(row["model"]) for row in paper.get("rows", ())))

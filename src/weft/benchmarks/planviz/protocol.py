@@ -17,9 +17,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.official import VARIANT
 from weft.benchmarks.planviz import agreement, data, released, rubric, tables
 from weft.benchmarks.planviz.data import Goal
+from weft.benchmarks.planviz.facts import PlanFacts, plan_facts
+from weft.benchmarks.planviz.official import OFFICIAL
 from weft.benchmarks.planviz.outputs import Outputs
 from weft.benchmarks.planviz.styles import Reworder
 from weft.benchmarks.planviz.template import write_template
@@ -124,9 +127,7 @@ class PlanViz(Benchmark):
     metrics = rubric.METRICS
     Options = PlanVizOptions
     axes = ("task", "subtask", "ended")
-    official_prompts = rubric.CONSTANTS
-    official_file = "template.py"
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     presentation = PlanVizPresentation(
         title="PlanViz",
         axis_names={"task": data.TASKS, "subtask": data.SUBTASKS, "ended": data.ENDS},
@@ -156,10 +157,10 @@ class PlanViz(Benchmark):
         goal: Goal = answered.turn.gold
         seen: list[Item] = [self._points(answered)]
         elsewhere = answered.rubrics.official and goal.edits and goal.alone
-        beside = {"detail": {"elsewhere": True}} if elsewhere else {}
+        beside = {"detail": PlanFacts(elsewhere=True)} if elsewhere else {}
         seen += [rubric.about(rubric.VISUAL, answered, alone=goal.alone, **beside)]
         if goal.edits and goal.alone and answered.options.official:
-            seen += [rubric.about(rubric.VISUAL, answered, alone=False, variant=RELEASED)]
+            seen += [rubric.about(rubric.VISUAL, answered, alone=False, variant=VARIANT)]
         return [*seen, rubric.about(rubric.EFFICIENT, answered, alone=not goal.edits)]
 
     def _points(self, answered: Answered) -> Item:
@@ -175,9 +176,9 @@ class PlanViz(Benchmark):
                 same = is_unchanged(source, made)
             if same:
                 why = "the picture is nearly the source again: nothing that could be seen was changed"
-                known = {"elsewhere": True} if answered.rubrics.official else {}
-                none = answered.verdict(rubric.CORRECT, 0.0, why, detail={"points": [0] * len(goal.points), **known}, score=0)
-                asked = [rubric.about_points(answered, None, variant=RELEASED)] if answered.options.official else []
+                facts = PlanFacts((0,) * len(goal.points), elsewhere=answered.rubrics.official)
+                none = answered.verdict(rubric.CORRECT, 0.0, why, detail=facts, score=0)
+                asked = [rubric.about_points(answered, None, variant=VARIANT)] if answered.options.official else []
                 return [none, *asked]
         return [rubric.about_points(answered, self._words(answered, blobs))]
 
@@ -200,15 +201,9 @@ class PlanViz(Benchmark):
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         if question.metrics == (rubric.CORRECT,) and not question.plain:
-            return [rubric.mark(question, found, deduct=rubric.deducts(question))]
+            return [rubric.mark(question, found, deduct=plan_facts(question).deduct)]
         marks = super().to_scores(question, found)
         return [replace(one, detail=question.detail) for one in marks] if question.detail else marks
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        return released.as_released(question, text) if question.plain else {}
-
-    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        return with_released(verdicts, tables.released_share)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         """Wordings of one task are no tasks of their own."""

@@ -6,7 +6,6 @@ reply's last line, or the only one that there is.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from weft.calls.structured_output import Unusable
@@ -18,14 +17,13 @@ NUMBER = r"(?P<number>[-+\u2212]?\d+(?:\.\d+)?)(?:\s*(?:/|out\s+of|of)\s*(?P<of>
 BARE = re.compile(AROUND + NUMBER, re.IGNORECASE)
 
 
-def as_released(question: Question, text: str) -> Mapping[str, Any]:
-    """By metric, for the verdict's detail: its share, or None where the scorer leaves the item out. It is never asked again."""
-    (metric,) = question.metrics
+def share(question: Question, text: str) -> float | None:
+    """What the scorer counts; None where it leaves the item out."""
     try:
         last = int(text[-1])
     except (ValueError, IndexError):
-        return {metric: None}
-    return {metric: last / (len(question.gold.points) if "Correctness" in text else 5)}
+        return None
+    return last / (len(question.gold.points) if "Correctness" in text else 5)
 
 
 def found(text: str, key: str, full: int) -> dict[str, Any] | None:

@@ -16,12 +16,12 @@ from typing import Any
 
 from weft.benchmarks.base import Answered
 from weft.benchmarks.planviz.data import Goal
+from weft.benchmarks.planviz.facts import PlanFacts
 from weft.benchmarks.prompts import fence, filled, object_schema
 from weft.calls.structured_output import Unusable
 from weft.errors import UserError
 from weft.models.endpoint import UNDECIDED
 from weft.types import Image, Mark, Part, Question, Text
-from weft.untrusted import fields
 
 CORRECT, VISUAL, EFFICIENT = "correctness", "visual", "efficiency"
 METRICS = (CORRECT, VISUAL, EFFICIENT)
@@ -61,7 +61,7 @@ def about_points(answered: Answered, words: Sequence[str] | None, **more: Any) -
     """Which key points the picture meets; `words` are what a reader of words found in it, if one was asked."""
     goal: Goal = answered.turn.gold
     made, prompt = answered.made, answered.turn.words
-    more = {"detail": {"due": len(goal.points), **({"deduct": True} if answered.options.deduct else {})}, **more}
+    more = {"detail": PlanFacts(due=len(goal.points), deduct=answered.options.deduct), **more}
     listed = "\n".join(f"{number}. {point}" for number, point in enumerate(goal.points, start=1))
     material: dict[str, tuple[Part, ...]] = {
         **_pictures(goal, made),
@@ -113,10 +113,6 @@ def about(metric: str, answered: Answered, *, alone: bool, **more: Any) -> Quest
     return answered.ask(metric, filled(answered.rubrics.texts[name], slots), scale(key), **more)
 
 
-def deducts(question: Question) -> bool:
-    return bool(fields(question.detail).get("deduct"))
-
-
 def mark(question: Question, found: dict[str, Any], *, deduct: bool) -> Mark:
     """Cor from a verdict for each point. Each must be there once."""
     goal: Goal = question.gold
@@ -136,8 +132,7 @@ def mark(question: Question, found: dict[str, Any], *, deduct: bool) -> Mark:
     told += [f"? {number}. no plain words: not decided" for number in left]
     read = [part.text for part in question.material.get("words", ()) if isinstance(part, Text)]
     told += [f"words that OCR read: {' | '.join(read) or 'none'}"] if "words" in question.material else []
-    detail: dict[str, Any] = {"points": list(map(int, met)), **({"extra": extra} if extra else {}), **({"left": left} if left else {})}
-    return Mark(CORRECT, score / len(met), "\n".join(told), score, detail)
+    return Mark(CORRECT, score / len(met), "\n".join(told), score, PlanFacts(tuple(map(int, met)), tuple(left), extra=extra))
 
 
 def _pictures(goal: Goal, made: Image) -> dict[str, tuple[Part, ...]]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weft.benchmarks.base import Finished, Groups
 from weft.benchmarks.planviz.rubric import SHORT as METRICS
-from weft.benchmarks.rows import cell_of
-from weft.types import Cell, Row, Table, Verdict
+from weft.benchmarks.rows import Entry, cell_of, verdicts_of
+from weft.types import Cell, Row, Table
 
 AS_WRITTEN = "as written"
 NOTE = (
@@ -20,8 +20,8 @@ def is_study(groups: Groups) -> bool:
     return any("style" in of for of in groups.values())
 
 
-def style_tables(runs: Sequence[tuple[Finished, Sequence[Verdict]]], title: str) -> Iterator[Table]:
-    """Of runs with their verdicts, which are of tasks: in the order of the run's own."""
+def style_tables(runs: Sequence[tuple[Finished, Sequence[Entry]]], title: str) -> Iterator[Table]:
+    """Of runs with their verdicts, by task, in the order of the run's own."""
     if not runs:
         return
     columns = tuple(f"{name} {what}" for name in METRICS for what in ("mean", "deviation", "variation", AS_WRITTEN))
@@ -38,52 +38,62 @@ def style_tables(runs: Sequence[tuple[Finished, Sequence[Verdict]]], title: str)
         yield Table(f"{run.name}: by style of wording", (*METRICS, "Avg"), tuple(by_style), "", 2, "parts")
 
 
-def _styled(run: Finished, verdicts: Sequence[Verdict]) -> list[tuple[str, Verdict]]:
+def _styled(run: Finished, verdicts: Sequence[Entry]) -> list[tuple[str, Entry]]:
     """Each verdict with the style of its wording."""
-    styles = [run.groups[one.sample].get("style", AS_WRITTEN) for one in run.verdicts]
-    return list(zip(styles, verdicts, strict=True))
+    return [(run.groups[one.verdict.sample].get("style", AS_WRITTEN), one) for one in verdicts]
 
 
-def _values(found: Sequence[tuple[str, Verdict]], metric: str, *, reworded: bool) -> dict[str, list[float]]:
-    """Scores of a metric by task; none for a task of which nothing is scored."""
+def _some(found: Sequence[tuple[str, Entry]], metric: str, *, reworded: bool) -> list[Entry]:
+    return [one for style, one in found if one.metric == metric and (style != AS_WRITTEN) == reworded]
+
+
+def _by_task(entries: Sequence[Entry]) -> dict[str, list[float]]:
+    """Scores by task; none for a task of which nothing is scored."""
     made: dict[str, list[float]] = {}
-    for style, one in found:
-        if one.metric == metric and (style != AS_WRITTEN) == reworded:
-            made.setdefault(one.sample, []).extend([] if one.value is None else [one.value])
+    for one in entries:
+        made.setdefault(one.sample, []).extend([] if one.value is None else [one.value])
     return made
 
 
-def _over_tasks(found: Sequence[tuple[str, Verdict]]) -> dict[str, Cell]:
+def _over_tasks(found: Sequence[tuple[str, Entry]]) -> dict[str, Cell]:
+    """`due` counts tasks; the verdicts are those of all their wordings."""
     cells: dict[str, Cell] = {}
     for name, metric in METRICS.items():
-        said, written = (_values(found, metric, reworded=one) for one in (True, False))
+        reworded, written = (_some(found, metric, reworded=one) for one in (True, False))
+        said, as_written = _by_task(reworded), _by_task(written)
         several = {task: values for task, values in said.items() if len(values) > 1}
-        cells[f"{name} mean"] = _mean([statistics.fmean(values) for values in said.values() if values], len(said))
-        deviation = _mean([statistics.stdev(values) for values in several.values()], len(several))
-        mean = _mean([statistics.fmean(values) for values in several.values()], len(several)).value  # of the same tasks
+        behind = [one for one in reworded if one.sample in several]
+        cells[f"{name} mean"] = _mean([statistics.fmean(values) for values in said.values() if values], len(said), reworded)
+        deviation = _mean([statistics.stdev(values) for values in several.values()], len(several), behind)
+        mean = _mean([statistics.fmean(values) for values in several.values()], len(several), behind).value  # of the same tasks
         variation = None if not mean or deviation.value is None else round(100 * deviation.value / mean, 2)
-        cells[f"{name} deviation"], cells[f"{name} variation"] = deviation, Cell(variation, len(several), len(several))
-        cells[f"{name} {AS_WRITTEN}"] = _mean([statistics.fmean(values) for values in written.values() if values], len(written))
+        cells[f"{name} deviation"] = deviation
+        cells[f"{name} variation"] = Cell(variation, len(several), len(several), verdicts=deviation.verdicts)
+        means = [statistics.fmean(values) for values in as_written.values() if values]
+        cells[f"{name} {AS_WRITTEN}"] = _mean(means, len(as_written), written)
     return cells
 
 
-def _of_task(found: Sequence[tuple[str, Verdict]]) -> Mapping[str, Cell]:
+def _of_task(found: Sequence[tuple[str, Entry]]) -> Mapping[str, Cell]:
     cells: dict[str, Cell] = {}
-    counts: list[int] = []
+    most: Sequence[Entry] = ()
     for name, metric in METRICS.items():
-        due = sum(one.metric == metric and style != AS_WRITTEN for style, one in found)
-        values = [value for some in _values(found, metric, reworded=True).values() for value in some]
-        counts.append(due)
-        cells[f"{name} mean"] = _mean(values, due)
-        cells[f"{name} deviation"] = Cell(round(statistics.stdev(values), 4), len(values), due) if len(values) > 1 else Cell(None)
-    return {**cells, "wordings": Cell(float(max(counts)), max(counts), max(counts))}
+        entries = _some(found, metric, reworded=True)
+        values = [one.value for one in entries if one.value is not None]
+        most = max(most, entries, key=len)
+        cells[f"{name} mean"] = mean = _mean(values, len(entries), entries)
+        several = len(values) > 1
+        deviation = Cell(round(statistics.stdev(values), 4), mean.scored, mean.due, verdicts=mean.verdicts) if several else Cell(None)
+        cells[f"{name} deviation"] = deviation
+    return {**cells, "wordings": Cell(float(len(most)), len(most), len(most), verdicts=verdicts_of([most]))}
 
 
-def _of_style(verdicts: Sequence[Verdict]) -> Mapping[str, Cell]:
+def _of_style(verdicts: Sequence[Entry]) -> Mapping[str, Cell]:
     by_metric = {name: [one for one in verdicts if one.metric == metric] for name, metric in METRICS.items()}
     cells = {name: cell_of(some, digits=4) for name, some in by_metric.items()}
     return {**cells, "Avg": cell_of([(1 / len(METRICS), some) for some in by_metric.values()], digits=4)}
 
 
-def _mean(values: Sequence[float], due: int) -> Cell:
-    return Cell(round(statistics.fmean(values), 4), len(values), due) if values else Cell(None, 0, due)
+def _mean(values: Sequence[float], due: int, entries: Sequence[Entry]) -> Cell:
+    behind = verdicts_of([entries])
+    return Cell(round(statistics.fmean(values), 4) if values else None, len(values), due, verdicts=behind)

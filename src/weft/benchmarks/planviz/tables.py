@@ -12,14 +12,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Finished, Groups, Terms, detail_of
+from weft.benchmarks.base import Finished, Groups, Terms
+from weft.benchmarks.official import or_none
 from weft.benchmarks.planviz.data import ENDS, SUBTASKS, TASKS
+from weft.benchmarks.planviz.facts import plan_facts
+from weft.benchmarks.planviz.official import OFFICIAL
 from weft.benchmarks.planviz.rubric import SHORT as COLUMNS
 from weft.benchmarks.planviz.style_tables import is_study, style_tables
-from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
+from weft.benchmarks.rows import Entry, Means, One, both_ways, cell_of, published, published_rows, rows_of, verdicts_of
 from weft.types import Cell, Row, Table, Verdict
 
-JUDGE = "qwen3-vl-235b-a22b-instruct"  # of the published rows
+JUDGE = OFFICIAL.published_judge
 TITLES = {"route": "Route", "workflow": "Workflow", "ui": "Web&UI"}
 PRINTED = {"route": "Route", "workflow": "Workflow", "ui": "WebUI"}
 NAMES = {"gen": "generation", "edit": "editing"}
@@ -34,27 +37,6 @@ UNASKED = (
     "The released code judges a workflow's picture beside the page it is drawn from, and copies of a source like all else; a run with "
     "--official asks so as well, and has the official numbers that are not here."
 )
-
-
-def released_share(verdict: Verdict) -> float | None:
-    """The share that the released scorer counts; None where it counts none."""
-    detail = detail_of(verdict)
-    if verdict.by == "failure":
-        return None
-    if "asked" in detail:
-        return detail["asked"]
-    if verdict.behind:
-        found = [one for one in map(released_share, verdict.behind) if one is not None]
-        return statistics.fmean(found) if found else None
-    return detail.get("official", verdict.value)
-
-
-def is_unasked(verdict: Verdict) -> bool:
-    """Whether the released code would show its judge something else, and nobody was asked about that."""
-    detail = detail_of(verdict)
-    if "asked" in detail:
-        return False
-    return any(map(is_unasked, verdict.behind)) if verdict.behind else bool(detail.get("elsewhere"))
 
 
 def overall(verdicts: Sequence[Verdict], groups: Groups) -> Terms:
@@ -76,47 +58,45 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
             yield _by_subtask(runs, paper.get(NUMBERS[task], {}), task, f"{data}: {NAMES[task]} (paper, Table {number})")
     if any(_of(run, False, ended=ended) for run in runs for ended in ENDS):
         yield _open_closed(runs, paper.get("table5", {}), f"{data}: open-ended against closed-ended tasks (paper, Table 5)")
-    yield from style_tables([(run, _verdicts(run, False)) for run in runs if is_study(run.groups)], f"{data}: prompt styles")
+    yield from style_tables([(run, _entries(run, False)) for run in runs if is_study(run.groups)], f"{data}: prompt styles")
     for run in runs:
         yield from both_ways(run, "by sub-task and task", (*COLUMNS, "Avg"), _parts)
         yield from both_ways(run, "how scores are distributed, percent of tasks", BINS, _distributions, 1)
 
 
-def _verdicts(run: Finished, official: bool) -> list[Verdict]:
+def _entries(run: Finished, official: bool) -> list[Entry]:
     """A run's verdicts, as the arithmetic takes them; those of several wordings are of one task."""
-    made: list[Verdict] = []
+    made: list[Entry] = []
     for one in run.verdicts:
-        task = run.groups[one.sample].get("of", one.sample)
-        if not official:
-            made.append(replace(one, sample=task))
-        elif (share := released_share(one)) is not None:
-            made.append(replace(one, sample=task, value=share))
+        value = or_none(OFFICIAL.score(one)) if official else one.value
+        if value is not None or not official:
+            made.append(Entry(one, value, one.metric, run.groups[one.sample].get("of", one.sample)))
     return made
 
 
-def _of(run: Finished, official: bool, **groups: str) -> list[Verdict]:
+def _of(run: Finished, official: bool, **groups: str) -> list[Entry]:
     """Those of some groups."""
     given = [all(run.groups[one.sample].get(name) == value for name, value in groups.items()) for one in run.verdicts]
     some = replace(run, verdicts=[one for one, kept in zip(run.verdicts, given, strict=True) if kept])
-    return _verdicts(some, official)
+    return _entries(some, official)
 
 
-def _metric(verdicts: Sequence[Verdict], name: str) -> list[Verdict]:
+def _metric(verdicts: Sequence[One], name: str) -> list[One]:
     return [one for one in verdicts if one.metric == COLUMNS[name]]
 
 
-def _average(verdicts: Sequence[Verdict]) -> Terms:
+def _average(verdicts: Sequence[One]) -> list[tuple[float, Sequence[One]]]:
     return [(1 / len(COLUMNS), _metric(verdicts, name)) for name in COLUMNS]
 
 
-def _cell(terms: Terms, official: bool) -> Cell:
+def _cell(terms: Means, official: bool) -> Cell:
     """Four digits are kept, of which tables show two. Official numbers that nobody asked for as the released code does are none."""
-    if official and any(map(is_unasked, (one for _, some in terms for one in some))):
+    if official and any(map(OFFICIAL.is_unasked, verdicts_of([some for _, some in terms]))):
         return Cell(None)
     return cell_of(terms, digits=4) if terms else Cell(None)
 
 
-def _cells(groups: Sequence[Sequence[Verdict]], official: bool) -> dict[str, Cell]:
+def _cells(groups: Sequence[Sequence[Entry]], official: bool) -> dict[str, Cell]:
     """Of one sub-task, or the plain means of several."""
     there = [some for some in groups if some]
     share = 1 / len(there) if there else 1.0
@@ -137,7 +117,7 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
     for task in ("edit", "gen"):
         rows += [_published(row, task) for row in paper.get(NUMBERS[task], {}).get("rows", ())]
     columns = (*COLUMNS, "Avg", *(("Overall as printed",) if paper else ()))
-    unasked = any(is_unasked(one) for run in runs for one in run.verdicts)
+    unasked = any(OFFICIAL.is_unasked(one) for run in runs for one in run.verdicts)
     note = " ".join([NOTE, *([UNASKED] if unasked else []), *_left(runs), *([PAPER] if paper else [])])
     return Table(title, columns, tuple(rows), note, 2, "mixed")
 
@@ -146,10 +126,10 @@ def _left(runs: Sequence[Finished]) -> list[str]:
     """How many key points a judge that reads words alone could decide."""
     told: list[str] = []
     for run in runs:
-        details = [detail_of(one) for one in run.verdicts if one.metric == COLUMNS["Cor"]]
-        if any(one.get("left") for one in details):
-            decided = sum(len(one.get("points", ())) for one in details)
-            due = sum(len(one.get("points", ())) + len(one.get("left", ())) or one.get("due", 0) for one in details)
+        facts = [plan_facts(one) for one in run.verdicts if one.metric == COLUMNS["Cor"]]
+        if any(one.left for one in facts):
+            decided = sum(len(one.points) for one in facts)
+            due = sum(len(one.points) + len(one.left) or one.due for one in facts)
             told.append(f"{run.name}: Cor rests on the {decided} of {due} key points that are plain words.")
     return told
 
@@ -211,15 +191,16 @@ def _distributions(run: Finished, official: bool) -> dict[str, Mapping[str, Cell
         for subtask in SUBTASKS:
             some = _of(run, official, task=task, subtask=subtask)
             for name in COLUMNS:
-                values = [one.value for one in _metric(some, name) if one.value is not None]
-                if values:
-                    made[f"{TITLES[subtask]}, {NAMES[task]}, {name}"] = _binned(values)
+                scored = [one for one in _metric(some, name) if one.value is not None]
+                if scored:
+                    made[f"{TITLES[subtask]}, {NAMES[task]}, {name}"] = _binned(scored)
     return made
 
 
-def _binned(values: Sequence[float]) -> dict[str, Cell]:
+def _binned(scored: Sequence[Entry]) -> dict[str, Cell]:
     counts: dict[str, int] = dict.fromkeys(BINS, 0)
-    for value in values:
+    for value in (one.value or 0.0 for one in scored):
         inner = next((name for name, top in zip(BINS[1:5], (0.2, 0.4, 0.6, 0.8), strict=True) if value <= top), BINS[5])
         counts["0" if value <= 0 else "1" if value >= 1 else inner] += 1
-    return {name: Cell(round(100 * count / len(values), 1), len(values), len(values)) for name, count in counts.items()}
+    total, behind = len(scored), verdicts_of([scored])
+    return {name: Cell(round(100 * count / total, 1), total, total, verdicts=behind) for name, count in counts.items()}

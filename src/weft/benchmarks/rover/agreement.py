@@ -12,8 +12,9 @@ def tables(found: Agreed, metrics: Mapping[str, str], figure: str) -> Iterator[T
     """`metrics` by what the paper calls them."""
     cells: dict[str, Cell] = {}
     for name, metric in metrics.items():
-        some = found.where(lambda one, m=metric: one.metric == m)
-        cells |= {f"{name} r": correlation(some.pearson, some.n), f"{name} MAE": measured(some.mae, some.n, full=4.0)}
+        some, behind = found.of_metric(metric)
+        cells[f"{name} r"] = correlation(some.pearson, some.n, behind)
+        cells[f"{name} MAE"] = measured(some.mae, some.n, behind, full=4.0)
     rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
     note = "MAE in points of the scale from 1 to 5."
     if found.dataset != "tabletop":

@@ -13,10 +13,9 @@ What none of them reads stays as it was found: a score that is no number is kept
 import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any, cast
 
-from weft.types import Question
+from weft.types import Reading
 
 DIGIT = "([1-5])"
 SIGN = r"\s*[:：]?\s*"
@@ -81,15 +80,14 @@ def _patterns(key: str, loose: bool) -> list[str]:
     return made
 
 
-def as_released(question: Question, text: str, *, loose: bool) -> Mapping[str, Any]:
-    """By metric, for the verdict's detail. A score that is no number is kept as text: the summary stops at it."""
-    (metric,) = question.metrics
-    score = read(text, f"{metric}_score", loose=loose)
+def reading(text: str, key: str, *, loose: bool) -> Reading | None:
+    """What is kept of a reply. A score that is no number is kept as text: the summary stops at it."""
+    score = read(text, key, loose=loose)
     if score is None:
-        return {}
+        return None
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        return {metric: str(score)[:40]}
-    return {metric: score} if math.isfinite(score) and abs(score) <= LARGEST else {metric: str(score)}
+        return Reading(text=str(score)[:40])
+    return Reading(score) if math.isfinite(score) and abs(score) <= LARGEST else Reading(text=str(score))
 
 
 def points(score: float) -> float:

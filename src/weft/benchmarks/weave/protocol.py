@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.official import VARIANT
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.weave import agreement, data, history, history_official, rubric, tables
 from weft.benchmarks.weave.data import KeyPoint
+from weft.benchmarks.weave.official import OFFICIAL
 from weft.errors import UserError
 from weft.types import Dialogue, Image, Message, Question, Sample, Table, Text, Turn, Verdict
 
@@ -74,8 +76,7 @@ class Weave(Benchmark):
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
     Options = WeaveOptions
     axes = ("class", "domain")
-    official_file, official_prompts, official_settings = rubric.OFFICIAL_FILE, rubric.OFFICIAL_PROMPTS, rubric.OFFICIAL_SETTINGS
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     presentation = WeavePresentation(title="WEAVEBench")
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
@@ -125,9 +126,9 @@ class Weave(Benchmark):
         """They keep a refusal in words as an answer, and an empty answer as it is."""
         if answered.turn.want == "text":
             said = answered.reply.words if any(isinstance(part, Text) for part in answered.reply.parts) else "None"
-            return [rubric.about_answer(answered, said, variant=RELEASED)]
+            return [rubric.about_answer(answered, said, variant=VARIANT)]
         asked = {metric: self._as_released(metric, answered) for metric in rubric.IMAGE_METRICS}
-        return [rubric.about_picture(metric, answered, pictures, variant=RELEASED) for metric, pictures in asked.items()]
+        return [rubric.about_picture(metric, answered, pictures, variant=VARIANT) for metric, pictures in asked.items()]
 
     def _about_picture(self, metric: str, answered: Answered) -> list[Item]:
         strict = self._strictly(metric, answered)
@@ -136,7 +137,7 @@ class Weave(Benchmark):
         waits = isinstance(strict, Verdict) and strict.value is None and not answered.is_output  # for a call that may be made again
         if not answered.options.official or released == strict or waits:
             return [asked]
-        return [asked, rubric.about_picture(metric, answered, released, variant=RELEASED)]
+        return [asked, rubric.about_picture(metric, answered, released, variant=VARIANT)]
 
     def _strictly(self, metric: str, answered: Answered) -> tuple[Image | None, ...] | Verdict:
         """The pictures of a question: the one that was made, then one for each key point that shows one. A verdict where one is missing."""
@@ -161,13 +162,6 @@ class Weave(Benchmark):
             own = answered.picture_of(maker.number) if maker is not None else None
             pictures.append(own if point.source == "Image" else answered.sample.pictures[number - 1])
         return tuple(pictures)
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        return rubric.as_released(question, text)
-
-    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """What the scripts' judge said of an output that is not there is kept with the zero, for the official row."""
-        return with_released(verdicts, tables.released_points)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The paper's Avg as weighted means."""

@@ -8,10 +8,8 @@ Material: `made`, `requirements` (as they are shown), `reference 1`, `reference 
 for an answer `reference` and `answer`.
 """
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from weft.benchmarks.base import Answered
 from weft.benchmarks.prompts import fence, filled, joined, object_schema
@@ -20,15 +18,6 @@ from weft.types import Image, Part, Question, Text
 
 IMAGE_METRICS = ("key_point", "visual_consistency", "image_quality")
 TEXT_METRICS = ("accuracy",)
-OFFICIAL_FILE = "eval/prompts.py"
-OFFICIAL_PROMPTS = {
-    "key_point": "prompt_keypoint_checklist",
-    "visual_consistency": "prompt_visual_consistency",
-    "image_quality": "prompt_image_quality",
-    "accuracy": "prompt_txt_acc",
-}
-OFFICIAL_SETTINGS = {"max_tokens": 1400}
-LARGEST = 1_000_000  # what is more is no score in any arithmetic
 SCORES: Mapping[str, dict[str, Any]] = {
     "key_point": {"type": "number", "minimum": 0, "maximum": 10},
     "visual_consistency": {"type": "number", "minimum": 0, "maximum": 10},
@@ -81,17 +70,3 @@ def packed(text: str, pictures: Sequence[Image | None]) -> tuple[Part, ...]:
         image = left.pop(0) if at and left else None
         parts += [*((image,) if image is not None else ()), Text(piece)]
     return joined(parts)
-
-
-def as_released(question: Question, text: str) -> dict[str, Any]:
-    """The score that the released scripts take from a reply: its JSON without fences, and whatever number stands there."""
-    try:
-        found: Any = json.loads(text.replace("```json", "").replace("```", ""))
-    except (ValueError, RecursionError):
-        return {}
-    if isinstance(found, dict) and "score" not in found:
-        return {question.metrics[0]: None}  # passed over
-    score: Any = cast(dict[str, Any], found).get("score") if isinstance(found, dict) else None
-    if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > LARGEST or math.isnan(score):
-        return {}
-    return {question.metrics[0]: score}

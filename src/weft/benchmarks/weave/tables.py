@@ -13,15 +13,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Finished, detail_of
+from weft.benchmarks.base import Finished
+from weft.benchmarks.official import or_none
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
 from weft.benchmarks.weave.domains import CLASSES
+from weft.benchmarks.weave.official import OFFICIAL, strict_points
 from weft.stats.intervals import spread
 from weft.types import Cell, Table, Verdict
 
 SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
-JUDGE = "gpt-4o"  # of the published rows
+JUDGE = OFFICIAL.published_judge
 PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
 LABEL: Callable[[Mapping[str, Any]], str] = lambda row: (  # noqa: E731
     f"{row['model']}{' ' + str(row['params']) if row.get('params') else ''} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
@@ -61,54 +63,42 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell
     cells: dict[str, Cell] = {}
     scores: dict[str, dict[str, list[float]]] = {}
     unknown_somewhere = False
-    points_of = released_points if official else strict_points
-    gone = [one for one in verdicts if official and points_of(one) is None and not is_unasked(one) and not is_passed_over(one)]
-    lost = {verdict.sample for verdict in gone}
+    lost = left_out(verdicts) if official else set[str]()
     for metric, short in SHORT.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
-        found = [(one, points) for one in due if one.sample not in lost and (points := points_of(one)) is not None]
-        unknown = official and any(is_unasked(one) for one in due if one.sample not in lost)
+        counted = [one for one in due if one.sample not in lost]
+        found = [(one, points) for one in counted if (points := points_of(one, official=official)) is not None]
+        unknown = official and any(OFFICIAL.is_unasked(one) for one in counted)
         unknown_somewhere |= unknown
         if due:
             scores[short] = by_dialogue(found)
             value = round(sum(points for _, points in found) / len(found) / 10, 3) if found and not unknown else None
-            cells[short] = Cell(value, len(found), len(due))
-    scored, due_all = sum(cell.scored for cell in cells.values()), sum(cell.due for cell in cells.values())
+            cells[short] = Cell(value, len(found), len(due), verdicts=due)
+    scored = sum(cell.scored for cell in cells.values())
+    behind = [one for cell in cells.values() for one in cell.verdicts]
     known = {name: cell for name, cell in cells.items() if cell.value is not None}
     complete = len(known) == len(cells) or (official and not unknown_somewhere)  # to the scripts a metric without a score was never due
     value = average({name: cell.value for name, cell in known.items()}) if complete else None
     terms = [(weight, scores[name]) for name, weight in weights(known).items()] if complete else []
-    cells["Avg"] = Cell(value, scored, due_all)
+    cells["Avg"] = Cell(value, scored, len(behind), verdicts=behind)
     return {
         name: cell if cell.value is None else _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])])
         for name, cell in cells.items()
     }
 
 
-def strict_points(verdict: Verdict) -> float | None:
-    """Out of ten, as the judge gave them: a mean of tens of shares is not rounded as a mean of points is."""
-    return verdict.score if verdict.score is not None or verdict.value is None else 10 * verdict.value
+def points_of(verdict: Verdict, *, official: bool) -> float | None:
+    """Out of ten; None where there are none."""
+    return or_none(OFFICIAL.score(verdict)) if official else strict_points(verdict)
 
 
-def released_points(verdict: Verdict) -> float | None:
-    """Out of ten, as the released scripts take them from the judge's reply; None where they have none."""
-    detail = detail_of(verdict)
-    if "asked" in detail:
-        return detail["asked"]
-    if verdict.behind:
-        found = [points for one in verdict.behind if (points := released_points(one)) is not None]
-        return sum(found) / len(found) if found else None
-    return detail.get("official") if "official" in detail or verdict.by == "failure" else strict_points(verdict)
-
-
-def is_unasked(verdict: Verdict) -> bool:
-    """Whether the scripts would have a missing output judged, and nobody was asked."""
-    return verdict.by == "failure" and "asked" not in detail_of(verdict)
-
-
-def is_passed_over(verdict: Verdict) -> bool:
-    """Whether the scripts read a reply, and found no score in it: that is left out, and nothing else of its record."""
-    return not verdict.behind and detail_of(verdict).get("official", 0) is None
+def left_out(verdicts: Sequence[Verdict]) -> set[str]:
+    """The records that `summarize.py` leaves out with all that was scored of them, since one of their scores is missing."""
+    return {
+        one.sample
+        for one in verdicts
+        if points_of(one, official=True) is None and not OFFICIAL.is_unasked(one) and not OFFICIAL.is_passed_over(one)
+    }
 
 
 def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]]:
@@ -130,7 +120,7 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
     columns = (*CLASSES, "Avg")
     theirs = published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
     title = f"{data}: Avg by class and overall (paper, Table 2)"
-    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    unasked = any(OFFICIAL.is_unasked(verdict) for run in runs for verdict in run.verdicts)
     note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
     yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), note)
     for name, number in PAPER_TABLE.items():

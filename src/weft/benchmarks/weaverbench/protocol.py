@@ -16,6 +16,8 @@ from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.weaverbench import data, rubric, tables
 from weft.benchmarks.weaverbench.data import Goal
+from weft.benchmarks.weaverbench.facts import DocumentFacts
+from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rules import ruled
 from weft.benchmarks.weaverbench.template import write_template
 from weft.store.blobs import Blobs
@@ -52,7 +54,7 @@ class WeaverBench(Benchmark):
     metrics = (*rubric.SCORES, rubric.COUNT, rubric.SEPARATE)
     Options = WeaverOptions
     axes = ("category", "input", "length", "count")
-    published_judge = tables.JUDGE
+    official = OFFICIAL
     presentation = WeaverPresentation(
         title="WeaverBench",
         axis_names={"input": (data.WORDS, data.PICTURES), "length": data.LENGTHS, "count": (data.EXACT, data.FREE, data.NONE)},
@@ -72,9 +74,9 @@ class WeaverBench(Benchmark):
         scored = [metric for metric in rubric.SCORES if rubric.is_due(metric, goal)]
         return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.several else ()))
 
-    def detail(self, turn: Turn, reply: Reply) -> Any:
+    def detail(self, turn: Turn, reply: Reply) -> DocumentFacts:
         goal: Goal = turn.gold
-        return {"pictures": len(reply.images), "required": goal.required}
+        return DocumentFacts(len(reply.images), goal.required)
 
     def questions(self, answered: Answered) -> Iterable[Item]:
         goal: Goal = answered.turn.gold

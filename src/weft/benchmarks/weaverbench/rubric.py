@@ -7,8 +7,10 @@ from typing import Any
 
 from weft.benchmarks.base import Answered
 from weft.benchmarks.documents import TOLD, Section, Sheet, laid_out
+from weft.benchmarks.facts import facts_of
 from weft.benchmarks.prompts import filled, object_schema
 from weft.benchmarks.weaverbench.data import Goal
+from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.calls.structured_output import Unusable
 from weft.models.endpoint import UNDECIDED
 from weft.types import Mark, Message, Question, Text
@@ -74,7 +76,7 @@ def about(answered: Answered, metrics: Sequence[str], sheets: Sequence[Sheet] = 
     system = filled(texts["system"], {name: [Text(text)] for name, text in slots.items()})
     sections = sections_of(answered)
     material = {"input": answered.turn.ask, "output": answered.reply.said}
-    detail = {"sheets": len(sheets)} if sheets else None
+    detail = DocumentFacts(sheets=len(sheets)) if sheets else None
     return Question(
         tuple(metrics),
         (Message("system", system), Message("user", tuple(laid_out(sections, sheets)))),
@@ -118,8 +120,9 @@ def scores(question: Question, found: Mapping[str, Any]) -> list[Mark]:
             raise Unusable(f'$.scores has no "{spelt}"')
         score = float(entry["Score"])
         made.append(Mark(metric, score / FULL, str(entry.get("Justification", "")), score, question.detail))
-    if question.detail and made[0].value is not None:
-        note = f"[the judge saw the pictures on {question.detail['sheets']} sheets]"
+    sheets = facts_of(question.detail, DocumentFacts).sheets
+    if sheets and made[0].value is not None:
+        note = f"[the judge saw the pictures on {sheets} sheets]"
         made[0] = Mark(made[0].metric, made[0].value, f"{made[0].reason} {note}", made[0].score, question.detail)
     return made
 
@@ -135,7 +138,7 @@ def separate(question: Question, found: Mapping[str, Any]) -> Mark:
         SEPARATE,
         1 - len(collages) / len(entries),
         "\n".join(told) or "each picture is one picture",
-        detail={"collages": len(collages), "pictures": len(entries)},
+        detail=DocumentFacts(len(entries), collages=len(collages)),
     )
 
 

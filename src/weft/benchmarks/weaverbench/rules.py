@@ -10,14 +10,13 @@ row, which has no such rules.
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import detail_of, settled
+from weft.benchmarks.base import settled
+from weft.benchmarks.weaverbench.facts import DocumentFacts, document_facts
 from weft.benchmarks.weaverbench.rubric import COUNT, ENTITY, SEPARATE, STYLE, TO_IMAGE
-from weft.judges.vlm import OPEN
-from weft.types import Verdict
+from weft.types import Reading, Verdict
 
 
 def ruled(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -30,15 +29,14 @@ def ruled(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
     count = some.get(COUNT)
-    none: Mapping[str, Any] = {}
-    facts = detail_of(count) if count is not None else none
+    facts = document_facts(count) if count is not None else DocumentFacts()
     known = count is not None and count.value is not None and count.by != "failure"
-    made, required = int(facts.get("pictures", 0)), facts.get("required")
+    made, required = facts.pictures, facts.required
     several = required is not None and required > 1
     collages = collages_of(some[SEPARATE]) if several and made and SEPARATE in some else 0
     alone = {metric: some[metric].value for metric in (ENTITY, STYLE) if metric in some} if made == 1 and not several else {}
     for metric, one in some.items():
-        if one.value is None and one.detail == OPEN:
+        if one.value is None and one.undecided:
             continue
         if not known or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
             yield one
@@ -60,7 +58,7 @@ def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
 def _counted(one: Verdict, made: int, collages: int | None, alone: Mapping[str, float | None]) -> Verdict:
     """As many as were asked for, each a picture of its own. What a judge said of the consistency of one picture is kept with it."""
     if alone:
-        return replace(one, detail={**detail_of(one), "alone": dict(alone)})
+        return replace(one, detail=replace(document_facts(one), alone=dict(alone)))
     if not one.value or collages == 0:
         return one
     if collages is None:
@@ -70,7 +68,7 @@ def _counted(one: Verdict, made: int, collages: int | None, alone: Mapping[str, 
 
 def _unknown(one: Verdict) -> Verdict:
     why = "whether its pictures are separate could not be judged"
-    return replace(one, value=None, score=None, reason=why, spread=None, detail={**detail_of(one), "official": one.value})
+    return replace(one, value=None, score=None, reason=why, spread=None, reading=Reading(one.value))
 
 
 def collages_of(verdict: Verdict) -> int | None:
@@ -80,11 +78,11 @@ def collages_of(verdict: Verdict) -> int | None:
     for one in verdict.behind or (verdict,):
         counts = said.setdefault(one.variant.partition(",")[0] if one.variant.startswith("part ") else "", [])
         if one.value is not None:
-            counts.append(int(detail_of(one).get("collages", 0)))
+            counts.append(document_facts(one).collages)
     return sum(statistics.median_low(counts) for counts in said.values()) if all(said.values()) else None
 
 
 def _zero(one: Verdict, why: str) -> Verdict:
     """What the judge would have given stays, for the official row."""
     told = f"by rule: {why}" + (f"; the judge: {one.reason}" if one.by == "judge" and one.reason else "")
-    return replace(one, value=0.0, score=0.0, reason=told, by="rule", spread=None, detail={**detail_of(one), "official": one.value})
+    return replace(one, value=0.0, score=0.0, reason=told, by="rule", spread=None, reading=Reading(one.value))

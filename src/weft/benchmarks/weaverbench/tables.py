@@ -8,11 +8,12 @@ mean. `official`: the judge's own scores, and files counted.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
-from weft.benchmarks.base import Finished, Terms, detail_of
-from weft.benchmarks.rows import both_ways, cell_of, published, published_rows, rows_of
+from weft.benchmarks.base import Finished
+from weft.benchmarks.official import or_none
+from weft.benchmarks.rows import Entry, Means, One, both_ways, cell_of, published, published_rows, rows_of
 from weft.benchmarks.weaverbench.data import CATEGORIES, LENGTHS, PICTURES, WORDS, Goal
+from weft.benchmarks.weaverbench.facts import document_facts
+from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rubric import (
     ADHERENCE,
     COMPLETE,
@@ -28,7 +29,7 @@ from weft.benchmarks.weaverbench.rubric import (
 from weft.benchmarks.weaverbench.rules import collages_of
 from weft.types import Cell, Table, Verdict
 
-JUDGE = "a GPT of the authors'"  # of the published rows; the paper does not say which
+JUDGE = OFFICIAL.published_judge
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "PA": (ADHERENCE,),
     "NC": (NARRATIVE,),
@@ -56,13 +57,13 @@ NOTE = (
 PAPER = "Published rows: the paper's prompts, which are not public, by a judge that it does not name; Acc there is of 122 prompts."
 
 
-def dimension(verdicts: Sequence[Verdict], name: str) -> Terms:
+def dimension(verdicts: Sequence[One], name: str) -> list[tuple[float, Sequence[One]]]:
     """The mean of the scores of a dimension that are there at all."""
     there = [some for metric in DIMENSIONS[name] if (some := [one for one in verdicts if one.metric == metric])]
     return [(1 / len(there), some) for some in there]
 
 
-def overall(verdicts: Sequence[Verdict], *, whole: bool = True) -> Terms:
+def overall(verdicts: Sequence[One], *, whole: bool = True) -> list[tuple[float, Sequence[One]]]:
     """The mean of the dimensions. `whole`: only if all five are there."""
     found = [terms for name in DIMENSIONS if (terms := dimension(verdicts, name))]
     if not found or (whole and len(found) < len(DIMENSIONS)):
@@ -91,60 +92,64 @@ PLAN = (
 )
 
 
-def _verdicts(run: Finished, official: bool) -> list[Verdict]:
-    return [other for one in run.verdicts for other in _as_official(one)] if official else list(run.verdicts)
+def _entries(run: Finished, official: bool) -> list[Entry]:
+    """A run's verdicts as they count. Officially: what the judge said, or counting came to, before our rules."""
+    if not official:
+        return [Entry(one, one.value, one.metric, one.sample) for one in run.verdicts]
+    made: list[Entry] = []
+    for one in run.verdicts:
+        made.append(Entry(one, or_none(OFFICIAL.score(one)), one.metric, one.sample))
+        made += [Entry(one, value, metric, one.sample) for metric, value in OFFICIAL.alone(one).items()]
+    return made
 
 
-def _as_official(one: Verdict) -> Iterator[Verdict]:
-    """What the judge said, or counting came to, before our rules."""
-    detail = detail_of(one)
-    yield replace(one, value=detail["official"]) if "official" in detail else one
-    for metric, value in detail.get("alone", {}).items():
-        yield replace(one, metric=metric, value=value, behind=(), detail=None)
-
-
-def _cell(terms: Terms) -> Cell:
+def _cell(terms: Means) -> Cell:
     return cell_of(terms, digits=4, scale=10) if terms else Cell(None)
 
 
-def _accuracy(verdicts: Sequence[Verdict]) -> Cell:
-    asked = [one for one in verdicts if one.metric == COUNT and _goal(one).required]
+def _accuracy(entries: Sequence[Entry]) -> Cell:
+    asked = [one for one in entries if one.metric == COUNT and _goal(one.verdict).required]
     return cell_of(asked, digits=2, scale=100) if asked else Cell(None)
 
 
 def _goal(verdict: Verdict) -> Goal:
-    return Goal(detail_of(verdict).get("required"), "")
+    return Goal(document_facts(verdict).required, "")
 
 
-def _cells(verdicts: Sequence[Verdict]) -> dict[str, Cell]:
-    made = {name: _cell(dimension(verdicts, name)) for name in DIMENSIONS}
-    return {**made, "Overall": _cell(overall(verdicts)), "Acc": _accuracy(verdicts)}
+def _cells(entries: Sequence[Entry]) -> dict[str, Cell]:
+    made = {name: _cell(dimension(entries, name)) for name in DIMENSIONS}
+    return {**made, "Overall": _cell(overall(entries)), "Acc": _accuracy(entries)}
 
 
 def _main(run: Finished, official: bool) -> dict[str, Cell]:
-    return _cells(_verdicts(run, official))
+    return _cells(_entries(run, official))
 
 
 def _eight(run: Finished, official: bool) -> dict[str, Cell]:
-    found = _verdicts(run, official)
+    found = _entries(run, official)
     of = {name: [one for one in found if one.metric == metric] for name, metric in SHORT.items()}
     return {name: _cell([(1.0, some)] if some else []) for name, some in of.items()}
 
 
 def _planned(run: Finished, official: bool) -> dict[str, Cell]:
-    found = _verdicts(run, official)
+    found = _entries(run, official)
     counts = [one for one in found if one.metric == COUNT]
-    made = {kind: [one for one in counts if _goal(one).kind == kind] for kind in KINDS}
-    looked = [(one, collages_of(one)) for one in found if one.metric == SEPARATE and one.by == "judge"]
-    collages = [replace(one, value=None if count is None else float(count > 0)) for one, count in looked]
+    made = {kind: [one for one in counts if _goal(one.verdict).kind == kind] for kind in KINDS}
+    looked = [one for one in run.verdicts if one.metric == SEPARATE and one.by == "judge"]
+    collages = [Entry(one, _has_collage(one), SEPARATE, one.sample) for one in looked]
     return {
         name: cell_of(some, digits=2, scale=100) if some else Cell(None)
         for name, some in {**made, "all": counts, "collages": collages}.items()
     }
 
 
+def _has_collage(verdict: Verdict) -> float | None:
+    count = collages_of(verdict)
+    return None if count is None else float(count > 0)
+
+
 def _parts(run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
-    found = _verdicts(run, official)
+    found = _entries(run, official)
     names = {"category": _known(run, "category", tuple(CATEGORIES)), "input": (WORDS, PICTURES), "length": LENGTHS}
     made: dict[str, Mapping[str, Cell]] = {}
     for axis, groups in names.items():

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from weft.benchmarks.agreed import FEWEST, Agreed, correlation, counted, measured
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
-from weft.stats.agreement import Agreement, Measured, reliability
+from weft.stats.agreement import Measured, reliability
 from weft.types import Cell, Row, Table, Verdict
 
 ALL, TURN, NONE = "all metrics", "turn", "none"
@@ -28,18 +28,21 @@ def named(found: Agreed) -> str:
     return "people" if found.other == "people" else "other judge"
 
 
-def cells(found: Agreed, one: Agreement, benchmark: Benchmark) -> dict[str, Cell]:
+def cells(found: Agreed, keep: Callable[[Verdict], bool], benchmark: Benchmark) -> dict[str, Cell]:
+    """How far they agree on some of it."""
+    one, behind = found.where(keep), found.verdicts(keep)
+
     def points(value: Measured) -> Cell:
-        return measured(value, one.n, full=benchmark.presentation.max_score, digits=benchmark.presentation.digits)
+        return measured(value, one.n, behind, full=benchmark.presentation.max_score, digits=benchmark.presentation.digits)
 
     return {
-        "n": counted(one.n),
-        "dialogues": counted(one.clusters),
+        "n": counted(one.n, behind),
+        "dialogues": counted(one.clusters, behind),
         "judge": points(one.judge),
         named(found): points(one.truth),
-        "Pearson": correlation(one.pearson, one.n),
-        "Spearman": correlation(one.spearman, one.n),
-        "Kendall": correlation(one.kendall, one.n),
+        "Pearson": correlation(one.pearson, one.n, behind),
+        "Spearman": correlation(one.spearman, one.n, behind),
+        "Kendall": correlation(one.kendall, one.n, behind),
         "MAE": points(one.mae),
         "bias": points(one.bias),
     }
@@ -82,10 +85,7 @@ def _metrics(found: Agreed, benchmark: Benchmark) -> list[str]:
 
 
 def _table(found: Agreed, benchmark: Benchmark, title: str, wanted: dict[str, Callable[[Verdict], bool]]) -> Table:
-    rows = [
-        Row(name, cells(found, found.where(keep), benchmark), kind="part", run=found.run, judge=found.judge)
-        for name, keep in wanted.items()
-    ]
+    rows = [Row(name, cells(found, keep, benchmark), kind="part", run=found.run, judge=found.judge) for name, keep in wanted.items()]
     return Table(title, columns(found), tuple(rows), NOTE.replace("OTHER", named(found)), benchmark.presentation.digits, "mixed")
 
 
@@ -96,10 +96,12 @@ def curve(found: Agreed, benchmark: Benchmark) -> Iterator[Table]:
     for one in reliability(found.by_dialogue(), BINS):
         low = min(BINS - 1, int(one.truth * BINS + 1e-9))
         label = f"{full * low / BINS:.{max(1, digits - 1)}f} to {full * (low + 1) / BINS:.{max(1, digits - 1)}f}"
+        last = low == BINS - 1
+        behind = [verdict for verdict, right in found.pairs if low / BINS <= right and (last or right < (low + 1) / BINS)]
         row = {
-            "n": counted(one.n),
-            named(found): measured(Measured(one.truth), one.n, full=full, digits=digits),
-            "judge": measured(Measured(one.judge, one.low, one.high), one.n, full=full, digits=digits),
+            "n": counted(one.n, behind),
+            named(found): measured(Measured(one.truth), one.n, behind, full=full, digits=digits),
+            "judge": measured(Measured(one.judge, one.low, one.high), one.n, behind, full=full, digits=digits),
         }
         rows.append(Row(label, row, kind="part", run=found.run, judge=found.judge))
     if len(rows) > 1:

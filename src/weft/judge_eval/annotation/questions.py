@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, is_inner
+from weft.benchmarks.base import Answered, Benchmark, is_inner
+from weft.benchmarks.official import VARIANT
 from weft.errors import StoreError, UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import questions_in
@@ -88,7 +89,7 @@ async def _asked(plan: Plan, session: Session, sample: Sample, turn: Turn, answe
         except Exception:  # what a benchmark raises about a picture: its judge was not asked either
             continue
     lines, made = _lines(plan.benchmark, turn), frozenset(image.digest for image in answered.reply.images)
-    return [Asked(item_of(one), one, lines, made) for one in found if not one.variant.startswith(RELEASED)]
+    return [Asked(item_of(one), one, lines, made) for one in found if not one.variant.startswith(VARIANT)]
 
 
 def item_of(question: Question) -> str:

@@ -8,7 +8,7 @@ Under `official` what the released code has its judge look at is asked besides, 
 between whole tags where the thinking stands elsewhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,18 +16,20 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, detail_of, with_released
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.official import VARIANT
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import agreement, arithmetic, released
+from weft.benchmarks.rover import agreement
 from weft.benchmarks.rover.asking import InsistOnImage, instructions, request
+from weft.benchmarks.rover.facts import RoverFacts, rover_facts
 from weft.benchmarks.rover.ig import data, rubric, tables
 from weft.benchmarks.rover.ig.data import Goal
 from weft.benchmarks.rover.ig.tables import HELD
 from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.thinking import as_saved, thinking_of
-from weft.types import Dialogue, Image, Message, Question, Sample, Table, Turn, Verdict
+from weft.types import Dialogue, Image, Message, Question, Reading, Sample, Table, Turn, Verdict
 from weft.untrusted import fields
 
 Thinks = Annotated[
@@ -78,8 +80,7 @@ class RoverIG(Benchmark):
     derived_metrics = (HELD,)
     Options = IGOptions
     axes = ("dimension", "type")
-    official_prompts = rubric.CONSTANTS
-    published_judge = "gpt-4.1"
+    official = rubric.OFFICIAL
     follow_up = InsistOnImage(HERE)
     presentation = IGPresentation(title="ROVER-IG", max_score=100.0, digits=1)
     preparation = IGPreparation(outputs=Outputs)
@@ -98,13 +99,13 @@ class RoverIG(Benchmark):
         saved = thinking if answered.is_output else as_saved(answered.reply)
         thinking = saved if saved.split() == thinking.split() else thinking
         if thinking:
-            unknown = {"detail": {"elsewhere": True}} if saved != thinking and not answered.options.official else {}
+            unknown = {"detail": RoverFacts(elsewhere=True)} if saved != thinking and not answered.options.official else {}
             seen += [self._about(metric, answered, thinking, made, **unknown) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         else:
             why = "it shows no thinking"
-            seen += [answered.verdict(metric, 0.0, why, detail={"silent": True}) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
+            seen += [answered.verdict(metric, 0.0, why, detail=RoverFacts(silent=True)) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         if answered.options.official and (saved != thinking or not thinking):
-            seen += [self._about(metric, answered, saved, made, variant=RELEASED) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
+            seen += [self._about(metric, answered, saved, made, variant=VARIANT) for metric in (rubric.PROCESS, rubric.ALIGNMENT)]
         return seen
 
     def on_no_answer(self, answered: Answered) -> Iterable[Item]:
@@ -117,19 +118,17 @@ class RoverIG(Benchmark):
         return [asked, *(one for one in zero if not (isinstance(one, Verdict) and one.metric == rubric.PROCESS))]
 
     def _about(self, metric: str, answered: Answered, thinking: str, made: Image | None, **more: Any) -> Question:
-        return rubric.about(metric, answered, thinking, made=made, **({"detail": {"no picture": True}} if made is None else {}), **more)
+        known = {"detail": RoverFacts(no_picture=True)} if made is None else {}
+        return rubric.about(metric, answered, thinking, made=made, **known, **more)
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Any:
         marks = super().to_scores(question, found)
         return [replace(mark, detail=question.detail) for mark in marks] if question.detail else marks
 
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        return released.as_released(question, text, loose=False)
-
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Alignment again, held to one point above the picture's own score: the rubric asks for that, and the judge of one cannot know the
         other. What is said of the words of a model that has none is dropped, and kept beside the picture's score for the official row."""
-        found = with_released(verdicts, arithmetic.released_score)
+        found = super().merge_variants(verdicts)
         if _is_silent(found):
             return list(_without_words(found))
         seen = {(one.sample, one.turn): one for one in found if one.metric == rubric.VISUAL}
@@ -158,18 +157,18 @@ def _held(alignment: Verdict, visual: Verdict | None) -> Verdict:
 def _is_silent(verdicts: Sequence[Verdict]) -> bool:
     """Whether there are pictures, and no thinking with any of them."""
     process = [one for one in verdicts if one.metric == rubric.PROCESS]
-    thought = [one for one in process if one.by == "judge" and not detail_of(one).get("no picture")]
-    return not thought and any(detail_of(one).get("silent") for one in process)
+    thought = [one for one in process if one.by == "judge" and not rover_facts(one).no_picture]
+    return not thought and any(rover_facts(one).silent for one in process)
 
 
 def _without_words(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:
-    unsaid: dict[str, dict[str, Any]] = {}
+    unsaid: dict[str, dict[str, Reading]] = {}
     for one in verdicts:
-        score = arithmetic.released_score(one) if one.metric in WORDS else None
-        if score is not None:
-            unsaid.setdefault(one.sample, {})[one.metric] = score
+        kept = rubric.OFFICIAL.kept(one) if one.metric in WORDS else None
+        if isinstance(kept, Reading) and kept != Reading():
+            unsaid.setdefault(one.sample, {})[one.metric] = kept
     for one in verdicts:
         if one.metric == rubric.VISUAL and one.sample in unsaid:
-            yield replace(one, detail={**detail_of(one), "unsaid": unsaid[one.sample]})
+            yield replace(one, detail=replace(rover_facts(one), unsaid=unsaid[one.sample]))
         elif one.metric not in WORDS:
             yield one

@@ -15,6 +15,7 @@ from weft.benchmarks.base import Answered
 from weft.benchmarks.prompts import Rubrics, fence, filled, object_schema
 from weft.benchmarks.rover import prompts
 from weft.benchmarks.rover.ig.data import Goal
+from weft.benchmarks.rover.official import RoverOfficial
 from weft.types import Image, Part, Question, Text
 
 PROCESS, VISUAL, ALIGNMENT = "reasoning_process", "reasoning_visual", "reasoning_alignment"
@@ -28,6 +29,7 @@ CONSTANTS = {
     **{f"{metric} {kind}": f"prompt_{metric}_{kind}" for metric in (PROCESS, VISUAL) for kind in KINDS},
     **{metric: f"prompt_{metric}" for metric in (ALIGNMENT, CONSISTENCY, QUALITY)},
 }
+OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, loose=False)
 
 
 def official(checkout: Path) -> Rubrics:

@@ -8,26 +8,29 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Finished, detail_of
+from weft.benchmarks.base import Finished
 from weft.benchmarks.rover.arithmetic import (
     STOPS,
     UNASKED,
+    Entry,
     cell,
     correlation,
+    entry,
     group_of,
-    is_unasked,
     macro,
     macro_of_printed,
     metric,
     parts,
     stops,
+    unsaid_entry,
 )
+from weft.benchmarks.rover.facts import rover_facts
 from weft.benchmarks.rover.ig import rubric
 from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, from_id
 from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
-from weft.types import Cell, Row, Table, Verdict
+from weft.types import Cell, Row, Table
 
-JUDGE = "gpt-4.1"  # of the published rows
+JUDGE = rubric.OFFICIAL.published_judge
 HELD = "alignment_held"
 COLUMNS = {
     "RP": rubric.PROCESS,
@@ -63,50 +66,47 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
         yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)")
 
 
-def verdicts_of(run: Finished, official: bool) -> list[Verdict]:
+def entries_of(run: Finished, official: bool) -> list[Entry]:
     """A run's verdicts; in the official way also those about words that a model does not have."""
+    made = [entry(one, rubric.OFFICIAL) for one in run.verdicts]
     if not official:
-        return list(run.verdicts)
-    unsaid = [
-        Verdict(one.sample, one.turn, name, 0.0, by="rule", detail={"official": score, "unsaid metric": True})
-        for one in run.verdicts
-        for name, score in detail_of(one).get("unsaid", {}).items()
-    ]
-    return [*run.verdicts, *unsaid]
+        return made
+    unsaid = [(one, name, kept) for one in run.verdicts for name, kept in rover_facts(one).unsaid.items()]
+    return made + [unsaid_entry(one, name, kept, rubric.OFFICIAL) for one, name, kept in unsaid]
 
 
-def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
+def cells(entries: Sequence[Entry], official: bool) -> dict[str, Cell]:
     """Of some tasks, by metric and pooled. What is held is ours alone: it stands in an official row only where that is ours as well."""
-    made = _cells(verdicts, official)
-    strict = _cells([one for one in verdicts if not detail_of(one).get("unsaid metric")], False) if official else made
+    made = _cells(entries, official)
+    strict = _cells([one for one in entries if one.metric == one.verdict.metric], False) if official else made
     same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
     return made if same else {**made, "Align. held": Cell(None)}
 
 
-def _cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
-    pooled = metric(verdicts, *rubric.METRICS)
-    if official and stops(verdicts):
+def _cells(entries: Sequence[Entry], official: bool) -> dict[str, Cell]:
+    pooled = metric(entries, *rubric.METRICS)
+    if official and stops(entries):
         return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
     return {
-        **{name: cell(metric(verdicts, one), official=official and one != HELD) for name, one in COLUMNS.items()},
+        **{name: cell(metric(entries, one), official=official and one != HELD) for name, one in COLUMNS.items()},
         "AVG": cell(pooled, official=official),
     }
 
 
-def of_group(run: Finished, group: str, official: bool) -> dict[str, list[Verdict]]:
+def of_group(run: Finished, group: str, official: bool) -> dict[str, list[Entry]]:
     """A run's verdicts by dimension or type: as the data say, or as the ids say."""
 
-    def by_id(verdict: Verdict) -> str:
-        return from_id(verdict.sample)[0 if group == "dimension" else 1]
+    def by_id(one: Entry) -> str:
+        return from_id(one.verdict.sample)[0 if group == "dimension" else 1]
 
-    return parts(verdicts_of(run, official), by_id if official else group_of(run, group))
+    return parts(entries_of(run, official), by_id if official else group_of(run, group))
 
 
 def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
     def over_domains(run: Finished, official: bool) -> dict[str, Cell]:
         found = of_group(run, "dimension", official)
         there = [found[name] for name in DIMENSIONS if name in found]
-        if official and stops(verdicts_of(run, True)):
+        if official and stops(entries_of(run, True)):
             return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
         found = {name: [metric(some, one) for some in there] for name, one in COLUMNS.items()}
         found["AVG"] = [metric(some, *rubric.METRICS) for some in there]
@@ -116,12 +116,12 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
         return made if same else {**made, "Align. held": Cell(None)}
 
     rows = [
-        *rows_of(runs, lambda run, official: cells(verdicts_of(run, official), official), of="micro"),
+        *rows_of(runs, lambda run, official: cells(entries_of(run, official), official), of="micro"),
         *rows_of(runs, over_domains, of="macro"),
         *_published(paper),
     ]
-    stopped = any(stops(verdicts_of(run, True)) for run in runs)
-    unasked = any(is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    stopped = any(stops(entries_of(run, True)) for run in runs)
+    unasked = any(map(rubric.OFFICIAL.is_unasked, (verdict for run in runs for verdict in run.verdicts)))
     note = " ".join([NOTE, *([STOPS] if stopped else []), *([UNASKED] if unasked else []), *([PAPER] if paper else [])])
     return Table(title, (*COLUMNS, "AVG"), tuple(rows), note, 1, "mixed")
 
@@ -156,7 +156,7 @@ def _by_domain(runs: Sequence[Finished], paper: Mapping[str, Any], names: Sequen
 
     def found(run: Finished, official: bool) -> dict[str, Cell]:
         by_domain = of_group(run, "dimension", official)
-        if official and stops(verdicts_of(run, True)):
+        if official and stops(entries_of(run, True)):
             return dict.fromkeys(columns, Cell(None))
         return {
             column: cell(metric(by_domain.get(domain, ()), COLUMNS[name]), official=official) for column, (domain, name) in columns.items()
@@ -171,17 +171,17 @@ def _parts(group: str, names: Sequence[str], run: Finished, official: bool) -> d
     """Groups that the released summary does not know are in no part of it, and in its overall."""
     found = of_group(run, group, official)
     order = [name for name in names if name in found] + [name for name in found if name not in names and not official]
-    if official and stops(verdicts_of(run, True)):
+    if official and stops(entries_of(run, True)):
         return {}
-    return {**{name: cells(found[name], official) for name in order}, "overall": cells(verdicts_of(run, official), official)}
+    return {**{name: cells(found[name], official) for name in order}, "overall": cells(entries_of(run, official), official)}
 
 
 def _correlations(runs: Sequence[Finished], title: str) -> Table:
-    scores: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, Cell]] = {}
     for run in runs:
         found = of_group(run, "type", official=False)
-        means = {name: cell(metric(some, rubric.VISUAL), official=False).value for name, some in found.items()}
-        scores[run.run or run.name] = {name: value for name, value in means.items() if value is not None}
+        means = {name: cell(metric(some, rubric.VISUAL), official=False) for name, some in found.items()}
+        scores[run.run or run.name] = {name: mean for name, mean in means.items() if mean.value is not None}
     names = [name for name in TYPES if any(name in some for some in scores.values())]
     made = correlation(names, scores)
     note = "Means of RV by type, one point a run. With few models a correlation says little; one where nothing varies has no value."

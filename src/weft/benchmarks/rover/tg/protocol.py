@@ -4,26 +4,28 @@
 A reply without a picture is asked for again, twice at most. If none comes, the picture on the way and its alignment are zero; the answer
 of the first reply counts as it is. A record without a true picture on the way owes no verdict about it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import RELEASED, Answered, Benchmark, Groups, Item, Terms, with_released
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.official import VARIANT
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.benchmarks.rover import agreement, arithmetic, released
+from weft.benchmarks.rover import agreement
 from weft.benchmarks.rover.asking import InsistOnImage, instructions, request
+from weft.benchmarks.rover.facts import RoverFacts
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.outputs import Outputs
 from weft.benchmarks.rover.tg import answers, data, paths, rubric, tables
 from weft.benchmarks.rover.tg.data import VISUAL, Puzzle
 from weft.benchmarks.rover.thinking import after_picture, words_of
 from weft.models.thinking import parted
-from weft.types import Dialogue, Message, Question, Reply, Sample, Table, Turn, Verdict
+from weft.types import Dialogue, Message, Reply, Sample, Table, Turn, Verdict
 from weft.untrusted import fields
 
 Mode = Annotated[
@@ -74,8 +76,7 @@ class RoverTG(Benchmark):
     metrics = (rubric.WAY, ALIGNMENT, rubric.ACCURACY, rubric.TRACK, *rubric.IN_WORDS.values())
     Options = TGOptions
     axes = ("scenario", "type")
-    official_prompts = rubric.NEEDED
-    published_judge = "gpt-4.1"
+    official = rubric.OFFICIAL
     follow_up = InsistOnImage(HERE)
     presentation = TGPresentation(title="ROVER-TG", max_score=100.0, digits=1, turn_names=tuple(tables.MODES.values()))
     preparation = TGPreparation(outputs=Outputs)
@@ -110,8 +111,8 @@ class RoverTG(Benchmark):
         asked: list[Item] = [rubric.about(metric, answered, made, said) for metric in due if said or metric == rubric.WAY]
         if said:
             return [answer, *asked]
-        silent = answered.verdict(ALIGNMENT, 0.0, "it gives no answer in words", detail={"silent": True})
-        theirs = [rubric.about(ALIGNMENT, answered, made, "", variant=RELEASED)] if answered.options.official else []
+        silent = answered.verdict(ALIGNMENT, 0.0, "it gives no answer in words", detail=RoverFacts(silent=True))
+        theirs = [rubric.about(ALIGNMENT, answered, made, "", variant=VARIANT)] if answered.options.official else []
         return [answer, *asked, silent, *theirs]
 
     def _answer(self, answered: Answered) -> Verdict:
@@ -123,17 +124,11 @@ class RoverTG(Benchmark):
                 return answered.verdict(metric, 0.0, "it names no path", by="failure")
             share, away = found
             why = f"its path lies {100 * away:.1f}% of the diagonal away on average"
-            return answered.verdict(metric, share, why, detail={"away": away})
+            return answered.verdict(metric, share, why, detail=RoverFacts(away=away))
         if not said:
             return answered.verdict(metric, 0.0, "it gives no answer in words", by="failure")
         right = answers.is_right(puzzle.kind, said, puzzle.answer)
         return answered.verdict(metric, float(right), f"said {answers.final(said)[:200]!r}; {puzzle.answer[:200]!r} is right")
-
-    def as_released(self, question: Question, text: str) -> Mapping[str, Any]:
-        return released.as_released(question, text, loose=True)
-
-    def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        return with_released(verdicts, arithmetic.released_score)
 
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """Whether the answers are right, with a picture on the way where they were asked for so."""

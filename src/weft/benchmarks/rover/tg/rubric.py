@@ -14,6 +14,7 @@ from weft.benchmarks.base import Answered
 from weft.benchmarks.prompts import Rubrics, fence, filled, rubrics_of
 from weft.benchmarks.rover import prompts
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT, schema
+from weft.benchmarks.rover.official import RoverOfficial
 from weft.benchmarks.rover.tg.data import Puzzle
 from weft.errors import UserError
 from weft.types import Image, Part, Question, Text
@@ -26,6 +27,7 @@ NEEDED = {
     **{f"{WAY} {kind}": f"prompt_{WAY}_{kind.replace('-', '_')}" for kind in ("physical", "embodied", "logical", "jigsaw", "multi-view")},
     **{f"{ALIGNMENT} {kind}": f"prompt_{ALIGNMENT}_{kind}" for kind in ("physical", "logical", "jigsaw")},
 }
+OFFICIAL = RoverOfficial(NEEDED, SETTINGS, loose=True)
 PERHAPS = {f"{ALIGNMENT} multi-view": f"prompt_{ALIGNMENT}_multi_view"}  # which the released file does not have
 SAME = {"embodied": "physical"}  # whose alignment is judged by another's rubric
 TOLD = ("logical", "jigsaw", "multi-view")  # where the judge of alignment is told the true answer

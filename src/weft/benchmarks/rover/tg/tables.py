@@ -8,18 +8,16 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from weft.benchmarks.base import Finished
-from weft.benchmarks.rover.arithmetic import STOPS, cell, group_of, macro, macro_of_printed, metric, parts, points, stops
+from weft.benchmarks.rover.arithmetic import STOPS, Entry, cell, entry, group_of, macro, macro_of_printed, metric, parts, stops
 from weft.benchmarks.rover.ig.rubric import ALIGNMENT
 from weft.benchmarks.rover.tg import rubric
 from weft.benchmarks.rover.tg.data import SCENARIOS, TYPES, VISUAL, WORDS
 from weft.benchmarks.rows import both_ways, published, rows_of
 from weft.stats.paired import difference
-from weft.types import Cell, Row, Table, Verdict
+from weft.types import Cell, Row, Table
 
-JUDGE = "gpt-4.1"  # of the published rows
+JUDGE = rubric.OFFICIAL.published_judge
 MODES = {VISUAL: "Vis.-Aug.", WORDS: "Text"}
 COLUMNS = {"IR": rubric.WAY, "Align.": ALIGNMENT, "Acc.": rubric.ACCURACY}
 NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
@@ -51,25 +49,29 @@ def tables(runs: Sequence[Finished]) -> Iterator[Table]:
             yield from both_ways(run, f"by problem type, {MODES[turn]}", (*COLUMNS, "Track", "AVG"), some, 1)
 
 
-def of_mode(run: Finished, turn: int) -> list[Verdict]:
+def of_mode(run: Finished, turn: int) -> list[Entry]:
     """The verdicts of one mode, under the names that both have."""
     plain = {name: metric for metric, name in rubric.IN_WORDS.items()}
-    return [replace(one, metric=plain.get(one.metric, one.metric)) for one in run.verdicts if one.turn == turn]
+    return [entry(one, rubric.OFFICIAL, plain.get(one.metric, one.metric)) for one in run.verdicts if one.turn == turn]
 
 
-def cells(verdicts: Sequence[Verdict], official: bool) -> dict[str, Cell]:
+def cells(entries: Sequence[Entry], official: bool) -> dict[str, Cell]:
     """Of some questions in one mode. AVG pools the scores that a judge gave."""
-    made = {name: cell(metric(verdicts, one), official=official and one != rubric.ACCURACY) for name, one in COLUMNS.items()}
-    judged = cell(metric(verdicts, rubric.WAY, ALIGNMENT), official=official)
-    return {**made, "Track": cell(metric(verdicts, rubric.TRACK), official=False), "AVG": judged}
+    made = {name: cell(metric(entries, one), official=official and one != rubric.ACCURACY) for name, one in COLUMNS.items()}
+    judged = cell(metric(entries, rubric.WAY, ALIGNMENT), official=official)
+    return {**made, "Track": cell(metric(entries, rubric.TRACK), official=False), "AVG": judged}
 
 
 def _or_none(run: Finished, cells: dict[str, Cell], official: bool) -> dict[str, Cell]:
     """Where the released summary stops, nothing that a judge said has an official number."""
     judged = ("IR", "Align.", "AVG")
-    if not official or not stops(metric(run.verdicts, rubric.WAY, ALIGNMENT)):
+    if not official or not _stops(run):
         return cells
     return {name: Cell(None) if name.split(" ")[-1] in judged else one for name, one in cells.items()}
+
+
+def _stops(run: Finished) -> bool:
+    return stops(entry(one, rubric.OFFICIAL) for one in run.verdicts if one.metric in (rubric.WAY, ALIGNMENT))
 
 
 def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
@@ -91,7 +93,7 @@ def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> 
         )
         rows += rows_of(there, over_scenarios, of=f"{mode}, macro")
     rows += _published(paper)
-    stopped = any(stops(metric(run.verdicts, rubric.WAY, ALIGNMENT)) for run in runs)
+    stopped = any(map(_stops, runs))
     note = " ".join([NOTE, *([STOPS] if stopped else [])])
     return Table(title, (*COLUMNS, "Track", "AVG"), tuple(rows), note, 1, "mixed")
 
@@ -134,19 +136,19 @@ def _gain(runs: Sequence[Finished], title: str) -> Table:
     return Table(title, (*NAMES, "all"), tuple(rows), GAIN, 1)
 
 
-def _paired(verdicts: Sequence[Verdict]) -> Cell:
-    """The mean difference in points."""
+def _paired(entries: Sequence[Entry]) -> Cell:
+    """The mean difference in points. `due` counts questions, each of which has a verdict for each mode."""
     values: dict[str, dict[int, float]] = {}
-    for verdict in verdicts:
-        found = points(verdict, official=False)
-        if found is not None:
-            values.setdefault(verdict.sample, {})[verdict.turn] = found
+    for one in entries:
+        if one.strict is not None:
+            values.setdefault(one.verdict.sample, {})[one.verdict.turn] = one.strict
+    behind = [one.verdict for one in entries if one.verdict.sample in values]
     clusters = {name: [some[VISUAL] - some[WORDS]] for name, some in values.items() if len(some) == 2}
     found = difference([(1.0, clusters)]) if clusters else None
     if found is None:
-        return Cell(None, 0, len(values))
+        return Cell(None, 0, len(values), verdicts=behind)
     bounds = (None, None) if found.low is None or found.high is None else (round(found.low, 2), round(found.high, 2))
-    return Cell(round(found.value, 2), found.pairs, len(values), *bounds)
+    return Cell(round(found.value, 2), found.pairs, len(values), *bounds, verdicts=behind)
 
 
 def _parts(turn: int, run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
