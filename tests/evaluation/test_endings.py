@@ -137,7 +137,7 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
         (["run", "weave", "--history", "--data", "{toy}"], "--history needs a value"),
         (
             ["run", "imug", "--placement", "first"],
-            "imug has no option --placement; its own are --history, --turns, --official, --class, --domain, --task",
+            "its own are --history, --turns, --official, --class, --domain, --task",
         ),
         (
             ["run", "weave", "--class", "Games", "--data", "{toy}", "--model", "copy", "--judge", "constant/5"],

@@ -210,22 +210,13 @@ class Benchmark:
         """The metrics of a turn: each of them gets a verdict, whatever becomes of the turn."""
         return tuple(metric for metric in self.metrics if metric not in self.derived_metrics)
 
-    def detail(self, turn: Turn, reply: Reply) -> Any:
-        """What tables need to know of a turn whatever became of it: a struct of the benchmark's own."""
-        return None
-
     def on_no_answer(self, answered: Answered) -> Iterable[Item]:
-        """A refusal, or a reply without the expected output: zero, the model's fault."""
-        reply = answered.reply
-        why = f"{reply.outcome}: {reply.reason}" if reply.reason else reply.outcome
-        detail = self.detail(answered.turn, reply)
-        return [answered.verdict(metric, 0.0, why, by="failure", detail=detail) for metric in self.metrics_for(answered.turn)]
+        """Verdicts about a reply that does not answer: a refusal, or no output of the expected kind. The model's fault: zero."""
+        return zeroed(answered, self.metrics_for(answered.turn))
 
     def on_failed(self, answered: Answered) -> Iterable[Item]:
-        """No reply, through no fault of the model: unscored."""
-        reply = answered.reply
-        detail = self.detail(answered.turn, reply)
-        return [answered.verdict(metric, None, reply.reason, detail=detail) for metric in self.metrics_for(answered.turn)]
+        """Verdicts about a reply that is missing through no fault of the model: unscored."""
+        return unscored(answered, self.metrics_for(answered.turn))
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
         """Reads a judge's reply that is not JSON into the keys of its question's schema; None: read it as JSON. It may raise `Unusable`."""
@@ -253,6 +244,18 @@ class Benchmark:
     def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
         """The headline score: means of verdicts with their weights. By default one mean of all verdicts."""
         return [(1.0, verdicts)]
+
+
+def zeroed(answered: Answered, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
+    """Zero for what the model did not answer."""
+    reply = answered.reply
+    why = f"{reply.outcome}: {reply.reason}" if reply.reason else reply.outcome
+    return [answered.verdict(metric, 0.0, why, by="failure", detail=detail) for metric in metrics]
+
+
+def unscored(answered: Answered, metrics: Iterable[str], detail: Any = None) -> list[Verdict]:
+    """Nothing for what failed through no fault of the model."""
+    return [answered.verdict(metric, None, answered.reply.reason, detail=detail) for metric in metrics]
 
 
 def plain_marks(question: Question, found: Mapping[str, Any]) -> list[Mark]:

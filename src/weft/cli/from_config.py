@@ -89,7 +89,10 @@ class BenchmarkCommand(TyperCommand):
             if "option_name" not in told or "possibilities" not in told:  # it is not about an option that there is not
                 raise
             near = f"did you mean {' or '.join(told['possibilities'])}? " if told["possibilities"] else ""
-            raise UserError(f"{self.about} has no option {told['option_name']}; {near}`--help` lists all") from None
+            own = [param.opts[0] for param in self.params if str(param.name).startswith((OWN, GROUP))]
+            raise UserError(
+                f"{self.about} has no option {told['option_name']}; {near}its own are {', '.join(own) or 'none'}; `--help` lists all"
+            ) from None
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import Answered, Benchmark, Item
+from weft.benchmarks.base import Answered, Benchmark, Item, unscored, zeroed
 from weft.benchmarks.imug import agreement, data, grid, mcq, released, rubric, tables
 from weft.benchmarks.imug.data import Choice, Points
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts, facts_of_choice, no_points
@@ -104,7 +104,7 @@ class Imug(Benchmark):
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         return ("choice",) if turn.want == "text" else ("points",)
 
-    def detail(self, turn: Turn, reply: Reply) -> ChoiceFacts | PointsFacts:
+    def _facts(self, turn: Turn, reply: Reply) -> ChoiceFacts | PointsFacts:
         gold: Choice | Points = turn.gold
         return facts_of_choice(gold, reply.words) if isinstance(gold, Choice) else no_points(len(gold.points))
 
@@ -112,7 +112,7 @@ class Imug(Benchmark):
         if answered.turn.want == "text":
             return self._choice(answered)
         gold: Points = answered.turn.gold
-        detail = self.detail(answered.turn, answered.reply)
+        detail = self._facts(answered.turn, answered.reply)
         if gold.grid is not None:
             return [answered.check("points", lambda blobs: [self._grid(answered, blobs)], detail)]
         lost = [ref.turn for ref in gold.references if ref.kind == "output" and answered.is_lost(ref.turn - 1)]
@@ -125,10 +125,12 @@ class Imug(Benchmark):
         """Zero, and what the scripts ask about a picture that is not there."""
         if answered.turn.want == "text" and not answered.turn.gold.key and not answered.turn.gold.dynamic:
             return self._choice(answered)
-        return [*super().on_no_answer(answered), *self._about_nothing(answered)]
+        zeros = zeroed(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
+        return [*zeros, *self._about_nothing(answered)]
 
     def on_failed(self, answered: Answered) -> Iterable[Item]:
-        return [*super().on_failed(answered), *(self._about_nothing(answered) if answered.is_output else ())]
+        lost = unscored(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
+        return [*lost, *(self._about_nothing(answered) if answered.is_output else ())]
 
     def _about_nothing(self, answered: Answered) -> list[Question]:
         """The scripts have the judge look at what is left."""
@@ -160,7 +162,7 @@ class Imug(Benchmark):
 
     def _choice(self, answered: Answered) -> list[Item]:
         gold: Choice = answered.turn.gold
-        answer, detail = answered.reply.text, self.detail(answered.turn, answered.reply)
+        answer, detail = answered.reply.text, self._facts(answered.turn, answered.reply)
         if not gold.dynamic and not gold.key:
             return [answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)]
         if not gold.dynamic:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
+from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms, unscored, zeroed
 from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
 from weft.benchmarks.interleaved_outputs import Outputs
 from weft.benchmarks.preparation import Preparation
@@ -74,7 +74,7 @@ class WeaverBench(Benchmark):
         scored = [metric for metric in rubric.SCORES if rubric.is_due(metric, goal)]
         return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.several else ()))
 
-    def detail(self, turn: Turn, reply: Reply) -> DocumentFacts:
+    def _facts(self, turn: Turn, reply: Reply) -> DocumentFacts:
         goal: Goal = turn.gold
         return DocumentFacts(len(reply.images), goal.required)
 
@@ -83,7 +83,7 @@ class WeaverBench(Benchmark):
         made = len(answered.reply.images)
         why = f"{made} picture{'s' * (made != 1)}, {goal.due} due"
         items: list[Item] = [
-            answered.verdict(rubric.COUNT, float(goal.is_met(made)), why, detail=self.detail(answered.turn, answered.reply))
+            answered.verdict(rubric.COUNT, float(goal.is_met(made)), why, detail=self._facts(answered.turn, answered.reply))
         ]
         metrics = tuple(metric for metric in self.metrics_for(answered.turn) if metric in rubric.SCORES)
         most = answered.options.judge_pictures
@@ -95,6 +95,12 @@ class WeaverBench(Benchmark):
             none = answered.verdict(rubric.SEPARATE, 0.0, "there is no picture")
             items += rubric.about_collages(answered, most) if made else [none]
         return items
+
+    def on_no_answer(self, answered: Answered) -> Iterable[Item]:
+        return zeroed(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
+
+    def on_failed(self, answered: Answered) -> Iterable[Item]:
+        return unscored(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Mark]:
         return [rubric.separate(question, found)] if question.metrics == (rubric.SEPARATE,) else rubric.scores(question, found)
