@@ -274,7 +274,7 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
-    if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):
+    if run.replies.outcomes["failed"] or any(verdict.value is None for verdict in run.verdicts):
         console.print(f"what went wrong, turn by turn: weft show {run.id}{own}{_home(left.home)}")
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 

@@ -49,15 +49,15 @@ def gist_of(run: Run) -> Gist:
     value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
     costs = [total.cost for total in run.totals]
     return Gist(
-        stamp=_stamp(run.record, (len(run.turns), run.given)),
+        stamp=_stamp(run.record, (run.replies.turns, run.given)),
         value=value,
         low=low,
         high=high,
         digits=benchmark.digits,
         scored=sum(verdict.value is not None for verdict in run.verdicts),
         due=len(run.verdicts),
-        turns=len(run.turns),
-        failed=sum(turn.reply.outcome == "failed" for turn in run.turns),
+        turns=run.replies.turns,
+        failed=run.replies.outcomes["failed"],
         cost=None if None in costs else sum(one for one in costs if one is not None),
     )
 

@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -22,7 +23,7 @@ from weft.store.journal import Journal
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
 from weft.store.records import Expected, RunRecord, Totals, TurnRecord
-from weft.types import Message, Part, Table, Verdict
+from weft.types import Message, Part, Reply, Table, Verdict
 from weft.workspace import open_journal
 
 LATER = re.compile(AGAIN.format(count=r"\d+"))
@@ -36,8 +37,10 @@ class Run:
     def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
         self.id, self.record, self.benchmark = record.id, record, benchmark
         self.home = journal.path.parent
+        self._journal = journal.path
         with journal.at_once():
-            self.turns: list[TurnRecord] = journal.turns(record.id)
+            self.groups: dict[str, dict[str, str]] = journal.groups(record.id)  # by sample
+            self.replies: ReplyCounts = count_replies(journal.replies(record.id))
             found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
@@ -65,19 +68,22 @@ class Run:
         """What its name is made of."""
         return called(self.record)
 
-    @property
-    def groups(self) -> dict[str, dict[str, str]]:
-        return {turn.sample: turn.groups for turn in self.turns}
+    @cached_property
+    def turns(self) -> list[TurnRecord]:
+        """What it made of every turn: read when somebody asks for it, since tables and summaries need none of it."""
+        journal = Journal(self._journal, readonly=True)
+        try:
+            return journal.turns(self.id)
+        finally:
+            journal.close()
 
     def finished(self, name: str = "") -> Finished:
         manifest = self.record.manifest
         return Finished(name or self.name, self.groups, self.verdicts, manifest.dataset.name, self.id, manifest.judge.name)
 
     def summary(self) -> "Summary":
-        made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
         card = card_for(self.home, self.record.manifest)
-        told = told_of(card, self.benchmark.name) if card is not None else ""
-        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}")) if told else made
+        return summarise(self, told_of(card, self.benchmark.name) if card is not None else "")
 
     def tables(self) -> list[Table]:
         return list(tables_of({self.name: self}))
@@ -218,12 +224,36 @@ class Summary(Struct, frozen=True):
         return "" if self.state == "finished" else f"UNFINISHED: {self.turns}{of} turns are done; the numbers are those of what is done"
 
 
-def summarise(
-    record: RunRecord, turns: Sequence[TurnRecord], verdicts: Iterable[Verdict], totals: Sequence[Totals], most: int = 12
-) -> Summary:
-    found = list(verdicts)
-    zero = Counter(_kind(v.reason) for v in found if v.by == "failure" and v.value is not None)
-    unscored = Counter(_root(v.reason) for v in found if v.value is None)
+class ReplyCounts(Struct):
+    """The replies of a run, counted."""
+
+    turns: int = 0
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter[str])
+    ended: Counter[str] = msgspec.field(default_factory=Counter[str])  # those that a filter or a limit ended
+    calls: int = 0  # behind all of them
+    again: int = 0  # that a benchmark's protocol asked for more than once
+    alike: int = 0  # that a strategy chose among candidates that were all the same
+
+
+def count_replies(replies: Iterable[Reply]) -> ReplyCounts:
+    """In one pass that keeps none of them."""
+    made = ReplyCounts()
+    for reply in replies:
+        made.turns += 1
+        made.outcomes[reply.outcome] += 1
+        if reply.ended:
+            made.ended[reply.ended] += 1
+        made.calls += len(reply.keys)
+        made.again += LATER.search(reply.reason) is not None
+        made.alike += reply.outcome == "answered" and ALIKE.fullmatch(reply.reason) is not None
+    return made
+
+
+def summarise(run: Run, card: str = "", most: int = 12) -> Summary:
+    """`card` is what is known of its judge."""
+    record, replies, verdicts = run.record, run.replies, run.verdicts
+    zero = Counter(_kind(v.reason) for v in verdicts if v.by == "failure" and v.value is not None)
+    unscored = Counter(_root(v.reason) for v in verdicts if v.value is None)
     summary = Summary(
         run=record.id,
         names=record.names,
@@ -231,20 +261,22 @@ def summarise(
         manifest=record.manifest,
         expected=record.expected,
         started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
-        samples=len({turn.sample for turn in turns}),
-        turns=len(turns),
-        outcomes=dict(sorted(Counter(turn.reply.outcome for turn in turns).items())),
-        ended=dict(sorted(Counter(turn.reply.ended for turn in turns if turn.reply.ended).items())),
-        verdicts=len(found),
-        scored=sum(verdict.value is not None for verdict in found),
+        samples=len(run.groups),
+        turns=replies.turns,
+        outcomes=dict(sorted(replies.outcomes.items())),
+        ended=dict(sorted(replies.ended.items())),
+        verdicts=len(verdicts),
+        scored=len(verdicts) - unscored.total(),
         zero_by_rule=_top(zero, most),
         unscored=_top(unscored, most),
         left_out=record.left_out,
-        totals=list(totals),
+        totals=list(run.totals),
         seconds=None if record.ended is None else max(0.0, record.ended - record.started),
-        calls=sum(len(turn.reply.keys) for turn in turns),
-        again=sum(LATER.search(turn.reply.reason) is not None for turn in turns),
-        alike=sum(turn.reply.outcome == "answered" and ALIKE.fullmatch(turn.reply.reason) is not None for turn in turns),
+        calls=replies.calls,
+        again=replies.again,
+        alike=replies.alike,
+        rated=run.rated,
+        card=card,
     )
     return replace(summary, lines=tuple(_lines(summary)))
 
@@ -291,6 +323,7 @@ def _lines(summary: Summary) -> list[str]:
         cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
         made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
         made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+    made += [f"the judge has a card: {summary.card}"] if summary.card else []
     return made
 
 
