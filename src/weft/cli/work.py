@@ -25,7 +25,7 @@ from weft.models.batching import at_work
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.registry import PARTS
-from weft.results.index import gist_of, keep_gist, told_shards, told_state
+from weft.results.index import keep_gist, told_shards, told_state
 from weft.results.run import Run
 
 
@@ -198,7 +198,7 @@ def one_of_several(job: Job, console: Console, mark: Callable[[Session], None]) 
     if isinstance(left.reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.")
         sys.exit(130)
-    gist = gist_of(run)
+    gist = run.gist
     console.print(f"{run.name}: {gist.number}, {gist.scored} of {gist.due} verdicts scored, {told_state(run.record, gist)}")
     if left.reason is not None:
         console.print(f"weft: {left.reason}")

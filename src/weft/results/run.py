@@ -12,12 +12,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
+from weft.benchmarks.base import Benchmark, Finished, Groups, Terms, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
 from weft.results.cards import card_for, told_of
 from weft.results.titles import Named, apart, shared, title_of
+from weft.stats.intervals import spread
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Journal
 from weft.store.locks import alive
@@ -29,6 +30,34 @@ from weft.workspace import open_journal
 LATER = re.compile(AGAIN.format(count=r"\d+"))
 SHORTEST = 3  # characters of a run's id that may stand for it
 ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
+
+
+class Gist(Struct, frozen=True):
+    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
+    was when this was reckoned."""
+
+    stamp: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 3
+    scored: int = 0
+    due: int = 0
+    turns: int = 0
+    failed: int = 0  # turns without a reply, through no fault of the model
+    cost: float | None = None
+
+    @staticmethod
+    def stamp_of(record: RunRecord, turns: int, verdicts: int) -> str:
+        """Of a run with so many turns and verdicts, as they were given."""
+        return f"{record.round}:{turns}:{verdicts}"
+
+    @property
+    def number(self) -> str:
+        if self.value is None:
+            return "-"
+        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+        return f"{self.value:.{self.digits}f}{between}"
 
 
 class Run:
@@ -82,8 +111,32 @@ class Run:
         return Finished(name or self.name, self.groups, self.verdicts, manifest.dataset.name, self.id, manifest.judge.name)
 
     def summary(self) -> "Summary":
+        made = summarise(self)
         card = card_for(self.home, self.record.manifest)
-        return summarise(self, told_of(card, self.benchmark.name) if card is not None else "")
+        if card is None:
+            return made
+        told = told_of(card, self.benchmark.name)
+        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}"))
+
+    @cached_property
+    def gist(self) -> Gist:
+        """Reckoned once: whoever shows a run in a line asks for it."""
+        benchmark, stamp = self.benchmark, Gist.stamp_of(self.record, self.replies.turns, self.given)
+        found = main_number(benchmark, self.verdicts, self.groups) if benchmark.of_one and self.verdicts else None
+        value, low, high = (None if one is None else benchmark.full * one for one in found or (None, None, None))
+        costs = [total.cost for total in self.totals]
+        return Gist(
+            stamp=stamp,
+            value=value,
+            low=low,
+            high=high,
+            digits=benchmark.digits,
+            scored=sum(verdict.value is not None for verdict in self.verdicts),
+            due=len(self.verdicts),
+            turns=self.replies.turns,
+            failed=self.replies.outcomes["failed"],
+            cost=None if None in costs else sum(one for one in costs if one is not None),
+        )
 
     def tables(self) -> list[Table]:
         return list(tables_of({self.name: self}))
@@ -91,6 +144,34 @@ class Run:
     def table(self) -> Table:
         """The benchmark's main table."""
         return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
+
+
+def terms_of(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+    """The main number of a benchmark as means with their weights, which add up to one over those that have something to average."""
+    try:
+        terms = [(weight, some) for weight, some in benchmark.headline(verdicts, groups) if some]
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its headline", error) from error
+    total = sum(weight for weight, _ in terms)
+    return [(weight / total, some) for weight, some in terms]
+
+
+def main_number(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> tuple[float, float | None, float | None] | None:
+    """As a share of full marks, with its 95% interval by dialogue; None where nothing is scored."""
+    scored = [verdict for verdict in verdicts if verdict.value is not None]
+    terms = terms_of(benchmark, scored, groups) if scored else []
+    if not terms:
+        return None
+    clusters: list[tuple[float, dict[str, list[float]]]] = []
+    for weight, some in terms:
+        by_sample: dict[str, list[float]] = {}
+        for verdict in some:
+            of = benchmark.together(verdict.sample, groups.get(verdict.sample, {}))
+            by_sample.setdefault(of, []).append(verdict.value or 0.0)
+        clusters.append((weight, by_sample))
+    value = sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms)
+    low, high = spread(clusters) or (None, None)
+    return value, low, high
 
 
 def untagged(names: Mapping[str, str]) -> dict[str, str]:
@@ -249,8 +330,8 @@ def count_replies(replies: Iterable[Reply]) -> ReplyCounts:
     return made
 
 
-def summarise(run: Run, card: str = "", most: int = 12) -> Summary:
-    """`card` is what is known of its judge."""
+def summarise(run: Run, most: int = 12) -> Summary:
+    """All but what is known of its judge."""
     record, replies, verdicts = run.record, run.replies, run.verdicts
     zero = Counter(_kind(v.reason) for v in verdicts if v.by == "failure" and v.value is not None)
     unscored = Counter(_root(v.reason) for v in verdicts if v.value is None)
@@ -276,7 +357,6 @@ def summarise(run: Run, card: str = "", most: int = 12) -> Summary:
         again=replies.again,
         alike=replies.alike,
         rated=run.rated,
-        card=card,
     )
     return replace(summary, lines=tuple(_lines(summary)))
 
@@ -323,7 +403,6 @@ def _lines(summary: Summary) -> list[str]:
         cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
         made.append(f"{total.role} calls: {total.calls} ({total.retries} retries), {cost}")
         made[-1] += f", {total.tokens_in:,} tokens in, {total.tokens_out:,} out"
-    made += [f"the judge has a card: {summary.card}"] if summary.card else []
     return made
 
 
