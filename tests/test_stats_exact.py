@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -76,40 +75,29 @@ def test_what_is_never_drawn_together_has_no_interval(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("dialogues", [511, 512, 513, 700])
-def test_many_dialogues_are_worked_through_in_pieces_with_the_same_result(dialogues: int):
+@pytest.mark.parametrize("room", [1, 1000, 2_000_000])
+def test_many_dialogues_are_worked_through_in_pieces_with_the_same_result(dialogues: int, room: int, monkeypatch: pytest.MonkeyPatch):
     chance = np.random.default_rng(dialogues)
     clusters = {str(n): list(chance.random(n % 3 + 1)) for n in range(dialogues)}
     times = weights(dialogues, 300, 1)
     sums, counts = (np.array([how(values) for values in clusters.values()], dtype=float) for how in (sum, len))
     means = [float(row @ sums / (row @ counts)) for row in times.astype(float)]
+    monkeypatch.setattr(intervals, "ROOM", room)
+    monkeypatch.setattr(intervals, "KEPT", 512)
     assert spread([(1.0, clusters)], draws=300, seed=1) == pytest.approx(middle(means), abs=1e-12)
     first, second = np.array([[1.0, 2.0]] * dialogues), np.array([[3.0]] * dialogues)
-    one, two = intervals._drawn(times, first, second)
+    one, two = intervals._drawn(300, 1, first, second)
     assert one.shape == (300, 2) and two.shape == (300, 1)
     assert np.allclose(one, [[dialogues, 2 * dialogues]]) and np.allclose(two, 3 * dialogues)
 
 
-def test_the_pieces_are_of_a_hundred_and_twenty_eight_draws(monkeypatch: pytest.MonkeyPatch):
-    """The last piece is shorter than the others, and nothing of the one before is left in it."""
-    assert (intervals.DRAWS, intervals.CHUNK, intervals.MANY) == (2000, 128, 512)
-    times = weights(600, 130, 0)
-    first = np.arange(600.0)[:, None]
-    whole = times.astype(float) @ first
-    assert np.array_equal(intervals._drawn(times, first, first)[0], whole)
-    rooms: list[Any] = []
-    real = np.empty
-
-    def noting(shape: Any, *rest: Any, **named: Any) -> Any:
-        rooms.append(shape)
-        return real(shape, *rest, **named)
-
-    monkeypatch.setattr(np, "empty", noting)
-    intervals._drawn(times, first, first)
-    assert rooms == [(130, 2), (128, 600)]
-    few = np.ones((130, 512), np.uint8)
-    rooms.clear()
-    intervals._drawn(few, np.ones((512, 1)), np.ones((512, 1)))
-    assert rooms == [], "up to 512 all at once"
+def test_the_draws_of_many_dialogues_are_not_kept(monkeypatch: pytest.MonkeyPatch):
+    """A hundred thousand dialogues would keep two hundred megabytes of them."""
+    assert (intervals.DRAWS, intervals.KEPT, intervals.ROOM) == (2000, 4096, 2_000_000)
+    monkeypatch.setattr(intervals, "weights", lambda *_: pytest.fail("they are kept"))
+    many = {str(at): [at % 2 / 1] for at in range(4097)}
+    low, high = spread([(1.0, many)], draws=50) or (0.0, 0.0)
+    assert 0.45 < low < 0.5 < high < 0.55
 
 
 def test_weights_tell_how_often_each_was_drawn():

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image as Pil
 
 from weft.errors import UserError
-from weft.store.layout import BLOBS, JOURNAL
+from weft.store.blobs import BLOBS
+from weft.store.schema import JOURNAL
 from weft.types import Message, Text, Want
 from weft.workspace import Limits, Workspace, reading
 
@@ -92,4 +93,4 @@ def test_only_the_store_and_the_workspace_name_what_lies_in_a_home():
     """`weft.workspace` opens it, so that a home can change its layout in one place."""
     names = re.compile(rf'"{re.escape(JOURNAL)}"|/ "{BLOBS}"')
     found = [str(file.relative_to(SOURCE)) for file in SOURCE.rglob("*.py") if names.search(file.read_text())]
-    assert found == ["store/layout.py"]
+    assert found == ["store/schema.py"]

@@ -74,11 +74,11 @@ class Run(stored.Run):
         return corrected([self], home=home)[0]
 
     def __repr__(self) -> str:
-        gist = catalogue.gist_of(self)
+        gist = self.gist
         return f"<Run {self.id}: {self.name}, {gist.number}, {catalogue.told_state(self.record, gist)}>"
 
     def _repr_html_(self) -> str:
-        gist = catalogue.gist_of(self)
+        gist = self.gist
         told = f"{self.id}: {catalogue.told_state(self.record, gist)}, {gist.scored} of {gist.due} verdicts scored"
         table = self.table()
         ours = structs.replace(table, rows=table.ours)
@@ -95,7 +95,7 @@ class Runs(list[Run]):
     def _repr_html_(self) -> str:
         rows: list[str] = []
         for run in self:
-            gist = catalogue.gist_of(run)
+            gist = run.gist
             cells = (run.id, run.benchmark.name, run.name, gist.number, catalogue.told_state(run.record, gist))
             rows.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
         head = "".join(f"<th>{one}</th>" for one in ("run", "benchmark", "title", "main number", "state"))

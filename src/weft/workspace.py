@@ -20,9 +20,9 @@ from weft.models import registry
 from weft.models.config import read_config, usual_home
 from weft.models.endpoint import Endpoint
 from weft.store.annotations import Ratings
-from weft.store.blobs import Blobs
+from weft.store.blobs import Blobs, blobs_folder
 from weft.store.journal import Journal
-from weft.store.layout import blobs_folder, journal_file
+from weft.store.schema import journal_file
 from weft.types import Model
 
 __all__ = ["Limits", "Workspace", "close_all", "open_blobs", "open_journal", "open_ratings", "reading"]

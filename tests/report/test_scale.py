@@ -18,7 +18,6 @@ from weft import api
 from weft.report.charts import plots_of
 from weft.report.compare import compare
 from weft.report.listing import listing, sides
-from weft.results.index import gist_of
 from weft.results.run import named
 from weft_tabletop.make import make
 
@@ -126,6 +125,6 @@ def test_a_judges_own_scale_is_named(toy: Path, tmp_path: Path, serve: Serve):
 
 def test_the_main_number_of_a_list_is_the_one_of_the_main_table(pairs: dict[str, tuple[weft.Run, weft.Run, Path]]):
     for name, (_, bad, _) in pairs.items():
-        gist, cell = gist_of(bad), bad.table().ours[0].cells["Avg"]
+        gist, cell = bad.gist, bad.table().ours[0].cells["Avg"]
         for ours, theirs in ((gist.value, cell.value), (gist.low, cell.low), (gist.high, cell.high)):
             assert ours == pytest.approx(theirs, abs=0.06 if name == "imug" else 0.0006), name

@@ -280,12 +280,23 @@ def scale_of(schema: Mapping[str, Any]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def _place(verdict: Verdict) -> tuple[str, int, str]:
+    return verdict.sample, verdict.turn, verdict.metric
+
+
 def settled(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Variants of one metric of one turn as one verdict: the mean of those that are scored, with their deviation."""
-    groups: dict[tuple[str, int, str], list[Verdict]] = {}
+    """Variants of one metric of one turn as one verdict: the mean of those that are scored, with their deviation. Most runs have no
+    variants: their verdicts are passed on as they are, without a table of them."""
+    varied: dict[tuple[str, int, str], list[Verdict]] = {_place(one): [] for one in verdicts if one.variant}
+    if not varied:
+        return list(verdicts)
+    groups: list[list[Verdict]] = []
     for verdict in verdicts:
-        groups.setdefault((verdict.sample, verdict.turn, verdict.metric), []).append(verdict)
-    return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups.values()]
+        group = varied.get(_place(verdict), [])
+        if not group:
+            groups.append(group)
+        group.append(verdict)
+    return [some[0] if len(some) == 1 and not some[0].variant else _merged(some) for some in groups]
 
 
 def _merged(some: Sequence[Verdict]) -> Verdict:

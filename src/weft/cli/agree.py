@@ -44,8 +44,8 @@ def agree(
     from weft.cli.screen import Screen
     from weft.cli.show import show_table
     from weft.errors import UserError
-    from weft.report.cells import as_json
     from weft.report.render import render
+    from weft.report.select import as_json
 
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")

@@ -31,7 +31,7 @@ def doctor(
     from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse_name, provider, providers
     from weft.secrets import without_secrets
     from weft.store.journal import Journal
-    from weft.store.layout import journal_file
+    from weft.store.schema import journal_file
 
     say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
     for name in ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python"):

@@ -7,7 +7,7 @@ of its own, `--class Game` keeps the samples of that class. Its help has them in
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -63,7 +63,6 @@ def own_parameters(benchmark: Any) -> list[inspect.Parameter]:
         if one.kind is bool:
             made.append(option(OWN + one.name, bool, {"help": one.help, "show_default": False}, f"{word}/--no-{word[2:]}"))
             continue
-        kind: Any = Literal[one.choices] if one.choices else one.kind
         metavar = "|".join(one.choices) or METAVARS.get(one.kind, "TEXT")
         made.append(
             option(OWN + one.name, kind, {"help": f"{one.help} [default: {one.usual}]", "metavar": metavar, "show_default": False}, word)
@@ -74,6 +73,11 @@ def own_parameters(benchmark: Any) -> list[inspect.Parameter]:
             metavar = "|".join(names.get(axis, ())) or "TEXT"
             made.append(option(GROUP + axis, str, {"help": f"Only samples of this {axis}.", "metavar": metavar}, f"--{axis}"))
     return made
+
+
+def _completed(choices: tuple[str, ...]) -> dict[str, Any]:
+    """What a shell offers. The benchmark itself says what there is, where another is given."""
+    return {"autocompletion": lambda: list(choices)} if choices else {}
 
 
 class BenchmarkCommand(TyperCommand):

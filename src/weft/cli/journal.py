@@ -39,9 +39,9 @@ def check(
     """
     from weft.errors import UserError
     from weft.store.blobs import damaged_pictures, missing_pictures
-    from weft.store.layout import journal_file
     from weft.store.locks import anyone
     from weft.store.recover import check as checked
+    from weft.store.schema import journal_file
 
     at_work = anyone(home)
     if at_work and not dry_run:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from weft.report.cells import shown, with_range
+from weft.report.select import shown, with_range
 from weft.types import Cell, Table
 from weft.untrusted import told
 

@@ -25,7 +25,7 @@ from weft.models.batching import at_work
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
 from weft.models.registry import PARTS
-from weft.results.index import gist_of, keep_gist, told_shards, told_state
+from weft.results.index import keep_gist, told_shards, told_state
 from weft.results.run import Run
 
 
@@ -186,7 +186,7 @@ def one_of_several(job: RunConfig, console: Console, mark: Callable[[Session], N
     if isinstance(left.reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.")
         sys.exit(130)
-    gist = gist_of(run)
+    gist = run.gist
     console.print(f"{run.name}: {gist.number}, {gist.scored} of {gist.due} verdicts scored, {told_state(run.record, gist)}")
     if left.reason is not None:
         console.print(f"weft: {left.reason}")
@@ -266,7 +266,7 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
     own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
-    if any(turn.reply.outcome == "failed" for turn in run.turns) or any(verdict.value is None for verdict in run.verdicts):
+    if run.replies.outcomes["failed"] or any(verdict.value is None for verdict in run.verdicts):
         console.print(f"what went wrong, turn by turn: weft show {run.id}{own}{_home(left.home)}")
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
 

@@ -18,7 +18,8 @@ from weft.evaluation.config import RunConfig
 from weft.models import registry
 from weft.models.config import read_config
 from weft.models.registry import wired
-from weft.results.index import Gist, Listed, listed
+from weft.results.index import Listed, listed
+from weft.results.run import Gist
 from weft.results.titles import Named, model_of
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.headline import terms_of
 from weft.errors import UserError
-from weft.results.run import Run
+from weft.results.run import Run, terms_of
 from weft.stats.paired import Difference, difference, holm
 from weft.types import Verdict
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from weft.errors import UserError
 from weft.report.caveats import OFFICIAL, caveats
-from weft.report.cells import interval, shown
 from weft.report.layout import LEAST, Column, Layout, layout
 from weft.report.marks import marks
-from weft.report.select import Choices
+from weft.report.select import Choices, interval, shown
 from weft.report.tex import tex
 from weft.results.run import Summary
 from weft.types import Cell, Row, Table

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from weft.report.cells import interval, shown
+from weft.report.select import interval, shown
 from weft.report.tex import tex
 from weft.types import Row, Table
 

@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.report.caveats import OFFICIAL, judge_caveats
-from weft.report.cells import shown
 from weft.report.charts import Plot
 from weft.report.compare import Comparison
 from weft.report.html import Html, join, name, page, tag
 from weft.report.marks import marks
 from weft.report.scale import figure
+from weft.report.select import shown
 from weft.results.run import Summary, replies_told
 from weft.types import Cell, Table
 

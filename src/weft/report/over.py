@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.errors import UserError, blamed
-from weft.results.run import Run
+from weft.results.run import Run, count_replies
 from weft.results.titles import Named, apart, title_of
 from weft.types import Cell, Row, Table
 
@@ -33,6 +33,8 @@ class Pooled(Run):
         self.id, self.benchmark = "+".join(run.id for run in runs), first.benchmark
         self.record = replace(first.record, manifest=first.record.manifest.without_seed(), names=_names(first))
         self.turns = [turn for run in runs for turn in run.turns]
+        self.groups = {sample: groups for run in runs for sample, groups in run.groups.items()}
+        self.replies = count_replies(turn.reply for turn in self.turns)
         self.verdicts = [verdict for run in runs for verdict in run.verdicts]
         self.totals = [total for run in runs for total in run.totals]
         self.given, self.home = sum(run.given for run in runs), first.home

@@ -10,9 +10,8 @@ import msgspec
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError
 from weft.report.caveats import published_judge
-from weft.report.cells import as_json, with_range
 from weft.report.latex import latex
-from weft.report.select import TEXTS, Choices, select
+from weft.report.select import TEXTS, Choices, as_json, select, with_range
 from weft.results.run import Summary
 from weft.types import Table
 from weft.untrusted import visible
@@ -36,8 +35,8 @@ def render(
 
 
 def _markdown(tables: Sequence[Table], runs: Sequence[Summary]) -> str:
-    ours = any(table.ours for table in tables)
-    out: list[str] = ["# " + (", ".join(summary.run for summary in runs) or ("weft" if ours else "Published results")), ""]
+    title = ", ".join(summary.run for summary in runs) or ("weft" if any(table.ours for table in tables) else "Published results")
+    out: list[str] = [f"# {title}", ""]
     for summary in runs:
         out += [f"- {_md(line)}" for line in summary.lines] + [""]
     for table in tables:

@@ -4,7 +4,7 @@ prints it. What people read is on that one scale."""
 from collections.abc import Sequence
 
 from weft.benchmarks.base import Benchmark, Groups
-from weft.benchmarks.headline import terms_of
+from weft.results.run import terms_of
 from weft.types import Verdict
 
 

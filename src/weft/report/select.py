@@ -1,5 +1,6 @@
 """Which tables, rows and columns are shown. Pure: tables in, tables out; a table that is left without rows or columns is left out, and a
-name that fits nothing is a mistake that is told with what there is. What is chosen is never empty."""
+name that fits nothing is a mistake that is told with what there is. What is chosen is never empty. And what a cell says, in every format:
+whoever shows a number shows what is made here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from msgspec import ValidationError as Invalid
 from msgspec.structs import replace
 
 from weft.errors import UserError
-from weft.types import Row, Table
+from weft.types import Cell, Row, Table
 
 TEXTS = ("md", "latex", "csv", "json")  # formats that show what is chosen
 LISTED = 40  # names in a message
@@ -112,3 +113,27 @@ def _names(wanted: Iterable[str], known: Callable[[str], bool], what: str, there
                 raise UserError(f"there is no {what} {part!r}; there is {'; '.join(there[:LISTED])}{more}")
         made += parts
     return made
+
+
+def shown(cell: Cell | None, digits: int = 3) -> str:
+    return "-" if cell is None else cell.told(digits)
+
+
+def interval(cell: Cell | None, digits: int = 3) -> str:
+    """The 95% interval; nothing where there is none."""
+    return "" if cell is None else cell.between(digits)
+
+
+def with_range(cell: Cell | None, digits: int = 3) -> str:
+    """The value with its 95% interval."""
+    return " ".join(text for text in (shown(cell, digits), interval(cell, digits)) if text)
+
+
+def as_json(tables: Sequence[Table]) -> list[Any]:
+    """Tables for JSON: numbers, without the verdicts behind them."""
+    return [replace(table, rows=tuple(map(_plain, table.rows))) for table in tables]
+
+
+def _plain(row: Row) -> Any:
+    numbers: Any = {name: cell.numbers for name, cell in row.cells.items()}
+    return replace(row, cells=numbers)

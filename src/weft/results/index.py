@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.headline import main_number
 from weft.errors import UserError, WeftError
-from weft.results.run import Run, benchmark_of, called, untagged
+from weft.results.run import Gist, Run, benchmark_of, called, untagged
 from weft.results.titles import finer, title_of, with_fact
 from weft.store.journal import Journal
 from weft.store.locks import alive
@@ -20,57 +19,11 @@ from weft.workspace import open_journal
 SORTS = ("age", "score", "cost", "title", "benchmark")
 
 
-class Gist(Struct, frozen=True):
-    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
-    was when this was reckoned."""
-
-    stamp: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    digits: int = 3
-    scored: int = 0
-    due: int = 0
-    turns: int = 0
-    failed: int = 0  # turns without a reply, through no fault of the model
-    cost: float | None = None
-
-    @property
-    def number(self) -> str:
-        if self.value is None:
-            return "-"
-        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
-        return f"{self.value:.{self.digits}f}{between}"
-
-
-def gist_of(run: Run) -> Gist:
-    benchmark = run.benchmark
-    found = main_number(benchmark, run.verdicts, run.groups) if not benchmark.presentation.pairwise and run.verdicts else None
-    value, low, high = (None if one is None else benchmark.presentation.max_score * one for one in found or (None, None, None))
-    costs = [total.cost for total in run.totals]
-    return Gist(
-        stamp=_stamp(run.record, (len(run.turns), run.given)),
-        value=value,
-        low=low,
-        high=high,
-        digits=benchmark.presentation.digits,
-        scored=sum(verdict.value is not None for verdict in run.verdicts),
-        due=len(run.verdicts),
-        turns=len(run.turns),
-        failed=sum(turn.reply.outcome == "failed" for turn in run.turns),
-        cost=None if None in costs else sum(one for one in costs if one is not None),
-    )
-
-
-def _stamp(record: RunRecord, there: tuple[int, int]) -> str:
-    return f"{record.round}:{there[0]}:{there[1]}"
-
-
 def keep_gist(home: Path, run: Run) -> None:
     """What a list of runs says of it, where lists find it."""
     journal = open_journal(home, write=True)
     try:
-        journal.note(run.id, gist_of(run))
+        journal.note(run.id, run.gist)
     finally:
         journal.close()
 
@@ -123,10 +76,10 @@ def _listed(journal: Journal, record: RunRecord, benchmarks: Any, reckoned: Mapp
     there = journal.progress(record.id)
     try:
         gist = msgspec.convert(record.gist, Gist)
-        if gist.stamp != _stamp(record, there):
+        if gist.stamp != Gist.stamp_of(record, *there):
             gist = reckoned.get(record.id, gist)
-        if gist.stamp != _stamp(record, there):
-            gist = gist_of(Run(benchmark_of(record, benchmarks), record, journal))
+        if gist.stamp != Gist.stamp_of(record, *there):
+            gist = Run(benchmark_of(record, benchmarks), record, journal).gist
     except (WeftError, msgspec.ValidationError):  # its benchmark is not at hand, or not what it was
         gist = Gist(turns=there[0], due=there[1])
     title, due = title_of(record.manifest, names=untagged(record.names)), record.expected.turns if record.expected else None

@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -11,23 +12,52 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Benchmark, Finished, is_known, resolve
+from weft.benchmarks.base import Benchmark, Finished, Groups, Terms, is_known, resolve
 from weft.errors import UserError, blamed
 from weft.models.compose.base import AGAIN
 from weft.models.compose.best_of import SAME
 from weft.results.cards import card_for, told_of
 from weft.results.titles import Named, apart, shared, title_of
+from weft.stats.intervals import spread
 from weft.stats.repeats import repeats_tables
 from weft.store.journal import Journal
 from weft.store.locks import alive
 from weft.store.manifest import Manifest
 from weft.store.records import Expected, RunRecord, Totals, TurnRecord
-from weft.types import Message, Part, Table, Verdict
+from weft.types import Message, Part, Reply, Table, Verdict
 from weft.workspace import open_journal
 
 LATER = re.compile(AGAIN.format(count=r"\d+"))
 SHORTEST = 3  # characters of a run's id that may stand for it
 ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
+
+
+class Gist(Struct, frozen=True):
+    """A run in a line of a list: its main number on its paper's scale, how much of it there is, what it cost. `stamp` says how far the run
+    was when this was reckoned."""
+
+    stamp: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 3
+    scored: int = 0
+    due: int = 0
+    turns: int = 0
+    failed: int = 0  # turns without a reply, through no fault of the model
+    cost: float | None = None
+
+    @staticmethod
+    def stamp_of(record: RunRecord, turns: int, verdicts: int) -> str:
+        """Of a run with so many turns and verdicts, as they were given."""
+        return f"{record.round}:{turns}:{verdicts}"
+
+    @property
+    def number(self) -> str:
+        if self.value is None:
+            return "-"
+        between = "" if self.low is None or self.high is None else f" [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+        return f"{self.value:.{self.digits}f}{between}"
 
 
 class Run:
@@ -36,8 +66,10 @@ class Run:
     def __init__(self, benchmark: Benchmark, record: RunRecord, journal: Journal) -> None:
         self.id, self.record, self.benchmark = record.id, record, benchmark
         self.home = journal.path.parent
+        self._journal = journal.path
         with journal.at_once():
-            self.turns: list[TurnRecord] = journal.turns(record.id)
+            self.groups: dict[str, dict[str, str]] = journal.groups(record.id)  # by sample
+            self.replies: ReplyCounts = count_replies(journal.replies(record.id))
             found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
@@ -65,19 +97,46 @@ class Run:
         """What its name is made of."""
         return called(self.record)
 
-    @property
-    def groups(self) -> dict[str, dict[str, str]]:
-        return {turn.sample: turn.groups for turn in self.turns}
+    @cached_property
+    def turns(self) -> list[TurnRecord]:
+        """What it made of every turn: read when somebody asks for it, since tables and summaries need none of it."""
+        journal = Journal(self._journal, readonly=True)
+        try:
+            return journal.turns(self.id)
+        finally:
+            journal.close()
 
     def finished(self, name: str = "") -> Finished:
         manifest = self.record.manifest
         return Finished(name or self.name, self.groups, self.verdicts, manifest.dataset.name, self.id, manifest.judge.name)
 
     def summary(self) -> "Summary":
-        made = replace(summarise(self.record, self.turns, self.verdicts, self.totals), rated=self.rated)
+        made = summarise(self)
         card = card_for(self.home, self.record.manifest)
-        told = told_of(card, self.benchmark.name) if card is not None else ""
-        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}")) if told else made
+        if card is None:
+            return made
+        told = told_of(card, self.benchmark.name)
+        return replace(made, card=told, lines=(*made.lines, f"the judge has a card: {told}"))
+
+    @cached_property
+    def gist(self) -> Gist:
+        """Reckoned once: whoever shows a run in a line asks for it."""
+        benchmark, stamp = self.benchmark, Gist.stamp_of(self.record, self.replies.turns, self.given)
+        found = main_number(benchmark, self.verdicts, self.groups) if not benchmark.presentation.pairwise and self.verdicts else None
+        value, low, high = (None if one is None else benchmark.presentation.max_score * one for one in found or (None, None, None))
+        costs = [total.cost for total in self.totals]
+        return Gist(
+            stamp=stamp,
+            value=value,
+            low=low,
+            high=high,
+            digits=benchmark.presentation.digits,
+            scored=sum(verdict.value is not None for verdict in self.verdicts),
+            due=len(self.verdicts),
+            turns=self.replies.turns,
+            failed=self.replies.outcomes["failed"],
+            cost=None if None in costs else sum(one for one in costs if one is not None),
+        )
 
     def tables(self) -> list[Table]:
         return list(tables_of({self.name: self}))
@@ -85,6 +144,34 @@ class Run:
     def table(self) -> Table:
         """The benchmark's main table."""
         return next(tables_of({self.name: self}), Table(f"{self.name} has no table", (), ()))
+
+
+def terms_of(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+    """The main number of a benchmark as means with their weights, which add up to one over those that have something to average."""
+    try:
+        terms = [(weight, some) for weight, some in benchmark.headline(verdicts, groups) if some]
+    except Exception as error:
+        raise blamed(f"benchmark {benchmark.name}: its headline", error) from error
+    total = sum(weight for weight, _ in terms)
+    return [(weight / total, some) for weight, some in terms]
+
+
+def main_number(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Groups) -> tuple[float, float | None, float | None] | None:
+    """As a share of full marks, with its 95% interval by dialogue; None where nothing is scored."""
+    scored = [verdict for verdict in verdicts if verdict.value is not None]
+    terms = terms_of(benchmark, scored, groups) if scored else []
+    if not terms:
+        return None
+    clusters: list[tuple[float, dict[str, list[float]]]] = []
+    for weight, some in terms:
+        by_sample: dict[str, list[float]] = {}
+        for verdict in some:
+            of = benchmark.cluster_of(verdict.sample, groups.get(verdict.sample, {}))
+            by_sample.setdefault(of, []).append(verdict.value or 0.0)
+        clusters.append((weight, by_sample))
+    value = sum(weight * sum(v.value or 0.0 for v in some) / len(some) for weight, some in terms)
+    low, high = spread(clusters) or (None, None)
+    return value, low, high
 
 
 def untagged(names: Mapping[str, str]) -> dict[str, str]:
@@ -223,12 +310,36 @@ class Summary(Struct, frozen=True):
         return "" if self.state == "finished" else f"UNFINISHED: {self.turns}{of} turns are done; the numbers are those of what is done"
 
 
-def summarise(
-    record: RunRecord, turns: Sequence[TurnRecord], verdicts: Iterable[Verdict], totals: Sequence[Totals], most: int = 12
-) -> Summary:
-    found = list(verdicts)
-    zero = Counter(_kind(v.reason) for v in found if v.by == "failure" and v.value is not None)
-    unscored = Counter(_root(v.reason) for v in found if v.value is None)
+class ReplyCounts(Struct):
+    """The replies of a run, counted."""
+
+    turns: int = 0
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter[str])
+    ended: Counter[str] = msgspec.field(default_factory=Counter[str])  # those that a filter or a limit ended
+    calls: int = 0  # behind all of them
+    again: int = 0  # that a benchmark's protocol asked for more than once
+    alike: int = 0  # that a strategy chose among candidates that were all the same
+
+
+def count_replies(replies: Iterable[Reply]) -> ReplyCounts:
+    """In one pass that keeps none of them."""
+    made = ReplyCounts()
+    for reply in replies:
+        made.turns += 1
+        made.outcomes[reply.outcome] += 1
+        if reply.ended:
+            made.ended[reply.ended] += 1
+        made.calls += len(reply.keys)
+        made.again += LATER.search(reply.reason) is not None
+        made.alike += reply.outcome == "answered" and ALIKE.fullmatch(reply.reason) is not None
+    return made
+
+
+def summarise(run: Run, most: int = 12) -> Summary:
+    """All but what is known of its judge."""
+    record, replies, verdicts = run.record, run.replies, run.verdicts
+    zero = Counter(_kind(v.reason) for v in verdicts if v.by == "failure" and v.value is not None)
+    unscored = Counter(_root(v.reason) for v in verdicts if v.value is None)
     summary = Summary(
         run=record.id,
         names=record.names,
@@ -236,20 +347,21 @@ def summarise(
         manifest=record.manifest,
         expected=record.expected,
         started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started)),
-        samples=len({turn.sample for turn in turns}),
-        turns=len(turns),
-        outcomes=dict(sorted(Counter(turn.reply.outcome for turn in turns).items())),
-        ended=dict(sorted(Counter(turn.reply.ended for turn in turns if turn.reply.ended).items())),
-        verdicts=len(found),
-        scored=sum(verdict.value is not None for verdict in found),
+        samples=len(run.groups),
+        turns=replies.turns,
+        outcomes=dict(sorted(replies.outcomes.items())),
+        ended=dict(sorted(replies.ended.items())),
+        verdicts=len(verdicts),
+        scored=len(verdicts) - unscored.total(),
         zero_by_rule=_top(zero, most),
         unscored=_top(unscored, most),
         left_out=record.left_out,
-        totals=list(totals),
+        totals=list(run.totals),
         seconds=None if record.ended is None else max(0.0, record.ended - record.started),
-        calls=sum(len(turn.reply.keys) for turn in turns),
-        again=sum(LATER.search(turn.reply.reason) is not None for turn in turns),
-        alike=sum(turn.reply.outcome == "answered" and ALIKE.fullmatch(turn.reply.reason) is not None for turn in turns),
+        calls=replies.calls,
+        again=replies.again,
+        alike=replies.alike,
+        rated=run.rated,
     )
     return replace(summary, lines=tuple(_lines(summary)))
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from weft.store.manifest import Identity, Manifest
+from weft.store.manifest import Manifest
 
 LONGEST = 28  # characters of a value that only tells apart what nothing else does
 BORING = ("weft", "option_labels", "takes")  # what no reader can tell runs apart by
@@ -65,13 +65,11 @@ def shared(runs: Sequence[Named]) -> list[str]:
 
 def facts(run: Named) -> dict[str, str]:
     """What was chosen for a run, in words, by what it is about; what is as usual is left out."""
-    manifest, model = run.manifest, run.manifest.model
+    manifest = run.manifest
     made = {"model": model_of(run)}
     made |= {f"option {at}": text for at, text in enumerate(manifest.option_labels)}
     made["strategy"] = manifest.strategy if manifest.strategy != "none" else ""
-    made |= _told_model(model)
-    for role, part in model.parts.items():
-        made |= {f"{role} {key}": f"{role} {text}" for key, text in _told_model(part).items()}
+    made |= manifest.model.choices
     made["preset"] = f"preset {manifest.presets['model']}" if "model" in manifest.presets else ""
     made |= {f"where {axis}": f"{axis} {name}" for axis, name in manifest.where.items()}
     made["limit"] = f"first {manifest.limit}" if manifest.limit is not None else ""
@@ -84,22 +82,6 @@ def facts(run: Named) -> dict[str, str]:
 
 def model_of(run: Named) -> str:
     return run.names.get("model") or run.manifest.model.name
-
-
-def _told_model(model: Identity) -> dict[str, str]:
-    """What was chosen for a model, as far as it tells runs of it apart."""
-    made: dict[str, str] = {}
-    if model.version and model.provider != "composition" and not model.version.startswith("source:"):
-        made["version"] = f"version {model.version}"
-    if model.temperature is not None:
-        made["temperature"] = f"temperature {model.temperature:g}"
-    if model.seed is not None:
-        made["seed"] = f"seed {model.seed}"
-    if model.provider == "python":
-        made |= {f"given {name}": f"{name} {value}" for name, value in model.options.items() if name != "seed"}
-    if model.plan:
-        made["plan"] = model.plan
-    return made
 
 
 def with_fact(title: str, fact: str) -> str:

@@ -14,7 +14,7 @@ from weft.models.endpoint import CallError, Endpoint
 from weft.models.registry import resolve
 from weft.secrets import scrub
 from weft.serving.chat import Card, Refused, error, read, written
-from weft.store.layout import blobs_folder
+from weft.store.blobs import blobs_folder
 from weft.store.passing import Passing
 from weft.untrusted import fields
 

@@ -6,7 +6,7 @@ A number in a table is a weighted sum of means (one mean for most, four for WEAV
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DRAWS, CHUNK, MANY = 2000, 128, 512
+DRAWS = 2000
+KEPT = 4096  # dialogues up to which a table of draws is kept: 8 MB
+ROOM = 2_000_000  # numbers that are multiplied at a time
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
 
 
@@ -46,9 +48,11 @@ def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed:
     names = list(dict.fromkeys(name for _, clusters in terms for name, values in clusters.items() if values))
     if len(names) < 2:
         return None
-    sums = np.array([[sum(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
-    counts = np.array([[len(clusters.get(name, ())) for _, clusters in terms] for name in names], dtype=np.float64)
-    drawn_sums, drawn_counts = _drawn(weights(len(names), draws, seed), sums, counts)
+    sums, counts = np.empty((len(names), len(terms))), np.empty((len(names), len(terms)))
+    for at, (_, clusters) in enumerate(terms):
+        sums[:, at] = np.fromiter((sum(clusters.get(name, ())) for name in names), np.float64, len(names))
+        counts[:, at] = np.fromiter((len(clusters.get(name, ())) for name in names), np.float64, len(names))
+    drawn_sums, drawn_counts = _drawn(draws, seed, sums, counts)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = drawn_sums / drawn_counts @ np.array([weight for weight, _ in terms])
     return _middle(drawn)
@@ -73,7 +77,7 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
     value = sum(products) / sum(squares)
     if sum(square > 0 for square in squares) < 2:
         return Estimate(value, math.nan, math.nan, count)
-    drawn_products, drawn_squares = _drawn(weights(len(products), draws, seed), np.array([products]).T, np.array([squares]).T)
+    drawn_products, drawn_squares = _drawn(draws, seed, np.array([products]).T, np.array([squares]).T)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = (drawn_products / drawn_squares)[:, 0]
     return Estimate(value, *(_middle(drawn) or (value, value)), count)
@@ -81,30 +85,32 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
 
 @functools.lru_cache(maxsize=48)
 def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
-    """How often each cluster is drawn, by draw: (draws, clusters). Kept small: there are as many as dialogues times draws."""
+    """How often each cluster is drawn, by draw: (draws, clusters)."""
     import numpy as np
 
-    chance = np.random.default_rng(seed)
-    made = np.empty((draws, clusters), np.uint8)
-    for draw in range(draws):
-        made[draw] = np.bincount(chance.integers(0, clusters, size=clusters), minlength=clusters)
-    return made
+    return np.concatenate(list(_weights(clusters, draws, seed)))
 
 
-def _drawn(times: "NDArray[np.uint8]", first: Any, second: Any) -> tuple[Any, Any]:
-    """Both sums in every draw. Of many dialogues, some draws at a time: the whole table would be fifty megabytes."""
+def _weights(clusters: int, draws: int, seed: int) -> "Iterator[NDArray[np.uint8]]":
+    """The same, some draws at a time."""
     import numpy as np
 
-    if times.shape[1] <= MANY:
-        every = times.astype(np.float64)
-        return every @ first, every @ second
-    both = np.hstack([first, second]).astype(np.float64)
-    made = np.empty((len(times), both.shape[1]))
-    room = np.empty((CHUNK, times.shape[1]))
-    for start in range(0, len(times), CHUNK):
-        some = times[start : start + CHUNK]
-        np.copyto(room[: len(some)], some)
-        made[start : start + CHUNK] = room[: len(some)] @ both
+    chance, rows = np.random.default_rng(seed), max(1, ROOM // clusters)
+    for start in range(0, draws, rows):
+        made = np.empty((min(rows, draws - start), clusters), np.uint8)
+        for row in made:
+            row[:] = np.bincount(chance.integers(0, clusters, size=clusters), minlength=clusters)
+        yield made
+
+
+def _drawn(draws: int, seed: int, first: "NDArray[np.float64]", second: "NDArray[np.float64]") -> tuple[Any, Any]:
+    """Both sums in every draw. Those of many dialogues are drawn again each time: kept, they would take a gigabyte for half a million."""
+    import numpy as np
+
+    clusters = len(first)
+    times = [weights(clusters, draws, seed)] if clusters <= KEPT else _weights(clusters, draws, seed)
+    both = np.ascontiguousarray(np.hstack([first, second]).T)
+    made = np.hstack([both @ some.astype(np.float64).T for some in times]).T
     return made[:, : first.shape[1]], made[:, first.shape[1] :]
 
 

@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from weft.errors import PictureError, StoreError
 from weft.store.images import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
-from weft.store.layout import blobs_folder
 from weft.types import Image, Reply
 from weft.untrusted import open_file
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
+BLOBS = "blobs"  # their folder in a home
 DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def blobs_folder(home: str | Path) -> Path:
+    return Path(home) / BLOBS
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,12 @@ PLACED = (PUT_TURN, PUT_VERDICT)
 ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
 
 
+class _Verdict(Verdict, frozen=True):
+    """A verdict with its detail as the journal has it."""
+
+    detail: msgspec.Raw = msgspec.Raw()
+
+
 class Damaged(UserError):
     """A journal that cannot be read."""
 
@@ -364,6 +370,22 @@ class Journal:
             known[groups] = self._read(groups, dict[str, str], what)
         return TurnRecord(sample, turn, position, known[groups], want, seen, self._read(reply, Reply, what), about)
 
+    def groups(self, run: str) -> dict[str, dict[str, str]]:
+        """By sample, in the order of the dataset; equal ones are one object."""
+        sql = "SELECT sample, groups FROM replies WHERE run = ? GROUP BY sample ORDER BY MIN(position)"
+        known: dict[str, dict[str, str]] = {}
+        made: dict[str, dict[str, str]] = {}
+        for sample, groups in self._each(sql, (run,)):
+            if groups not in known:
+                known[groups] = self._read(groups, dict[str, str], f"sample {sample}")
+            made[sample] = known[groups]
+        return made
+
+    def replies(self, run: str) -> Iterator[Reply]:
+        """One after the other; none is kept."""
+        for sample, reply in self._each("SELECT sample, reply FROM replies WHERE run = ?", (run,)):
+            yield self._read(reply, Reply, f"sample {sample}")
+
     def calls(self, keys: Sequence[str]) -> dict[str, CallRecord]:
         """The latest call under each key."""
         columns = CallRecord.__struct_fields__
@@ -385,11 +407,35 @@ class Journal:
         return count, people
 
     def verdicts(self, run: str) -> list[Verdict]:
-        rows = self._each(
-            "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric, variant",
-            (run,),
-        )
-        return [self._read(row[0], Verdict, f"a verdict of {run}") for row in rows]
+        """In the order of the dataset. What many have alike (samples, reasons, numbers, details) is one object, and nobody's to change."""
+        sql = "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric, variant"
+        what = f"a verdict of {run}"
+        same: dict[Any, Any] = {0.0: 0.0}
+        details: dict[bytes, Any] = {b"": None}
+
+        def share(value: Any) -> Any:
+            return same.setdefault(value, value)
+
+        def lean(read: _Verdict) -> Verdict:
+            raw = bytes(read.detail)
+            if raw not in details:
+                details[raw] = self._read(raw, Any, what)
+            return Verdict(
+                sample=share(read.sample),
+                turn=read.turn,
+                metric=share(read.metric),
+                value=share(read.value),
+                reason=share(read.reason),
+                by=read.by,
+                keys=share(read.keys),
+                detail=details[raw],
+                variant=share(read.variant),
+                score=share(read.score),
+                spread=share(read.spread),
+                behind=read.behind,
+            )
+
+        return [lean(self._read(text, _Verdict, what)) for (text,) in self._each(sql, (run,))]
 
     def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
         """Turns whose record has a text (as JSON writes it): run, sample, turn, where, and the JSON that has it."""

@@ -72,6 +72,24 @@ class Identity(dict[str, Any]):
                 return where["seed"]
         return None
 
+    @property
+    def choices(self) -> dict[str, str]:
+        """What was chosen for it, in words, as far as it tells runs of it apart."""
+        made: dict[str, str] = {}
+        if self.version and self.provider != "composition" and not self.version.startswith("source:"):
+            made["version"] = f"version {self.version}"
+        if self.temperature is not None:
+            made["temperature"] = f"temperature {self.temperature:g}"
+        if self.seed is not None:
+            made["seed"] = f"seed {self.seed}"
+        if self.provider == "python":
+            made |= {f"given {name}": f"{name} {value}" for name, value in self.options.items() if name != "seed"}
+        if self.plan:
+            made["plan"] = self.plan
+        for role, part in self.parts.items():
+            made |= {f"{role} {key}": f"{role} {text}" for key, text in part.choices.items()}
+        return made
+
     def without_seed(self) -> "Identity":
         """What is left where seeds, also those of its parts, do not count."""
         made = Identity((key, value) for key, value in self.items() if key != "seed")

@@ -18,12 +18,12 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.blobs import DIGEST, write_file
+from weft.store.blobs import DIGEST, blobs_folder, write_file
 from weft.store.journal import Journal
-from weft.store.layout import JOURNAL, blobs_folder, journal_file
 from weft.store.locks import anyone
 from weft.store.records import CallRecord, RunRecord
 from weft.store.recover import TABLES, usable
+from weft.store.schema import JOURNAL, journal_file
 
 BATCH = 500
 MERGED = "another answer to the same question was here first"

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.blobs import DIGEST
-from weft.store.layout import blobs_folder, journal_file
+from weft.store.blobs import DIGEST, blobs_folder
 from weft.store.locks import anyone
+from weft.store.schema import journal_file
 from weft.types import Reply, Verdict
 
 HEX = re.compile("[0-9a-f]{64}")

@@ -48,7 +48,7 @@ class RunRecord(Struct, frozen=True):
     benchmark: str  # where its code can be found again
     data: str = ""  # where its dataset was
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
-    gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.index.Gist`)
+    gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.run.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
     expected: Expected | None = None  # None until its dataset has been read to the end
 

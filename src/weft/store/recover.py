@@ -23,9 +23,8 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.annotations import Rating, Study
 from weft.store.journal import Journal, run_record
-from weft.store.layout import journal_file
 from weft.store.records import CallRecord
-from weft.store.schema import VERSION
+from weft.store.schema import VERSION, journal_file
 from weft.types import Reply, Verdict
 
 TABLES = {

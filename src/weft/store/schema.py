@@ -1,10 +1,11 @@
-"""The tables of a journal."""
+"""A journal's file: where it lies in a home, its tables, and how it is opened. Outside the store, `weft.workspace` opens it."""
 
 import sqlite3
 from pathlib import Path
 
 from weft.errors import UserError
 
+JOURNAL = "journal.sqlite"
 VERSION = 4  # journals of other versions are refused
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -35,6 +36,10 @@ CREATE TABLE IF NOT EXISTS ratings (
   at REAL NOT NULL, seconds REAL NOT NULL, attention INTEGER NOT NULL, PRIMARY KEY (run, study, item, rater));
 CREATE TABLE IF NOT EXISTS tickets (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, endpoint TEXT NOT NULL, at REAL NOT NULL);
 """
+
+
+def journal_file(home: str | Path) -> Path:
+    return Path(home) / JOURNAL
 
 
 def opened_to_read(path: Path) -> sqlite3.Connection:

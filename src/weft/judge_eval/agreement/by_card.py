@@ -3,10 +3,9 @@
 Intervals of metrics add up as they are: the same answers stand behind them, so that they err together.
 """
 
-from weft.benchmarks.headline import terms_of
 from weft.judge_eval.agreement.corrected import Bias
 from weft.results.cards import card_for
-from weft.results.run import Run
+from weft.results.run import Run, terms_of
 
 
 def bias_of(run: Run) -> Bias | None:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from weft.benchmarks.agreed import counted, measured
-from weft.benchmarks.headline import main_number, terms_of
 from weft.errors import UserError
 from weft.judge_eval.agreement.pairs import means, place_of
 from weft.judge_eval.agreement.scores import Place, Said
-from weft.results.run import Run
+from weft.results.run import Run, main_number, terms_of
 from weft.stats.agreement import Measured
 from weft.stats.prediction_powered import Part, Powered, corrected_by_card, evened, powered_sum
 from weft.types import Cell, Row, Table, Verdict

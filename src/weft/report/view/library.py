@@ -20,8 +20,8 @@ from weft.report.dialogues import Writer
 from weft.report.gallery import Named, Shown
 from weft.report.html import Html
 from weft.report.listing import by_name, listing
-from weft.results.index import Gist, Listed, chosen, listed
-from weft.results.run import load_run, named, tables_of
+from weft.results.index import Listed, chosen, listed
+from weft.results.run import Gist, load_run, named, tables_of
 from weft.workspace import open_journal
 
 KEPT = 4  # combinations of runs whose contents stay in memory
