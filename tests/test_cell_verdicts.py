@@ -102,7 +102,7 @@ def test_cells_of_battles_have_the_verdict_of_each_battle():
              for name, both in said.items() for order, one in zip(("AB", "BA"), both, strict=True)]  # fmt: skip
     found.append(Verdict("e", 0, "battle", 1.0, "y has no answer", "rule", detail=BattleFacts("A", rule=True), variant="order AB"))
     found.append(Verdict("e", 0, "battle", 1.0, "y has no answer", "rule", detail=BattleFacts("A", rule=True), variant="order BA"))
-    verdicts = Arena().settle(found)
+    verdicts = Arena().merge_variants(found)
     run = Finished("arena", {name: {"item": name, "first": "x", "second": "y"} for name in (*said, "e")}, verdicts, "toy", "r", "judge")
     own = {id(verdict) for verdict in verdicts}
     for table, row, column, cell in cells(list(Arena().tables([run]))):

@@ -38,7 +38,7 @@ def written(folder: Path, records: list[Any]) -> Path:
 
 
 def test_records(tmp_path: Path):
-    found = load(written(tmp_path, [item(), item("0101002", [{"text": "Plain.", "image": None}])]), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, [item(), item("0101002", [{"text": "Plain.", "image": None}])]), Blobs(tmp_path / "blobs")).read()
     first, second = found.samples
     assert not found.problems and first.groups == {"task": "Telling", "subtask": "Story"} and found.name == "own items"
     assert [part.text if isinstance(part, Text) else "picture" for part in first.turns[0].ask] == [" Go on. ", "picture"]
@@ -59,13 +59,13 @@ def test_records(tmp_path: Path):
     ],
 )
 def test_what_is_wrong_is_told(tmp_path: Path, record: Any, field: str):
-    found = load(written(tmp_path, [record, item("0101009")]), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, [record, item("0101009")]), Blobs(tmp_path / "blobs")).read()
     assert [sample.id for sample in found.samples] == ["0101009"] and [problem.field for problem in found.problems] == [field]
 
 
 def test_a_folder_without_them(tmp_path: Path):
     with pytest.raises(UserError, match="OpenING-benchmark"):
-        load(tmp_path, Blobs(tmp_path / "blobs"))
+        load(tmp_path, Blobs(tmp_path / "blobs")).read()
 
 
 def scores(seen: Seen) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from weft.types import Dataset, Image, Text
 
 
 def loaded(folder: Path) -> Dataset:
-    return load(folder, Blobs(folder.parent / "blobs"))
+    return load(folder, Blobs(folder.parent / "blobs")).read()
 
 
 def problems(folder: Path) -> list[str]:

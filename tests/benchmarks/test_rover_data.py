@@ -267,7 +267,9 @@ def test_no_answer_is_the_datas_fault(answer: Any, tmp_path: Path, blobs: Blobs)
 
 
 def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
-    found = {sample.groups["type"]: sample.turns[0].gold for sample in tg.load(write_json(tmp_path, "ROVER-TG", puzzles()), blobs).samples}
+    found = {
+        sample.groups["type"]: sample.turns[0].gold for sample in tg.load(write_json(tmp_path, "ROVER-TG", puzzles()), blobs).read().samples
+    }
 
     def shown(kind: str, turn: int) -> list[bytes]:
         return [blobs.read(image) for image in found[kind].shown(turn)]
@@ -284,7 +286,7 @@ from pathlib import Path
 from weft.benchmarks import resolve
 from weft.store.blobs import Blobs
 with tempfile.TemporaryDirectory() as home:
-    found = resolve("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home)))
+    found = resolve("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home))).read()
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(len(found.samples), int(peak.split()[1]) // 1024)
 """
@@ -408,5 +410,5 @@ def test_offline_says_what_to_download_and_where(tmp_path: Path, monkeypatch: py
 
 
 def test_a_picture_is_an_image(tmp_path: Path, blobs: Blobs):
-    found = ig.load(write_json(tmp_path, "ROVER-IG", tasks()), blobs)
+    found = ig.load(write_json(tmp_path, "ROVER-IG", tasks()), blobs).read()
     assert all(isinstance(sample.turns[0].ask[1], Image) for sample in found.samples)

@@ -37,7 +37,7 @@ def test_every_field_and_what_follows_where_it_is_missing(tmp_path: Path):
         prompt("b", "Words. " * 60, 0, input=[{"text": "See."}, {"image": "i/x.png"}, {"text": "And " * 60, "image": "i/x.png"}]),
         prompt("c", "Words. " * 120, 1, "Multi-language", length="short", output=[{"text": "t"}, {"image": "i/x.png"}]),
     ]
-    found = load(written(tmp_path, records, {"i/x.png": drawn("x")}), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, records, {"i/x.png": drawn("x")}), Blobs(tmp_path / "blobs")).read()
     assert [sample.groups["category"] for sample in found.samples] == ["Travel Guide", "My own", "Daily Life", "Multi-language"]
     assert [sample.groups["length"] for sample in found.samples] == ["short", "short", "medium", "short"]
     assert [sample.groups["input"] for sample in found.samples] == ["text", "text", "image+text", "text"]
@@ -66,14 +66,14 @@ def test_every_field_and_what_follows_where_it_is_missing(tmp_path: Path):
     ],
 )
 def test_what_is_wrong_is_told_and_costs_its_record_alone(tmp_path: Path, record: Any, field: str, told: str):
-    found = load(written(tmp_path, [record, prompt("good", "x")]), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, [record, prompt("good", "x")]), Blobs(tmp_path / "blobs")).read()
     assert [sample.id for sample in found.samples] == ["good"]
     assert [(problem.field, told in problem.message) for problem in found.problems if problem.severity == "error"] == [(field, True)]
 
 
 def test_warnings(tmp_path: Path):
     records = [prompt("a", "x", 2, "Trvel Guide", requird_images=2, output=[{"text": "t"}])]
-    found = load(written(tmp_path, records), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, records), Blobs(tmp_path / "blobs")).read()
     told = [str(problem) for problem in found.problems]
     assert any("is Travel Guide meant?" in one for one in told) and any("has 0 pictures where exactly 2 is due" in one for one in told)
 
@@ -86,20 +86,20 @@ def test_prompts_as_many_as_the_papers_are_taken_for_the_papers(tmp_path: Path):
             asked = [{"text": f"{name} {at}"}, *([{"image": "x.png"}] if at >= words else [])]
             records.append(prompt(f"{name} {at}", "", 3 if len(records) < 122 else None, name, input=asked))
     assert len(records) == 512
-    found = load(written(tmp_path, records, {"x.png": drawn("x")}), Blobs(tmp_path / "blobs"))
+    found = load(written(tmp_path, records, {"x.png": drawn("x")}), Blobs(tmp_path / "blobs")).read()
     assert found.name == "weaverbench" and not found.problems
-    other = load(written(tmp_path, records[:-1]), Blobs(tmp_path / "blobs"))
+    other = load(written(tmp_path, records[:-1]), Blobs(tmp_path / "blobs")).read()
     assert other.name == "own prompts"
 
 
 def test_a_list_or_lines_and_the_file_by_name(tmp_path: Path):
     (tmp_path / "mine.json").write_text(json.dumps([prompt("a", "x"), prompt("a", "y")]))
-    found = load(tmp_path / "mine.json", Blobs(tmp_path / "blobs"))
+    found = load(tmp_path / "mine.json", Blobs(tmp_path / "blobs")).read()
     assert [sample.id for sample in found.samples] == ["a"] and "repeats the id" in found.problems[0].message
     with pytest.raises(UserError, match="has none of"):
-        load(tmp_path, Blobs(tmp_path / "blobs"))
+        load(tmp_path, Blobs(tmp_path / "blobs")).read()
     with pytest.raises(UserError, match="weft data new weaverbench"):
-        load(tmp_path / "nowhere", Blobs(tmp_path / "blobs"))
+        load(tmp_path / "nowhere", Blobs(tmp_path / "blobs")).read()
 
 
 # what a judge is shown
@@ -364,7 +364,7 @@ def test_documents_made_elsewhere(tmp_path: Path, serve: Serve):
 
 def test_the_template_checks_out(tmp_path: Path):
     write_template(tmp_path)
-    found = load(tmp_path, Blobs(tmp_path / "blobs"))
+    found = load(tmp_path, Blobs(tmp_path / "blobs")).read()
     assert not found.problems and [sample.turns[0].gold.required for sample in found.samples] == [3, None, 1, 0]
     assert Pil.open(tmp_path / "images" / "plant.png").size == (480, 480)
     run = weft.evaluate("weaverbench", data=tmp_path, model="copy", judge="constant/max", home=tmp_path / "home")

@@ -194,7 +194,7 @@ def test_a_shell_completes_runs_and_options(weft: Weft):
 def test_evaluate_can_be_completed_by_an_editor():
     import inspect
 
-    known = set(inspect.signature(library.evaluate).parameters) - {"on_start", "progress"}
+    known = set(inspect.signature(library.evaluate).parameters) - {"on_start", "progress", "own"}
     from weft.evaluation.config import RunConfig
 
     assert known == set(RunConfig.__struct_fields__), "one list, in both places"

@@ -129,10 +129,12 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "--official", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "4 samples, 10 turns"),
+        (["run", "weave", "--official", "--data", "{toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "4 samples, 10 turns"),
+        (["run", "--official", "weave", "--data", "{toy}"], "--official needs a benchmark before it: weft run weave --official"),
+        (["run", "weave", "--histroy", "full"], "weave has no option --histroy; did you mean --history"),
         (["run", "weave", "--class=Creation", "--data", "{toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "2 samples, 5"),
-        (["run", "--domain", "recall", "weave", "--data={toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "1 samples, 3"),
-        (["run", "--help", "weave"], "--placement front|first"),
+        (["run", "weave", "--domain", "recall", "--data={toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "1 samples, 3"),
+        (["run", "weave", "--help"], "--placement front|first"),
         (["run", "nosuch", "--history", "full"], "unknown benchmark 'nosuch'"),
         (["run", "weave", "--history", "--data", "{toy}"], "--history needs a value"),
         (
@@ -145,7 +147,7 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
         ),
     ],
 )
-def test_a_benchmarks_own_options_may_stand_anywhere_and_mistakes_are_told(toy: Path, tmp_path: Path, words: list[str], said: str):
+def test_a_benchmarks_own_options_are_those_of_its_command_and_mistakes_are_told(toy: Path, tmp_path: Path, words: list[str], said: str):
     given = [word.replace("{toy}", str(toy)) for word in words]
     done = subprocess.run([sys.executable, "-m", "weft", *given], cwd=tmp_path, capture_output=True, text=True)
     assert said in done.stdout + done.stderr and "Traceback" not in done.stderr

@@ -82,7 +82,7 @@ def test_without_a_version_another_address_is_another_model_and_it_is_said_why(t
     async def doubts() -> list[str]:
         job = RunConfig(benchmark="weave", data=toy, home=tmp_path, model=at(two), judge="constant/5")
         async with open_run(job, dry=True) as session:
-            return session.doubts
+            return session.reuse_notes
 
     told = asyncio.run(doubts())
     assert len(told) == 1 and first.id in told[0] and one.url in told[0] and two.url in told[0] and "version" in told[0]

@@ -302,10 +302,10 @@ def test_a_dry_run_guesses_pictures(tmp_path: Path):
 
     async def foreseen() -> Any:
         async with open_run(job, dry=True) as session:
-            return await session.foresee(), session.foreseen
+            return await session.foresee(), session.note
 
     shares, told = asyncio.run(foreseen())
-    assert (shares["planner"].calls, shares["visualizer"].calls) == (4, 12) and "planners may differ" in told[0]
+    assert (shares["planner"].calls, shares["visualizer"].calls) == (4, 12) and "planners may differ" in told
 
 
 # over the wire

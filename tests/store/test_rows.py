@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from manifests import manifest
 from weft.errors import UserError, WeftError
 from weft.store import journal as module
 from weft.store.journal import CallRecord, Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.records import Expected
-from weft.types import Reply, Text, Usage, Verdict
+from weft.types import Reading, Reply, Text, Usage, Verdict
 
 
 @pytest.fixture
@@ -378,3 +379,17 @@ def test_usages_of_replies_survive(journal: Journal):
     journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", reply))
     journal.flush()
     assert journal.turns("r")[0].reply == reply
+
+
+def test_a_verdict_comes_back_with_every_field(tmp_path: Path):
+    """Each field has a value of its own here: one that is added later is not forgotten."""
+    whole = Verdict(
+        "s", 1, "metric", 0.25, "why", "rule", ("a", "b"), {"fact": 1}, "repeat 2", 2.0, 0.5, (), Reading(0.1, "x"), Reading(0.2), True
+    )
+    assert all(value != field.default for value, field in zip(structs.astuple(whole), structs.fields(Verdict), strict=True) if value != ())
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.put_turn("run", TurnRecord("s", 1, 0, {}, "text", "[]", Reply("answered")))
+    journal.put_verdict("run", whole)
+    journal.flush()
+    assert journal.verdicts("run") == [whole]
+    journal.close()

@@ -46,7 +46,7 @@ def test_same_seed_same_bytes(tmp_path: Path, data: Path):
 
 
 def test_every_kind_is_there_open_and_closed(data: Path):
-    found = load(data, Blobs(data.parent / "blobs"))
+    found = load(data, Blobs(data.parent / "blobs")).read()
     assert not found.problems and found.name == "tabletop" and len(found.samples) == 96
     kinds = {(sample.groups["subtask"], sample.groups["task"], sample.groups["ended"]) for sample in found.samples}
     assert {kind[:2] for kind in kinds} == {(subtask, task) for subtask in ("route", "workflow", "ui") for task in ("gen", "edit")}
@@ -57,7 +57,7 @@ def test_every_kind_is_there_open_and_closed(data: Path):
 
 def test_open_routes_have_several_shortest_ways_and_closed_ones_one(data: Path):
     truth = json.loads((data / "tabletop.json").read_text())["samples"]
-    found = load(data, Blobs(data.parent / "blobs"))
+    found = load(data, Blobs(data.parent / "blobs")).read()
     for sample in found.samples:
         turn = truth[sample.id]["turns"][0]
         assert len(turn["checks"]) == len(sample.turns[0].gold.points)
@@ -158,7 +158,7 @@ def test_a_switch_too_many_is_seen():
 
 
 def test_wordings_of_a_request_say_the_same(data: Path):
-    found = load(data, Blobs(data.parent / "blobs"))
+    found = load(data, Blobs(data.parent / "blobs")).read()
     for sample in found.samples:
         text = sample.turns[0].words
         others = [one for one in rewording.wordings(text) if one != text]

@@ -43,7 +43,7 @@ def test_same_seed_same_bytes(tmp_path: Path, data: Path):
 
 
 def test_every_kind_is_there_with_its_reference(data: Path):
-    found = load(data, Blobs(data.parent / "blobs"))
+    found = load(data, Blobs(data.parent / "blobs")).read()
     assert not found.problems and found.name == "tabletop" and len(found.samples) == 36
     assert {sample.turns[0].gold.kind for sample in found.samples} == {"question", "picture", "document, free", "document, exact"}
     for sample in found.samples:

@@ -5,6 +5,7 @@ of its own, `--class Game` keeps the samples of that class. Its help has them in
 """
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,9 +65,8 @@ def own_parameters(benchmark: Any) -> list[inspect.Parameter]:
             made.append(option(OWN + one.name, bool, {"help": one.help, "show_default": False}, f"{word}/--no-{word[2:]}"))
             continue
         metavar = "|".join(one.choices) or METAVARS.get(one.kind, "TEXT")
-        made.append(
-            option(OWN + one.name, kind, {"help": f"{one.help} [default: {one.usual}]", "metavar": metavar, "show_default": False}, word)
-        )
+        told = {"help": f"{one.help} [default: {one.usual}]", "metavar": metavar, "show_default": False, **_completed(one.choices)}
+        made.append(option(OWN + one.name, one.kind, told, word))
     names: Mapping[str, tuple[str, ...]] = benchmark.presentation.axis_names
     for axis in benchmark.axes:
         if axis not in {one.name for one in known}:
@@ -86,6 +86,10 @@ class BenchmarkCommand(TyperCommand):
     about = ""  # the benchmark's name
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        valued = {word for param in self.params if not vars(param).get("is_flag") for word in param.opts}
+        for word, value in itertools.pairwise([*args, "--"]):
+            if word in valued and value.startswith("--") and word.startswith("--"):
+                raise UserError(f"{word} needs a value")
         try:
             return super().parse_args(ctx, args)
         except Exception as error:

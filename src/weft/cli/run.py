@@ -85,12 +85,8 @@ class Runs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """A run's options follow the benchmark that they are for."""
-        from weft.evaluation.config import FIELDS
-
-        known = {f"--{(cli.option or name).replace('_', '-')}" for name, cli in FIELDS.items()} - {"--home"}
-        known |= {f"--{name.replace('_', '-')}" for name in (*SERVING, "dry_run")}
         given = [word.partition("=")[0] for word in _before_command(args)]
-        wrong = [word for word in given if word in known]
+        wrong = [word for word in given if word.startswith("--") and word not in ("--home", "--help")]
         if wrong:
             from weft.errors import UserError
 

@@ -35,6 +35,13 @@ PLACED = (PUT_TURN, PUT_VERDICT)
 ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
 
 
+ALIKE = tuple(  # fields of a verdict that are the same object where many are alike
+    Verdict.__struct_fields__.index(name)
+    for name in ("sample", "metric", "value", "reason", "keys", "variant", "score", "spread", "reading", "asked")
+)
+DETAIL = Verdict.__struct_fields__.index("detail")
+
+
 class _Verdict(Verdict, frozen=True):
     """A verdict with its detail as the journal has it."""
 
@@ -420,20 +427,11 @@ class Journal:
             raw = bytes(read.detail)
             if raw not in details:
                 details[raw] = self._read(raw, Any, what)
-            return Verdict(
-                sample=share(read.sample),
-                turn=read.turn,
-                metric=share(read.metric),
-                value=share(read.value),
-                reason=share(read.reason),
-                by=read.by,
-                keys=share(read.keys),
-                detail=details[raw],
-                variant=share(read.variant),
-                score=share(read.score),
-                spread=share(read.spread),
-                behind=read.behind,
-            )
+            values = list(msgspec.structs.astuple(read))
+            for at in ALIKE:
+                values[at] = share(values[at])
+            values[DETAIL] = details[raw]
+            return Verdict(*values)
 
         return [lean(self._read(text, _Verdict, what)) for (text,) in self._each(sql, (run,))]
 
