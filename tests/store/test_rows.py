@@ -10,6 +10,7 @@ import pytest
 from manifests import manifest
 from weft.errors import UserError, WeftError
 from weft.store import journal as module
+from weft.store import records
 from weft.store.journal import CallRecord, Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.records import Expected
 from weft.types import Reply, Text, Usage, Verdict
@@ -378,3 +379,22 @@ def test_usages_of_replies_survive(journal: Journal):
     journal.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", reply))
     journal.flush()
     assert journal.turns("r")[0].reply == reply
+
+
+def test_verdicts_share_what_they_have_alike_and_are_what_was_put(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    put = [
+        Verdict(
+            str(sample), 0, metric, 0.25, f"why {sample % 2}", keys=(f"call {sample}",), detail={"official": [sample % 2]}, score=2.5
+        )
+        for sample in range(6)
+        for metric in ("a", "b")
+    ]
+    journal.begin("r", manifest(), [])
+    for verdict in put:
+        journal.put_turn("r", TurnRecord(verdict.sample, 0, int(verdict.sample), {}, "text", "[]", Reply("answered")))
+        journal.put_verdict("r", verdict)
+    journal.flush()
+    found = journal.verdicts("r")
+    assert found == put and len({id(one.detail) for one in found}) == 2 and len({id(one.keys) for one in found}) == 6
+    monkeypatch.setattr(records, "REMEMBERED", 1)
+    assert journal.verdicts("r") == put, "what is not remembered is read all the same"

@@ -1,11 +1,14 @@
 """What stands in a journal, row by row."""
 
+from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from weft.store.manifest import Manifest
-from weft.types import Reply
+from weft.types import Reply, Verdict
+
+REMEMBERED = 4096  # values that verdicts are known to share
 
 
 class CallRecord(Struct, frozen=True):
@@ -95,3 +98,52 @@ class Totals(Struct, frozen=True):
     cost: float | None
     retries: int
     seconds: float = 0.0  # waited for, all calls together
+
+
+class StoredVerdict(Verdict, frozen=True):
+    """A verdict with its detail as JSON."""
+
+    detail: Raw = Raw()
+
+
+class LeanVerdicts:
+    """Verdicts that share what they have alike (numbers, reasons, details; samples and calls within a dialogue): of a million, that is most
+    of them. Nobody may change what is shared. Of what differs everywhere, as a judge's own words do, only the first are remembered."""
+
+    def __init__(self, decode: Callable[[bytes], Any]) -> None:
+        self._decode = decode  # of a detail, which only looks like JSON so far
+        self._common: dict[Any, Any] = {0.0: 0.0}
+        self._details: dict[bytes, Any] = {b"": None}
+        self._dialogue: dict[Any, Any] = {}
+
+    def of(self, read: StoredVerdict) -> Verdict:
+        """Verdicts of one dialogue come one after the other."""
+        if read.sample not in self._dialogue:
+            self._dialogue = {read.sample: read.sample}
+        return Verdict(
+            sample=self._dialogue[read.sample],
+            turn=read.turn,
+            metric=self._shared(read.metric),
+            value=self._shared(read.value),
+            reason=self._shared(read.reason),
+            by=read.by,
+            keys=self._dialogue.setdefault(read.keys, read.keys),
+            detail=self._detail(bytes(read.detail)),
+            variant=self._shared(read.variant),
+            score=self._shared(read.score),
+            spread=self._shared(read.spread),
+            behind=read.behind,
+        )
+
+    def _shared(self, value: Any) -> Any:
+        if len(self._common) < REMEMBERED:
+            return self._common.setdefault(value, value)
+        return self._common.get(value, value)
+
+    def _detail(self, text: bytes) -> Any:
+        if text in self._details:
+            return self._details[text]
+        made = self._decode(text)
+        if len(self._details) < REMEMBERED:
+            self._details[text] = made
+        return made
