@@ -93,7 +93,7 @@ def test_many_dialogues_are_worked_through_in_pieces_with_the_same_result(dialog
 
 def test_the_draws_of_many_dialogues_are_not_kept(monkeypatch: pytest.MonkeyPatch):
     """A hundred thousand dialogues would keep two hundred megabytes of them."""
-    assert (intervals.DRAWS, intervals.KEPT, intervals.ROOM) == (2000, 4096, 2_000_000)
+    assert (intervals.DRAWS, intervals.KEPT, intervals.ROOM) == (2000, 4096, 500_000)
     monkeypatch.setattr(intervals, "weights", lambda *_: pytest.fail("they are kept"))
     many = {str(at): [at % 2 / 1] for at in range(4097)}
     low, high = spread([(1.0, many)], draws=50) or (0.0, 0.0)

@@ -165,7 +165,7 @@ def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight
             return broken, await weft.api.evaluate_async("imug", patience=quick, **job)
 
     broken, whole = asyncio.run(go())
-    assert broken.record.state == "stopped" and sum(turn.reply.outcome == "answered" for turn in broken.turns) == 15
+    assert broken.record.state == "stopped" and broken.replies.outcomes["answered"] == 15
     assert not any(v.value is not None and v.by == "failure" for v in broken.verdicts), "the server's death is not the model's failure"
     assert whole.record.state == "finished" and all(v.value is not None for v in whole.verdicts)
     assert len(asked) == len(set(asked)) == len(whole.turns), "no call was made twice"

@@ -11,6 +11,7 @@ from msgspec import structs
 from manifests import manifest
 from weft.errors import UserError, WeftError
 from weft.store import journal as module
+from weft.store import records
 from weft.store.journal import CallRecord, Damaged, Journal, RunRecord, Totals, TurnRecord
 from weft.store.records import Expected
 from weft.types import Reading, Reply, Text, Usage, Verdict
@@ -393,3 +394,20 @@ def test_a_verdict_comes_back_with_every_field(tmp_path: Path):
     journal.flush()
     assert journal.verdicts("run") == [whole]
     journal.close()
+
+
+def test_verdicts_share_what_they_have_alike_and_are_what_was_put(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+    put = [
+        Verdict(str(sample), 0, metric, 0.25, f"why {sample % 2}", keys=(f"call {sample}",), detail={"official": [sample % 2]}, score=2.5)
+        for sample in range(6)
+        for metric in ("a", "b")
+    ]
+    journal.begin("r", manifest(), [])
+    for verdict in put:
+        journal.put_turn("r", TurnRecord(verdict.sample, 0, int(verdict.sample), {}, "text", "[]", Reply("answered")))
+        journal.put_verdict("r", verdict)
+    journal.flush()
+    found = journal.verdicts("r")
+    assert found == put and len({id(one.detail) for one in found}) == 2 and len({id(one.keys) for one in found}) == 6
+    monkeypatch.setattr(records, "REMEMBERED", 1)
+    assert journal.verdicts("r") == put, "what is not remembered is read all the same"

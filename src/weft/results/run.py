@@ -99,7 +99,7 @@ class Run:
 
     @cached_property
     def turns(self) -> list[TurnRecord]:
-        """What it made of every turn: read when somebody asks for it, since tables and summaries need none of it."""
+        """What it made of every turn, as the journal has it when somebody first asks: tables and summaries need none of it."""
         journal = Journal(self._journal, readonly=True)
         try:
             return journal.turns(self.id)

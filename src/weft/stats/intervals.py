@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 KEPT = 4096  # dialogues up to which a table of draws is kept: 8 MB
-ROOM = 2_000_000  # numbers that are multiplied at a time
+ROOM = 500_000  # numbers that are multiplied at a time
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from weft.errors import UserError, WeftError
 from weft.store.manifest import Manifest, manifest_from
-from weft.store.records import CallRecord, Expected, RunRecord, Shard, Totals, TurnRecord
+from weft.store.records import CallRecord, Expected, LeanVerdicts, RunRecord, Shard, StoredVerdict, Totals, TurnRecord
 from weft.store.schema import VERSION, opened_to_read, prepare
 from weft.types import Reply, Verdict
 
@@ -33,19 +33,6 @@ RUN_COLUMNS = (
 )
 PLACED = (PUT_TURN, PUT_VERDICT)
 ELSEWHERE = ("unable to open", "locked", "readonly", "I/O", "full")  # what SQLite says where the trouble is not in the file
-
-
-ALIKE = tuple(  # fields of a verdict that are the same object where many are alike
-    Verdict.__struct_fields__.index(name)
-    for name in ("sample", "metric", "value", "reason", "keys", "variant", "score", "spread", "reading", "asked")
-)
-DETAIL = Verdict.__struct_fields__.index("detail")
-
-
-class _Verdict(Verdict, frozen=True):
-    """A verdict with its detail as the journal has it."""
-
-    detail: msgspec.Raw = msgspec.Raw()
 
 
 class Damaged(UserError):
@@ -417,23 +404,8 @@ class Journal:
         """In the order of the dataset. What many have alike (samples, reasons, numbers, details) is one object, and nobody's to change."""
         sql = "SELECT verdict FROM verdicts JOIN replies USING (run, sample, turn) WHERE run = ? ORDER BY position, turn, metric, variant"
         what = f"a verdict of {run}"
-        same: dict[Any, Any] = {0.0: 0.0}
-        details: dict[bytes, Any] = {b"": None}
-
-        def share(value: Any) -> Any:
-            return same.setdefault(value, value)
-
-        def lean(read: _Verdict) -> Verdict:
-            raw = bytes(read.detail)
-            if raw not in details:
-                details[raw] = self._read(raw, Any, what)
-            values = list(msgspec.structs.astuple(read))
-            for at in ALIKE:
-                values[at] = share(values[at])
-            values[DETAIL] = details[raw]
-            return Verdict(*values)
-
-        return [lean(self._read(text, _Verdict, what)) for (text,) in self._each(sql, (run,))]
+        lean = LeanVerdicts(lambda text: self._read(text, Any, what))
+        return [lean.of(self._read(text, StoredVerdict, what)) for (text,) in self._each(sql, (run,))]
 
     def search(self, text: str) -> Iterator[tuple[str, str, int, str, str]]:
         """Turns whose record has a text (as JSON writes it): run, sample, turn, where, and the JSON that has it."""

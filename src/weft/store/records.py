@@ -1,11 +1,15 @@
 """What stands in a journal, row by row."""
 
+from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import astuple
 
 from weft.store.manifest import Manifest
-from weft.types import Reply
+from weft.types import Reply, Verdict
+
+REMEMBERED = 4096  # values that verdicts are known to share
 
 
 class CallRecord(Struct, frozen=True):
@@ -95,3 +99,48 @@ class Totals(Struct, frozen=True):
     cost: float | None
     retries: int
     seconds: float = 0.0  # waited for, all calls together
+
+
+ALIKE = ("metric", "value", "reason", "variant", "score", "spread", "reading", "asked")  # fields of verdicts that many share
+
+
+class StoredVerdict(Verdict, frozen=True):
+    """A verdict with its detail as JSON."""
+
+    detail: Raw = Raw()
+
+
+class LeanVerdicts:
+    """Verdicts that share what they have alike (numbers, reasons, details; samples and calls within a dialogue): of a million, that is most
+    of them. Nobody may change what is shared. Of what differs everywhere, as a judge's own words do, only the first are remembered."""
+
+    def __init__(self, decode: Callable[[bytes], Any]) -> None:
+        self._decode = decode  # of a detail, which only looks like JSON so far
+        self._common: dict[Any, Any] = {0.0: 0.0}
+        self._details: dict[bytes, Any] = {b"": None}
+        self._dialogue: dict[Any, Any] = {}
+
+    def of(self, read: StoredVerdict) -> Verdict:
+        """Verdicts of one dialogue come one after the other."""
+        if read.sample not in self._dialogue:
+            self._dialogue = {read.sample: read.sample}
+        values = dict(zip(Verdict.__struct_fields__, astuple(read), strict=True))  # all there are, whatever is added
+        for name in ALIKE:
+            values[name] = self._shared(values[name])
+        values["sample"] = self._dialogue[read.sample]
+        values["keys"] = self._dialogue.setdefault(read.keys, read.keys)
+        values["detail"] = self._detail(bytes(read.detail))
+        return Verdict(**values)
+
+    def _shared(self, value: Any) -> Any:
+        if len(self._common) < REMEMBERED:
+            return self._common.setdefault(value, value)
+        return self._common.get(value, value)
+
+    def _detail(self, text: bytes) -> Any:
+        if text in self._details:
+            return self._details[text]
+        made = self._decode(text)
+        if len(self._details) < REMEMBERED:
+            self._details[text] = made
+        return made

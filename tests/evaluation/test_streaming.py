@@ -1,0 +1,275 @@
+"""Datasets are streamed: the digest comes from the files, the first call goes out while later records are unread, and memory holds few."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+import weft
+from server import Provider, Seen, answer, drawn
+from toy import toy_records, write_weave
+from waiting import HANGS, until
+from weft.benchmarks.record_files import digest_of_files, images_in, json_array, json_lines, json_records
+from weft.benchmarks.weave import Weave
+from weft.benchmarks.weave.data import WeaveRecords, load
+from weft.calls.caller import Patience
+from weft.errors import UserError, WeftError
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import open_run
+from weft.store.blobs import Blobs
+from weft.store.journal import Journal
+from weft.types import Sample
+
+Serve = Callable[..., Provider]
+
+
+class Slow(Weave):
+    """The last record is not read before somebody has been asked about the first."""
+
+    asked = threading.Event()
+    broken = False
+
+    def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+        class Records(WeaveRecords):
+            def sample(self, name: str, record: dict[str, Any]) -> Any:
+                if record["idx"] == 15 and not Slow.asked.wait(HANGS):
+                    raise TimeoutError("nobody was asked while this was being read")
+                return super().sample(name, record)
+
+            def __iter__(self) -> Any:
+                yield from super().__iter__()
+                if Slow.broken:
+                    raise UserError("the disk is full")
+
+        return Records(data / "test" / "test.json", data / "test", blobs).dataset("weave", json_array(data / "test" / "test.json"))
+
+
+@pytest.fixture
+def slow() -> type[Slow]:
+    Slow.asked.clear()
+    Slow.broken = False
+    return Slow
+
+
+def telling(seen: Seen) -> dict[str, Any]:
+    Slow.asked.set()
+    return answer(seen)
+
+
+def evaluate(benchmark: Any, data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
+    ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
+    return weft.evaluate(benchmark, data=data, home=home, patience=Patience(tries=2, base=0.001, cap=0.002), **ends, **options)
+
+
+def test_the_first_call_goes_out_before_the_last_record_is_read(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=telling)
+    run = evaluate(slow, toy, tmp_path / "home", provider)
+    assert max(provider.times.values()) == 1, "no call is made twice"
+    late = evaluate("weave", toy, tmp_path / "late", serve())
+    assert run.report("csv") == late.report("csv") and run.id == late.id
+    assert run.record.expected is not None and run.record.expected.turns == len(run.turns)
+
+
+def test_only_samples_that_are_chosen_are_asked_about(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve(answer=telling)
+    run = evaluate(slow, toy, tmp_path / "home", provider, where={"domain": "recall"})
+    assert {turn.sample for turn in run.turns} == {"7"} and provider.count == 3 + 7
+
+
+def test_a_dataset_that_cannot_be_read_to_its_end_stops_the_run_and_loses_no_answer(
+    slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve
+):
+    provider = serve(answer=telling)
+    Slow.broken = True
+    with pytest.raises(UserError, match="the disk is full"):
+        evaluate(slow, toy, tmp_path / "home", provider)
+    record = Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()[0]
+    assert (record.state, record.expected) == ("stopped", None), "how much there is of it is not known"
+    Slow.broken, before = False, Counter(provider.times)
+    run = evaluate(slow, toy, tmp_path / "home", provider)
+    assert before and all(provider.times[key] == 1 for key in before), "not even those in flight are asked again"
+    assert run.record.state == "finished" and sum(total.calls for total in run.totals) == provider.count
+
+
+def test_who_is_turned_away_before_all_is_read_ends_the_run(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    async def denied(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
+        Slow.asked.set()
+        return web.json_response({"error": {"message": "no such key"}}, status=401)
+
+    with pytest.raises(WeftError, match="401"):
+        evaluate(slow, toy, tmp_path / "home", serve(fault=denied))
+
+
+def test_outputs_made_elsewhere_are_judged_while_the_rest_is_read(slow: type[Slow], tmp_path: Path, serve: Serve):
+    data = write_weave(tmp_path / "data", toy_records())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "toy_2.png").write_bytes(drawn("second"))
+    provider = serve(answer=telling)
+    judge = f"openai-chat/judge@{provider.url}"
+    run = weft.evaluate(slow, data=data, home=tmp_path / "home", model=f"folder/{tmp_path / 'out'}", judge=judge)
+    assert provider.count == 3 and len(run.verdicts) == 22
+
+
+def test_a_benchmark_may_give_samples_that_are_in_memory(toy: Path, tmp_path: Path, serve: Serve):
+    class Some(Weave):
+        def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+            whole = super().load(data, blobs).read()
+            return replace(whole, samples=whole.samples[:1])
+
+    provider = serve()
+    run = evaluate(Some, toy, tmp_path / "home", provider)
+    assert provider.count == sum(total.calls for total in run.totals) == 3 + 7
+
+
+def test_the_same_command_twice_at_once_pays_once(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    provider = serve()
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(evaluate(slow, toy, tmp_path / "home", provider)))
+    thread.start()
+    until("the first command has asked", lambda: provider.count)
+    with pytest.raises(UserError, match="already going on"):
+        evaluate(slow, toy, tmp_path / "home", provider)
+    Slow.asked.set()
+    thread.join(HANGS)
+    assert found and max(provider.times.values()) == 1
+
+
+def test_void_answers_of_an_unfinished_run_stand_in_its_round(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+    """A judge that talks nonsense at first: an interrupted run comes to the table of one that was not."""
+    nonsense = serve(answer=lambda seen: {"role": "assistant", "content": "no"} if seen.is_judge else telling(seen))
+    run = evaluate(slow, toy, tmp_path / "home", nonsense)
+    journal = Journal(tmp_path / "home" / "journal.sqlite")
+    journal.end(run.id, "stopped")
+    journal.close()
+    asked = nonsense.count
+    nonsense.answer = telling
+    again = evaluate(slow, toy, tmp_path / "home", nonsense)
+    assert nonsense.count == asked and all(one.value is None for one in again.verdicts)
+
+
+def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
+    """A thousand records, of which only those in flight and a few ahead are alive."""
+    alive = Counter[str]()
+    most = 0
+
+    class Counting(Weave):
+        def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+            class Records(WeaveRecords):
+                def sample(self, name: str, record: dict[str, Any]) -> Any:
+                    nonlocal most
+                    alive["read"] += 1
+                    most = max(most, alive["read"] - alive["done"])
+                    return super().sample(name, record)
+
+            return Records(data / "test" / "test.json", data / "test", blobs).dataset("weave", json_array(data / "test" / "test.json"))
+
+        def questions(self, answered: Any) -> Any:
+            alive["done"] += answered.turn.number == len(answered.sample.turns) - 1
+            return super().questions(answered)
+
+    records = [{**toy_records()[0], "idx": number} for number in range(1000)]
+    run = weft.evaluate(Counting, data=write_weave(tmp_path / "data", records), home=tmp_path / "home", model="truth", judge="constant/5")
+    assert run.record.expected is not None and run.record.expected.samples == 1000
+    assert most < 500, "they are not all read before they are asked about"
+
+
+def test_a_digest_is_of_the_records_and_the_images_that_they_name(toy: Path, tmp_path: Path):
+    blobs = Blobs(tmp_path / "blobs")
+    first = load(toy, blobs).digest
+    assert load(toy, blobs).digest == first, "the same files, the same digest"
+    (toy / "test" / "unrelated.png").write_bytes(drawn("unrelated"))
+    (toy / "test" / "notes.txt").write_text("nothing to do with it")
+    assert load(toy, blobs).digest == first, "what no record names is no part of it"
+    image = next((toy / "test" / "imgs").iterdir())
+    before = image.read_bytes()
+    image.write_bytes(drawn("another"))
+    assert load(toy, blobs).digest != first
+    image.write_bytes(before)
+    assert load(toy, blobs).digest == first, "when a file was written does not count"
+    file = toy / "test" / "test.json"
+    file.write_text(file.read_text().replace("door", "gate"))
+    assert load(toy, blobs).digest != first
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path):
+    file = tmp_path / "records.json"
+    file.write_text(json.dumps([{"a": 1}, {"a": 2}]))
+    rows = json_array(file)
+    assert [json.loads(row) for row in rows] == [{"a": 1}, {"a": 2}] == [json.loads(row) for row in rows], "as often as one likes"
+    file.write_text(json.dumps([{"a": 1}, {"a": 2}, {"a": 3}]))
+    with pytest.raises(UserError, match="has changed since it was opened"):
+        list(rows)
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1},\n {"a": {"b": [1, 2]}} ,{"a": "}, {"}]', '\ufeff[{"a": 1}, {"a": {"b": [1, 2]}}, {"a": "}, {"}]'])
+def test_the_elements_of_an_array_are_found_whatever_stands_between_them(tmp_path: Path, text: str):
+    (tmp_path / "one.json").write_text(text, encoding="utf-8")
+    assert [json.loads(row)["a"] for row in json_array(tmp_path / "one.json")] == [1, {"b": [1, 2]}, "}, {"]
+
+
+def test_lines_and_arrays_are_told_apart(tmp_path: Path):
+    (tmp_path / "lines.jsonl").write_bytes(b'{"a": 1}\r\n\r\n  \n{"a": 2}\n')
+    assert [json.loads(row)["a"] for row in json_lines(tmp_path / "lines.jsonl")] == [1, 2]
+    (tmp_path / "lines.json").write_text('[{"a": 1}]')
+    assert [json.loads(row)["a"] for row in json_records(tmp_path / "lines.json")] == [1]
+    with pytest.raises(UserError, match="broken JSON"):
+        (tmp_path / "bad.json").write_text('[{"a": 1},')
+        json_array(tmp_path / "bad.json")
+
+
+def test_images_are_found_by_their_names_in_json(tmp_path: Path):
+    data = rb'{"images": ["a/b.png", "C.JPG", "caf\u00e9.webp"], "text": "not.png at its end", "x": "y.txt"}'
+    assert images_in(data) == {"a/b.png", "C.JPG", "café.webp"}
+    (tmp_path / "one.png").write_bytes(b"1" * 10_000)
+    some = [("one.png", tmp_path / "one.png"), ("none.png", tmp_path / "none.png"), ("out", tmp_path / ".." / "one.png")]
+    assert digest_of_files(["x"], some) == digest_of_files(["x"], some[::-1]) != digest_of_files(["y"], some)
+
+
+def test_a_model_that_can_answer_nothing_is_told_and_leaves_no_run(toy: Path, tmp_path: Path):
+    words = [record for record in toy_records() if record["idx"] == 7]
+    data = write_weave(tmp_path / "data", words)
+    with pytest.raises(UserError, match="can answer none of the 2 turns: it makes words, and no pictures"):
+        weft.evaluate("weave", data=data, model="constant/5", judge="constant/5", home=tmp_path / "home", turns="image")
+    assert not Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()
+
+
+def test_a_turn_whose_record_has_changed_is_not_judged_again(toy: Path, tmp_path: Path):
+    run = weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=tmp_path / "home")
+    file = toy / "test" / "test.json"
+    text = file.read_text()
+    file.write_text(text.replace("door", "gate"))
+    with pytest.raises(UserError, match="is not the dataset"):
+        weft.judge(run.id, judge="constant/6", home=tmp_path / "home")
+    file.write_text(text)
+    assert weft.judge(run.id, judge="constant/6", home=tmp_path / "home").verdicts
+
+
+async def test_nothing_is_read_twice_to_open_a_run(toy: Path, tmp_path: Path):
+    """Opening waits for one sample; a dry run for none."""
+    read: list[Sample] = []
+
+    class Noting(Weave):
+        def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+            whole = super().load(data, blobs)
+            return replace(whole, samples=Noted(whole.samples))
+
+    class Noted:
+        def __init__(self, samples: Any) -> None:
+            self._samples = samples
+
+        def __iter__(self) -> Any:
+            for sample in self._samples:
+                read.append(sample)
+                yield sample
+
+    config = RunConfig(benchmark=Noting, data=toy, model="copy", judge="constant/5", home=tmp_path / "home")
+    async with open_run(config):
+        assert len(read) == 1
+    async with open_run(config, dry=True):
+        assert len(read) == 1
