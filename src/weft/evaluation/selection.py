@@ -5,14 +5,13 @@ sample and a shard need a look at all ids before the first is asked about.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import heapq
 import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar, cast
-
-from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark
 from weft.errors import UserError, blamed
@@ -34,7 +33,7 @@ def load(benchmark: Benchmark, data: Path, blobs: Blobs, where: Mapping[str, str
         raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
     if isinstance(dataset.samples, (tuple, list)):
         check_ids(dataset.samples, str(data))
-    return replace(dataset, samples=Selected(dataset, str(data), where, limit))
+    return Dataset(dataset.name, dataset.digest, Selected(dataset, str(data), where, limit), dataset.problems, dataset.records)
 
 
 class Selected:
@@ -158,4 +157,5 @@ class Stream(Generic[T]):
         if self._ahead is not None:
             await asyncio.gather(self._ahead, return_exceptions=True)
         if isinstance(self._rest, Generator):
-            cast(Generator[T], self._rest).close()
+            with contextlib.suppress(ValueError):  # a thread that was not waited for still reads an item, and then comes to its end
+                cast(Generator[T], self._rest).close()
