@@ -233,14 +233,6 @@ def test_images_are_found_by_their_names_in_json(tmp_path: Path):
     assert digest_of_files(["x"], some) == digest_of_files(["x"], some[::-1]) != digest_of_files(["y"], some)
 
 
-def test_a_model_that_can_answer_nothing_is_told_and_leaves_no_run(toy: Path, tmp_path: Path):
-    words = [record for record in toy_records() if record["idx"] == 7]
-    data = write_weave(tmp_path / "data", words)
-    with pytest.raises(UserError, match="can answer none of the 2 turns: it makes words, and no pictures"):
-        weft.evaluate("weave", data=data, model="constant/5", judge="constant/5", home=tmp_path / "home", turns="image")
-    assert not Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()
-
-
 def test_a_turn_whose_record_has_changed_is_not_judged_again(toy: Path, tmp_path: Path):
     run = weft.evaluate("weave", data=toy, model="copy", judge="constant/5", home=tmp_path / "home")
     file = toy / "test" / "test.json"
