@@ -15,13 +15,14 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
-GOALS = {"pictures": 1000, "replies": 500, "records": 1000}
+GOALS = {"pictures": 1000, "replies": 500, "records": 300}
 SIDE, REPLY = 9999, 100_000_000
 
 
 def peak(code: str, folder: Path) -> tuple[float, float]:
     """Megabytes at the most, and seconds, of a Python process."""
-    told = "\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    # the kernel hands ru_maxrss on to a child process; VmHWM is the process's own
+    told = "\nprint(next(int(line.split()[1]) / 1024 for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code + told], cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -133,7 +134,7 @@ def records(folder: Path, count: int = 100_000) -> dict[str, tuple[float, float]
     names = [f"imgs/{at}.png" for at in range(3)]
     (folder / "data" / "test.json").write_text(json.dumps([record(number, names) for number in range(count)]))
     load = "from pathlib import Path\nfrom weft.store.blobs import Blobs\nfrom weft.benchmarks.weave.data import load\n"
-    load += "assert len(load(Path('data'), Blobs(Path('b'))).samples) > 1000"
+    load += "assert sum(1 for _ in load(Path('data'), Blobs(Path('b'))).samples) > 1000"
     run = "import weft\nrun = weft.evaluate('weave', data='data', model='copy', judge='constant/5', home='home')\nrun.table()"
     return {"read": peak(load, folder), "a whole run": peak(run, folder)}
 

@@ -25,6 +25,7 @@ IMAGE = re.compile(rb'\.(?:png|jpe?g|webp|gif|bmp|tiff?)"', re.IGNORECASE)  # ho
 LONGEST_NAME = 1000
 ENDS = 4096  # bytes at either end of an image that its fingerprint has
 LINE = re.compile(rb"[^\r\n]+")
+ARRAY = re.compile(rb"[ \t\r\n]*\[")
 
 
 class Rows:
@@ -74,7 +75,7 @@ class FileRows(Rows):
 def json_array(path: Path) -> FileRows:
     """A file that is one JSON array."""
     data = bytes_file(path)
-    if not data.lstrip(b" \t\r\n").startswith(b"["):
+    if ARRAY.match(data) is None:
         raise UserError(f"{path}: must be one JSON array of records, not {type(json_from(data, path)).__name__}")
     return FileRows(path, data, _elements(data, path))
 
@@ -88,10 +89,10 @@ def json_lines(path: Path) -> FileRows:
 def json_records(path: Path) -> FileRows:
     """An array, one object, or lines, whatever the file is called."""
     data = bytes_file(path)
-    begins = data.lstrip()[:200].split(b"\n")[0].strip()
+    begins = data[:LONGEST_NAME].lstrip()[:200].split(b"\n")[0].strip()
     if begins.startswith(b"[") and not (path.suffix == ".jsonl" and begins.endswith(b"]")):
         return FileRows(path, data, _elements(data, path))
-    if path.suffix == ".json" and data.strip():
+    if path.suffix == ".json" and not data.isspace() and data:
         json_from(data, path)
         return FileRows(path, data, [(0, len(data))])
     return json_lines(path)

@@ -1,5 +1,6 @@
 """weft score"""
 
+import inspect
 import itertools
 from typing import Annotated, Any
 
@@ -39,7 +40,7 @@ PlanViz's: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <
 
 
 class Score(BenchmarkCommand):
-    """The options of the benchmark that `--benchmark` names are its own."""
+    """The options of the benchmark that `--benchmark` names are its own: the command is made anew from them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         name = _named(args)
@@ -47,10 +48,10 @@ class Score(BenchmarkCommand):
             from weft.benchmarks.base import resolve
 
             found = resolve(name)
-            self.about = found.name
-            params = [*own_parameters(found), *parameters(without_own(JUDGING, found))]
-            own = command(score, "score", found, [*params, option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run")])
-            self.params = [*self.params, *(param for param in own.params if param.name != "help")]
+            always = list(inspect.signature(score, eval_str=True).parameters.values())
+            params = [*always, *own_parameters(found), *parameters(without_own(JUDGING, found))]
+            made = command(_score, "score", found, [*params, option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run")])
+            self.about, self.params, self.callback = found.name, made.params, made.callback
             ctx.default_map = benchmark_defaults(ctx, name, found, ctx.default_map or {})
         return super().parse_args(ctx, args)
 
@@ -62,12 +63,15 @@ def _named(args: list[str]) -> str:
 
 
 def score(
-    context: typer.Context,
     outputs: Annotated[o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")],
     benchmark: Annotated[str, typer.Option(help="Which benchmark they answer. Its own options: weft score DIR --benchmark weave --help")],
 ) -> None:
+    _score(outputs=outputs, benchmark=benchmark)
+
+
+def _score(**given: Any) -> None:
     from weft.cli.work import work
 
-    given = {name: value for name, value in context.params.items() if name not in ("outputs", "benchmark")}
     config = config_of(given)
-    work(config | {"benchmark": benchmark, "model": f"folder/{outputs}"}, dry_run=bool(given["dry_run"]))
+    config |= {"model": f"folder/{given['outputs']}"}
+    work(config, dry_run=bool(given.get("dry_run")))

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.planviz.files import LISTS, POINTS, STUDY, Listed, lists_in, root_of, strays
-from weft.benchmarks.record_files import FileRows, Rows, json_array
+from weft.benchmarks.record_files import ARRAY, FileRows, Rows, json_array
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -122,9 +122,9 @@ class TaskRecords(Records):
 
     def _list(self, file: Path) -> FileRows:
         data = bytes_file(file)
-        if not data.strip():
+        if not data or data.isspace():
             raise UserError("is empty: it must be a list of tasks, [] if there are none")
-        if not data.lstrip().startswith(b"["):
+        if ARRAY.match(data) is None:
             json_from(data, file)
             raise UserError("must be a list of tasks")
         return json_array(file)
