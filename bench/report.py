@@ -74,7 +74,7 @@ def make_up(home: Path, samples: int, side: int) -> None:
             seen.append(asked)
             said = picture(chance, blobs, side) if want == "image" else Text(chance.choice("ABCD"))
             reply = Reply("answered", (said,))
-            about = msgspec.json.encode({"ask": asked.parts, "truth": (), "gold": {"points": ["One.", "Two.", "Three."]}}).decode()
+            about = msgspec.json.encode({"ask": asked.parts, "reference": (), "gold": {"points": ["One.", "Two.", "Three."]}}).decode()
             journal.put_turn("imug-made-up", TurnRecord(name, turn, number, groups, want, msgspec.json.encode(seen).decode(), reply, about))
             value, metric = chance.random(), "points" if want == "image" else "choice"
             detail = PointsFacts((round(5 * value),)) if want == "image" else ChoiceFacts("A", "B")

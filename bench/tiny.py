@@ -130,7 +130,7 @@ def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
 
     sample = sample_of(maker.dialogue(), "s", image_of)
     last = sample.turns[-1]
-    seen = history.build_messages(sample, last, true_replies(sample, last.number), WeaveOptions("dialogue", "first"))
+    seen = history.build_messages(sample, last, true_replies(sample, last.number), WeaveOptions("dialogue", "inline"))
     if maker.turns[-1].kind in OPEN:  # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
         given = tuple(range(1, len(maker.inputs) + 1)) if maker.turns[-1].kind == "add any" else ()
         turns = (structs.replace(maker.turns[0], gives=given), *maker.turns[1:])

@@ -33,14 +33,14 @@ LOOPS = {  # a released loop with its mode -> what weft is told
     ("bagel", "yes"): ["--history", "full"],
     ("step1x", "partial"): ["--history", "partial", "--turns", "image", "--model-opt", "images=strip"],
     ("gpt", "yes-front"): ["--history", "full", "--turns", "text"],
-    ("gpt", "yes-first"): ["--history", "full", "--turns", "text", "--placement", "first"],
+    ("gpt", "yes-first"): ["--history", "full", "--turns", "text", "--placement", "inline"],
     ("gpt", "no"): ["--history", "none", "--turns", "text"],
 }
 OWN = [
     [*view, "--past", past]
-    for view in (["--history", "none"], ["--history", "partial"], ["--history", "full"], ["--history", "full", "--placement", "first"],
+    for view in (["--history", "none"], ["--history", "partial"], ["--history", "full"], ["--history", "full", "--placement", "inline"],
                  ["--history", "dialogue"])
-    for past in ("own", "truth")
+    for past in ("own", "reference")
 ]  # fmt: skip
 TURNS = {"umm": (), "img": ("--turns", "image"), "txt": ("--turns", "text")}
 ODD = {  # what a judge may say, and why it is read otherwise where it is

@@ -173,7 +173,7 @@ def test_a_judge_that_was_asked_again_is_shown_beside_itself(run: weft.Run, othe
 
 
 def test_a_run_of_another_model_is_refused(run: weft.Run, home: Path):
-    strange = weft.evaluate("weave", data=home / "data", model="truth", judge=Judge("first"), home=home / ".weft")
+    strange = weft.evaluate("weave", data=home / "data", model="reference", judge=Judge("first"), home=home / ".weft")
     with pytest.raises(UserError, match=r"is a run of copy, .* one of truth: judges are compared over the same replies"):
         run.agree(strange)
     with pytest.raises(UserError, match="is given twice"):
@@ -343,7 +343,7 @@ def battle(name: str, answers: dict[str, str]) -> Callable[..., dict[str, Any]]:
 
 def test_two_arena_runs_agree_as_opening_counts(run: weft.Run, home: Path):
     data = home / "data"
-    rival = weft.evaluate("weave", data=data, model="truth", judge=Judge("first"), home=home / ".weft")
+    rival = weft.evaluate("weave", data=data, model="reference", judge=Judge("first"), home=home / ".weft")
     fights = [
         weft.battle([run, rival], judge=battle(name, {}), battles=1, both_orders=False, home=home / ".weft") for name in ("one", "two")
     ]

@@ -285,7 +285,7 @@ def test_dialogues_of_several_turns_are_fought_over_as_a_whole(tmp_path: Path, s
     provider = serve(answer=answer)
     home = tmp_path / "home"
     first = weft.evaluate("weave", data=toy, model="copy", judge="constant/max", home=home)
-    second = weft.evaluate("weave", data=toy, model="truth", judge="constant/max", home=home)
+    second = weft.evaluate("weave", data=toy, model="reference", judge="constant/max", home=home)
     arena = fight(tmp_path, provider, [first, second])
     assert len(arena.verdicts) == len({turn.sample for turn in first.turns})
     asked = provider.seen[0]

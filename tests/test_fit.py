@@ -115,7 +115,7 @@ def test_a_strip_of_a_dialogue_comes_with_a_note_and_one_of_a_single_message_doe
 
 
 def test_a_picture_that_moves_keeps_the_name_that_the_words_before_it_give_it(blobs: Blobs):
-    """As it stands at its first mention (`placement first`), without a colon, or with one."""
+    """As it stands at its first mention (`placement inline`), without a colon, or with one."""
     mine = blobs.put_picture(picture(20, 20))
     for words, stays in (("I made Image #2", "I made Image #2"), ("Image #2:", "Image #2")):
         said = Message("assistant", (Text(words), Image(mine.digest, mine.media_type, 20, 20, mine.size, label=2)))

@@ -119,5 +119,5 @@ def test_tables_of_the_tabletop_stay(benchmark: str, tmp_path: Path):
 
 
 def test_tables_of_real_weave_dialogues_stay(real: Path, tmp_path: Path):
-    runs = [weft.evaluate("weave", data=real, model=model, judge=Judge(), home=tmp_path) for model in (Painter(), "truth", "copy")]
+    runs = [weft.evaluate("weave", data=real, model=model, judge=Judge(), home=tmp_path) for model in (Painter(), "reference", "copy")]
     pinned("weave-real.txt", "\n".join(tables(run) for run in runs))

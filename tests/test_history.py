@@ -78,7 +78,7 @@ def test_full_gives_an_image_turn_every_picture_so_far_under_its_true_number(sam
 
 
 def test_full_gives_a_question_the_whole_dialogue_with_pictures_at_the_front(samples: dict[str, Sample]):
-    assert shown(samples["12"], 2, WeaveOptions("full", past="truth")) == [
+    assert shown(samples["12"], 2, WeaveOptions("full", past="reference")) == [
         ("user", ["Image #1:", "<1>+1", "Image #2:", "<2>+2", "Draw a chess board."]),
         ("assistant", ["Image #1"]),
         ("user", ["Move a pawn in Image #1."]),
@@ -88,14 +88,14 @@ def test_full_gives_a_question_the_whole_dialogue_with_pictures_at_the_front(sam
 
 
 def test_full_at_first_mention_shows_every_picture_once_over_the_whole_dialogue(samples: dict[str, Sample]):
-    assert shown(samples["12"], 2, WeaveOptions("full", "first")) == [
+    assert shown(samples["12"], 2, WeaveOptions("full", "inline")) == [
         ("user", ["Draw a chess board."]),
         ("assistant", ["Image #1", "<own 0>+1"]),
         ("user", ["Move a pawn in Image #1."]),
         ("assistant", ["Image #2", "<own 1>+2"]),
         ("user", ["Which of Image #2 and Image #1 came first?"]),
     ]
-    assert shown(samples["15"], 1, WeaveOptions("full", "first")) == [
+    assert shown(samples["15"], 1, WeaveOptions("full", "inline")) == [
         ("user", ["What does Image #1", "<1>+1", " show?"]),
         ("assistant", ["said 0"]),
         ("user", ["And Image #2", "<2>+2", "?"]),
@@ -103,21 +103,21 @@ def test_full_at_first_mention_shows_every_picture_once_over_the_whole_dialogue(
 
 
 def test_dialogue_interleaves_everything_in_true_order(samples: dict[str, Sample]):
-    assert shown(samples["7"], 2, WeaveOptions("dialogue", "first")) == [
+    assert shown(samples["7"], 2, WeaveOptions("dialogue", "inline")) == [
         ("user", ["Paint the door of Image #1", "<1>+1", " green."]),
         ("assistant", ["Image #2:", "<own 0>+2"]),
         ("user", ["How many windows does Image #2 have?"]),
         ("assistant", ["said 1"]),
         ("user", ["Use Image #2 but restore the door of Image #1."]),
     ]
-    assert shown(samples["7"], 0, WeaveOptions("dialogue", "front"))[0] == (
+    assert shown(samples["7"], 0, WeaveOptions("dialogue", "all-first"))[0] == (
         "user",
         ["Image #1:", "<1>+1", "Paint the door of Image #1 green."],
     )
 
 
 def test_a_true_past_fills_in_the_references(samples: dict[str, Sample]):
-    assert shown(samples["7"], 2, WeaveOptions("dialogue", "first", past="truth"))[1:4] == [
+    assert shown(samples["7"], 2, WeaveOptions("dialogue", "inline", past="reference"))[1:4] == [
         ("assistant", ["Image #2:", "<2>+2"]),
         ("user", ["How many windows does Image #2 have?"]),
         ("assistant", ["Four."]),
@@ -125,7 +125,7 @@ def test_a_true_past_fills_in_the_references(samples: dict[str, Sample]):
 
 
 def test_turns_that_are_not_asked_are_filled_in_from_the_dataset(samples: dict[str, Sample]):
-    view = WeaveOptions("dialogue", "first", turns="image")
+    view = WeaveOptions("dialogue", "inline", turns="image")
     assert ("assistant", ["Four."]) in shown(samples["7"], 2, view)
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_put_in_the_mouth_of_a_model_that_refused(samples: dict[str, 
     assert shown(samples["7"], 2, WeaveOptions("partial"), refused) == [
         ("user", ["<1>+1", "Use Image #2 but restore the door of Image #1."])
     ]
-    messages = shown(samples["7"], 2, WeaveOptions("dialogue", "first"), refused)
+    messages = shown(samples["7"], 2, WeaveOptions("dialogue", "inline"), refused)
     assert messages == [
         ("user", ["Paint the door of Image #1", "<1>+1", " green."]),
         ("user", ["How many windows does Image #2 have?"]),
@@ -149,7 +149,7 @@ def test_needs_names_the_turns_whose_replies_are_shown(samples: dict[str, Sample
     assert history.depends_on(samples["7"], turns[2], WeaveOptions("partial")) == {0}
     assert history.depends_on(samples["7"], turns[2], WeaveOptions("full")) == {0}
     assert history.depends_on(samples["7"], turns[2], WeaveOptions("dialogue")) == {0, 1}
-    assert history.depends_on(samples["7"], turns[2], WeaveOptions("dialogue", past="truth")) == set()
+    assert history.depends_on(samples["7"], turns[2], WeaveOptions("dialogue", past="reference")) == set()
 
 
 def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample]):
@@ -171,7 +171,7 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     for mode in ("none", "partial"):
         assert shown(samples["7"], 1, chat[mode]) == [("user", ["How many windows does Image #2 have?"])]
     assert Weave().depends_on(samples["7"], samples["7"].turns[1], chat["full"]) == set()
-    first = WeaveOptions("full", "first", turns="text", official=True, loop="gpt")
+    first = WeaveOptions("full", "inline", turns="text", official=True, loop="gpt")
     assert shown(samples["12"], 2, first)[-1] == ("user", ["Which of Image #2", "<2>", " and Image #1 came first?"])
     assert shown(samples["15"], 1, first) == [("user", ["What does Image #1", "<1>", " show?"]), ("user", ["And Image #2", "<2>", "?"])]
 
@@ -192,8 +192,8 @@ def test_renumbering_follows_the_paper(text: str, expected: str):
 VIEWS = [
     WeaveOptions(mode, placement, past)  # type: ignore[arg-type]
     for mode in ("none", "partial", "full", "dialogue")
-    for placement in ("front", "first")
-    for past in ("own", "truth")
+    for placement in ("all-first", "inline")
+    for past in ("own", "reference")
 ]
 
 

@@ -285,7 +285,7 @@ def _done(work: Coroutine[Any, Any, T]) -> T:
 def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:
     """Feed the ground truth through the whole path: histories, fits, questions, judge, tables. With the default judge, which gives
     full marks, anything but full marks and full coverage is a defect of the data or of weft."""
-    return evaluate(benchmark, data=data, model="truth", judge=judge, **options)
+    return evaluate(benchmark, data=data, model="reference", judge=judge, **options)
 
 
 def agree(

@@ -218,7 +218,7 @@ class Turn(Struct, frozen=True):
     number: int
     ask: tuple[Part, ...]
     want: Kind
-    truth: tuple[Part, ...]
+    reference: tuple[Part, ...]
     makes: int | None = None
     file: str = ""
     gold: Any = None
@@ -425,7 +425,7 @@ class Table(Struct, frozen=True):
     rows: tuple[Row, ...]
     note: str = ""  # what a reader must know
     digits: int = 3
-    rows_are: Literal["rivals", "mixed", "parts"] = "rivals"
+    rows_are: Literal["leaderboard", "mixed", "breakdown"] = "leaderboard"
 
     def cells(self, label: str) -> Mapping[str, Cell]:
         """The cells of a row by its label."""

@@ -173,7 +173,7 @@ def test_a_key_with_a_certain_letter_may_have_others_and_the_judge_is_told(imug:
     assert any("A is certainly right" in " ".join(seen.texts) for seen in provider.seen if seen.is_judge)
 
 
-@pytest.mark.parametrize("options", [{"past": "truth"}, {"history": "full"}, {"placement": "first"}])
+@pytest.mark.parametrize("options", [{"past": "reference"}, {"history": "full"}, {"placement": "inline"}])
 def test_a_history_that_the_protocol_does_not_have_is_refused(imug: Path, tmp_path: Path, serve: Serve, options: dict[str, Any]):
     with pytest.raises(UserError, match="imug "):
         evaluate(imug, tmp_path / "home", serve(answer=judge()), **options)

@@ -284,5 +284,5 @@ def test_a_check_may_lead_to_several_variants_of_a_question(toy: Path, tmp_path:
 
     for repeats in (1, 2):
         options: Any = {"home": tmp_path / f"home{repeats}", "judge_repeats": repeats}
-        run = weft.evaluate(Twice(), data=toy, model="truth", judge="constant/5", **options)
+        run = weft.evaluate(Twice(), data=toy, model="reference", judge="constant/5", **options)
         assert run.record.state == "finished" and {len(verdict.behind) for verdict in run.verdicts} == {2 * repeats}

@@ -140,7 +140,7 @@ def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):
     provider = serve(answer=scores)
     data = written(tmp_path / "data", [item()])
     judge, prompts = f"openai-chat/judge@{provider.url}", f"official:{checkout(tmp_path / 'there')}"
-    weft.evaluate("opening", data=data, model="truth", judge=judge, home=tmp_path / "home", prompts=prompts)
+    weft.evaluate("opening", data=data, model="reference", judge=judge, home=tmp_path / "home", prompts=prompts)
     system, user = provider.seen[0].shape
     assert system == ("system", ["Score one."])
     texts = ["-" if part.startswith("sha256:") else part for part in user[1]]

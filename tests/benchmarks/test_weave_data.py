@@ -32,7 +32,7 @@ def test_the_official_shape_becomes_samples(toy: Path, blobs: Blobs):
         ("text", None, "toy_1_1.txt"),
         ("image", 3, "toy_3.png"),
     ]
-    assert first.turns[1].truth == (Text("Four."),) and isinstance(first.turns[0].truth[0], Image)
+    assert first.turns[1].reference == (Text("Four."),) and isinstance(first.turns[0].reference[0], Image)
     assert [(point.source, point.number) for point in first.turns[2].gold] == [("Image", 2), ("GT", 1), ("Text", None)]
 
 

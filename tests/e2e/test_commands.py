@@ -63,10 +63,10 @@ def test_run_report_runs_and_run_again(weft: Weft, toy: Path, serve: Serve):
     ("words", "expected"),
     [
         (["--history", "none"], {"history": "none"}),
-        (["--history", "full", "--placement", "first"], {"history": "full", "placement": "first"}),
-        (["--history", "dialogue", "--past", "truth"], {"history": "dialogue", "past": "truth"}),
+        (["--history", "full", "--placement", "inline"], {"history": "full", "placement": "inline"}),
+        (["--history", "dialogue", "--past", "reference"], {"history": "dialogue", "past": "reference"}),
         (["--official"], {"official": True}),
-        (["--turns", "text"], {"turns": "text", "past": "truth"}),
+        (["--turns", "text"], {"turns": "text", "past": "reference"}),
     ],
 )
 def test_every_option_of_the_history_reaches_the_run(weft: Weft, toy: Path, serve: Serve, words: list[str], expected: dict[str, Any]):
@@ -134,7 +134,7 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         ([*RUN, "--data", "nowhere"], "nowhere: there is no such folder or file"),
         ([*RUN, "--model", "who/knows"], "unknown model 'who/knows'"),
         ([*RUN, "--model", "openai-chat/m@http://127.0.0.1:9/v1"], "cannot reach http://127.0.0.1:9/v1"),
-        ([*RUN, "--official", "--past", "truth"], "official inputs have no true past"),
+        ([*RUN, "--official", "--past", "reference"], "official inputs have no true past"),
         ([*RUN, "--home", "{toy}/test/test.json"], "is a file"),
         (["data", "make", "tabletop-weave", "--out", "{toy}/test/test.json/x"], "File exists"),
         ([*RUN, "--model", "openai-chat/m@http://[bad"], "not an http(s) address"),
@@ -364,7 +364,7 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
     gone = weft("models", "try", "openai-chat/m@http://127.0.0.1:9/v1")
     assert gone.returncode == 1 and "cannot reach" in gone.stdout
     assert "planviz/bagel" in weft("models", "presets", "planviz").stdout
-    for words in (["try", "truth"], ["try", "nobody/x"], ["presets", "nobody"]):
+    for words in (["try", "reference"], ["try", "nobody/x"], ["presets", "nobody"]):
         wrong = weft("models", *words)
         assert wrong.returncode == 2 and wrong.stderr.startswith("weft: ") and "Traceback" not in wrong.stderr
 

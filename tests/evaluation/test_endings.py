@@ -134,11 +134,11 @@ def test_rows_with_odd_strings_come_back_as_they_went(tmp_path: Path, odd: str):
         (["run", "weave", "--histroy", "full"], "weave has no option --histroy; did you mean --history"),
         (["run", "weave", "--class=Creation", "--data", "{toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "2 samples, 5"),
         (["run", "weave", "--domain", "recall", "--data={toy}", "--model", "copy", "--judge", "constant/5", "--dry-run"], "1 samples, 3"),
-        (["run", "weave", "--help"], "--placement front|first"),
+        (["run", "weave", "--help"], "--placement all-first|inline"),
         (["run", "nosuch", "--history", "full"], "unknown benchmark 'nosuch'"),
         (["run", "weave", "--history", "--data", "{toy}"], "--history needs a value"),
         (
-            ["run", "imug", "--placement", "first"],
+            ["run", "imug", "--placement", "inline"],
             "its own are --history, --turns, --official, --class, --domain, --task",
         ),
         (

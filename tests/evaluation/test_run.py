@@ -188,11 +188,12 @@ def more(tmp_path: Path) -> Path:
     return write_weave(tmp_path / "more", more_records(6))
 
 
-MODES = [("none", "front"), ("partial", "front"), ("full", "front"), ("full", "first"), ("dialogue", "front"), ("dialogue", "first")]
+MODES = [("none", "all-first"), ("partial", "all-first")]
+MODES += [(mode, placement) for mode in ("full", "dialogue") for placement in ("all-first", "inline")]
 
 
 @pytest.mark.parametrize(("mode", "placement"), MODES)
-@pytest.mark.parametrize("past", ["own", "truth"])
+@pytest.mark.parametrize("past", ["own", "reference"])
 def test_the_real_dialogues_run_whole_and_no_future_picture_crosses_the_wire(
     real: Path, tmp_path: Path, serve: Serve, mode: str, placement: str, past: str
 ):
@@ -233,7 +234,7 @@ def test_text_only_runs_fill_the_rest_from_the_dataset(toy: Path, tmp_path: Path
     provider = serve()
     run = evaluate(toy, tmp_path / "home", provider, turns="text", history="full")
     assert {verdict.metric for verdict in run.verdicts} == {"accuracy"} and len(run.verdicts) == 4
-    assert run.record.manifest.options["past"] == "truth"
+    assert run.record.manifest.options["past"] == "reference"
 
 
 def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: Any):

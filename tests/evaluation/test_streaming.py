@@ -175,7 +175,9 @@ def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
             return super().questions(answered)
 
     records = [{**toy_records()[0], "idx": number} for number in range(1000)]
-    run = weft.evaluate(Counting, data=write_weave(tmp_path / "data", records), home=tmp_path / "home", model="truth", judge="constant/5")
+    run = weft.evaluate(
+        Counting, data=write_weave(tmp_path / "data", records), home=tmp_path / "home", model="reference", judge="constant/5"
+    )
     assert run.record.expected is not None and run.record.expected.samples == 1000
     assert most < 500, "they are not all read before they are asked about"
 

@@ -66,7 +66,7 @@ def _questions(name: str, data: Path, folder: Path) -> list[Question]:
         return Constant(None)._filled(question.schema)
 
     judge.version = "1"  # type: ignore[attr-defined]
-    api.evaluate(name, data=data, model="truth", judge=judge, home=folder / "replies" / f"{name}-home")
+    api.evaluate(name, data=data, model="reference", judge=judge, home=folder / "replies" / f"{name}-home")
     return kept
 
 

@@ -21,7 +21,7 @@ from weft_tabletop.tiny.infer import Tiny
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 GRIDS = ["5", "[1, 2, 3]", "[[1,1,1],[1,1,1]]", '[["0","0","0"],["0","0","0"],5]', "null", '["000","111","rgx"]', "[{},{},{}]"]
-BASE = ["--model", "truth", "--judge", "constant/5"]
+BASE = ["--model", "reference", "--judge", "constant/5"]
 
 
 def run_weft(*words: str | bytes, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -92,7 +92,7 @@ def test_a_weft_toml_that_is_no_utf8(toy: Path, tmp_path: Path):
     "words",
     [
         ["--model", "infer/http://[::1", "--judge", "constant/5"],
-        ["--model", "truth", "--judge", "openai-chat/x@http://[::1"],
+        ["--model", "reference", "--judge", "openai-chat/x@http://[::1"],
         [*BASE, "--strategy", "best-of:²"],
         [*BASE, "--strategy", "self-verify:٣"],
         [*BASE, "--strategy", "best-of:999999999999"],
@@ -146,7 +146,7 @@ def test_what_is_no_plain_file_of_a_fitting_size_is_refused_by_its_kind(toy: Pat
     picture = toy / "test" / "imgs" / "toy_1.png"
     picture.unlink()
     odd(picture)
-    run = weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+    run = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     left = " ".join(run.record.left_out)
     assert len(run.record.left_out) == 1 and "images[0]" in left, left
     records = toy / "test" / "test.json"

@@ -200,7 +200,7 @@ def test_a_run_that_lost_a_turn_is_not_finished(toy: Path, tmp_path: Path, monke
 
     monkeypatch.setattr(generate.Live, "turn", lossy)
     with pytest.raises(WeftError, match="the run is not finished: 9 of 10 turns are in the journal"):
-        weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+        weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     from weft.store.journal import Journal
 
     assert [record.state for record in Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()] == ["stopped"]

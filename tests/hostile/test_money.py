@@ -143,4 +143,4 @@ def test_a_price_that_is_none_is_refused(tmp_path: Path, price: str):
 @pytest.mark.parametrize("budget", [float("nan"), float("inf"), -1.0])
 def test_a_budget_that_is_none_is_refused(toy: Path, tmp_path: Path, budget: float):
     with pytest.raises(UserError, match="budget must be a number of USD from 0 up"):
-        weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home", budget=budget)
+        weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home", budget=budget)

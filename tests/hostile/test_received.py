@@ -30,7 +30,7 @@ def received(toy: Path, tmp_path: Path) -> Path:
         f"Path({str(tmp_path / 'ran')!r}).touch()\nclass Evil(Weave):\n    pass\n"
     )
     for judge in ("constant/5", "constant/10"):
-        weft.evaluate(f"{tmp_path / 'evil.py'}:Evil", data=toy, model="truth", judge=judge, home=home)
+        weft.evaluate(f"{tmp_path / 'evil.py'}:Evil", data=toy, model="reference", judge=judge, home=home)
     (tmp_path / "ran").unlink()
     return home
 
@@ -82,7 +82,7 @@ class Named:
 @pytest.mark.parametrize("name", ["bad\x00name", f"m{ESC}", "a\x01b\x08c\x1fd", "line\u2028sep", "bidi\u202egnp.exe", "\x7f\x9b31m"])
 def test_a_control_character_in_a_name_ends_no_report_and_reaches_no_terminal(toy: Path, tmp_path: Path, name: str):
     run = weft.evaluate("weave", data=toy, model=Named(name), judge="constant/5", home=tmp_path / "home")
-    other = weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+    other = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     page = api.write_report([other, run], tmp_path / "report", home=tmp_path / "home")
     assert page.exists() and (page.parent / "plots").is_dir()
     for words in (["report", run.id, "-f", "md"], ["report", run.id, "-f", "latex"], ["report", run.id, "-f", "csv"], ["runs"]):

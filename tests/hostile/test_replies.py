@@ -118,7 +118,7 @@ def test_a_reader_that_raises_anything_makes_the_reply_unusable(toy: Path, tmp_p
             def to_scores(self, question: Any, found: Any, error: Any = error) -> Any:
                 raise error("odd")
 
-        run = weft.evaluate(Odd(), data=toy, model="truth", judge="constant/5", home=tmp_path / error.__name__)
+        run = weft.evaluate(Odd(), data=toy, model="reference", judge="constant/5", home=tmp_path / error.__name__)
         assert run.record.state == "finished" and run.verdicts and all(v.value is None for v in run.verdicts)
         assert error.__name__ in run.verdicts[0].reason, run.verdicts[0].reason
 

@@ -26,7 +26,7 @@ def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(toy: Path, tmp_path
 
     monkeypatch.setattr(blobs_module, "write_file", full)
     with pytest.raises(StoreError, match="a picture cannot be kept in .*: No space left on device"):
-        weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+        weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
 
 
 def test_a_disk_that_fills_up_during_a_run_ends_it(toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch):
@@ -101,7 +101,7 @@ def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywher
     data = with_exif(exif)
     for file in (toy / "test" / "imgs").iterdir():
         file.write_bytes(data)
-    run = weft.evaluate("weave", data=toy, model="truth", judge="constant/5", home=tmp_path / "home")
+    run = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     assert len(run.turns) == 10
     page = api.write_report([run], tmp_path / "report", home=tmp_path / "home")
     assert page.exists()

@@ -52,7 +52,7 @@ def test_a_run_of_which_some_is_always_turned_away_stays_finished(toy: Path, tmp
 
     provider = serve(fault=fault)
     for _ in range(2):
-        run = evaluate(provider, toy, tmp_path, limit=3, concurrency=1, turns="text", history="none", past="truth")
+        run = evaluate(provider, toy, tmp_path, limit=3, concurrency=1, turns="text", history="none", past="reference")
         assert run.record.state == "finished" and [turn.reply.outcome for turn in run.turns] == ["failed", "answered"]
 
 

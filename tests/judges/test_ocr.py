@@ -185,7 +185,7 @@ def test_the_judge_decides_plain_words_and_nothing_else(tmp_path: Path):
     data = written(tmp_path / "data", lists)
     panel("Settings", SWITCHES).save(data / "UI/editing/imgs/0.png")
     panel("Settings", {**SWITCHES, "Bluetooth": True}).save(data / "UI/editing/refs/0.png")
-    run = weft.evaluate("planviz", data=data, model="truth", judge="ocr", home=tmp_path / "home")
+    run = weft.evaluate("planviz", data=data, model="reference", judge="ocr", home=tmp_path / "home")
     found = {(one.sample.rpartition("-")[2], one.metric): one for one in run.verdicts}
     cor = found["mine", "correctness"]
     assert cor.value == 0.5 and plan_facts(cor).left == (3,) and "- 2. not to be read: Airplane" in cor.reason

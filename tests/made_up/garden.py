@@ -70,7 +70,7 @@ class Garden(Benchmark):
             )
             yield answered.check("change", lambda blobs: [self.changed(answered, blobs)])
             return
-        parts = filled(texts["tell"], {"asked": asked, "truth": turn.truth, "reply": fence(answered.reply.said, "the reply")})
+        parts = filled(texts["tell"], {"asked": asked, "reference": turn.reference, "reply": fence(answered.reply.said, "the reply")})
         if turn.want == "text":
             yield answered.ask("telling", parts, ENTRY)
         else:

@@ -182,5 +182,7 @@ def test_a_judge_that_talks_nonsense_twenty_times_in_a_row_ends_the_run(tmp_path
     ends: dict[str, Any] = {"model": "tabletop/oracle", "judge": f"openai-chat/judge@{provider.url}"}
     with pytest.raises(WeftError, match="20 questions in a row"):
         weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", concurrency=2, **ends)
-    questions = len(weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", model="truth", judge="constant/5").verdicts)
+    questions = len(
+        weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", model="reference", judge="constant/5").verdicts
+    )
     assert provider.count < 1.7 * questions, "each would have been asked twice"

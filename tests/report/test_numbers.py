@@ -159,7 +159,7 @@ def test_best_and_second_are_marked_at_the_digits_shown():
     rows = (*(Row(name, {"x": Cell(value)}) for name, value in values.items()), Row("a", {"x": Cell(0.9)}, way="official"))
     table = Table("t", ("x",), rows, digits=3)
     assert marks(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
-    assert marks(Table("t", ("x",), rows, rows_are="parts")) == {} and marks(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
+    assert marks(Table("t", ("x",), rows, rows_are="breakdown")) == {} and marks(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_the_data_is_whole_in_the_official_format(tables: Path):
 
 
 @pytest.mark.parametrize("history", ["none", "partial", "full", "dialogue"])
-@pytest.mark.parametrize("placement", ["front", "first"])
+@pytest.mark.parametrize("placement", ["all-first", "inline"])
 def test_the_oracle_scores_one_in_every_cell_in_every_history(tables: Path, tmp_path: Path, history: str, placement: str):
     run = evaluate(tables, tmp_path / "home", "tabletop/oracle", history=history, placement=placement)
     values = [cell.value for table in run.tables() for row in table.ours for cell in row.cells.values()]
@@ -46,7 +46,7 @@ def test_the_oracle_scores_one_in_every_cell_in_every_history(tables: Path, tmp_
 
 
 def test_the_truth_scores_one_too(tables: Path, tmp_path: Path):
-    run = evaluate(tables, tmp_path / "home", "truth")
+    run = evaluate(tables, tmp_path / "home", "reference")
     assert {cell.value for cell in run.table().cells(run.name).values()} == {1.0}
 
 
@@ -99,6 +99,6 @@ def test_the_exact_judge_wants_tabletop_data(toy: Path, tmp_path: Path):
 
 def test_recall_without_a_mention_needs_the_dialogue(tmp_path: Path):
     data = make("tabletop-weave-memory", tmp_path / "memory", samples=30, seed=0)
-    whole, none = (evaluate(data, tmp_path / "home", "tabletop/oracle", history=h, past="truth") for h in ("dialogue", "none"))
+    whole, none = (evaluate(data, tmp_path / "home", "tabletop/oracle", history=h, past="reference") for h in ("dialogue", "none"))
     score = {run.name: run.tables()[-1].cells("overall")["KP"].value for run in (whole, none)}
     assert score[whole.name] == 1.0 and score[none.name] < 0.9

@@ -57,7 +57,7 @@ def test_what_is_missing_is_an_error_and_never_a_score(tmp_path: Path):
             asked.extend(item for item in found if isinstance(item, Question))
             return found
 
-    weft.evaluate(Listening, data=folder, model="truth", judge="constant/max", home=tmp_path / "home")
+    weft.evaluate(Listening, data=folder, model="reference", judge="constant/max", home=tmp_path / "home")
     exact = Exact(folder, Blobs(tmp_path / "home" / "blobs"))
 
     def answer(question: Question, **changed: Any) -> Any:

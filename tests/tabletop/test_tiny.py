@@ -108,7 +108,7 @@ def test_pictures_survive_the_way_through_the_codes():
 
 def test_it_stands_between_copy_and_the_oracle(tmp_path: Path):
     data = make("tabletop-weave", tmp_path / "tables", samples=16, seed=7)
-    view: dict[str, Any] = {"history": "dialogue", "placement": "first", "judge": "tabletop/exact", "home": tmp_path / "home"}
+    view: dict[str, Any] = {"history": "dialogue", "placement": "inline", "judge": "tabletop/exact", "home": tmp_path / "home"}
     runs = {model: weft.evaluate("weave", data=data, model=model, **view) for model in ("copy", "tabletop/tiny", "tabletop/oracle")}
     scores = {name: run.tables()[-1].cells("overall")["KP"].value or 0.0 for name, run in runs.items()}
     assert scores["copy"] + 0.5 < scores["tabletop/tiny"] <= scores["tabletop/oracle"] == 1.0

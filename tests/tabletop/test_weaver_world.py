@@ -49,12 +49,12 @@ def test_every_kind_is_there_with_its_reference(data: Path):
     for sample in found.samples:
         goal, words = sample.turns[0].gold, sample.turns[0].words
         asked = language.parse(words)
-        assert asked is not None and goal.is_met(sum(not isinstance(part, Text) for part in sample.turns[0].truth))
+        assert asked is not None and goal.is_met(sum(not isinstance(part, Text) for part in sample.turns[0].reference))
         if asked.kind in language.DOCUMENTS and goal.required is not None:
             assert goal.required == int(asked.args["number"]) and ("exactly" in words or "pictures" in words)
 
 
-@pytest.mark.parametrize("model", ["tabletop/oracle", WOVEN.format("oracle"), "truth"])
+@pytest.mark.parametrize("model", ["tabletop/oracle", WOVEN.format("oracle"), "reference"])
 def test_what_is_right_has_everything(tmp_path: Path, data: Path, model: str):
     found = run(data, tmp_path, model)
     assert {verdict.value for verdict in found.verdicts} == {1.0}

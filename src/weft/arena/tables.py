@@ -51,7 +51,7 @@ def win_rates(
     groups = groups_in(merged)
     apart = f" The models are {len(groups)} groups that never met: ratings compare within a group alone." if len(groups) > 1 else ""
     return [
-        Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE + apart, 2, "rivals" if len(groups) < 2 else "mixed"),
+        Table(title, (*RATES, "rating", "battles"), tuple(rows), NOTE + apart, 2, "leaderboard" if len(groups) < 2 else "mixed"),
         Table(f"{title}: the judge", tuple(about), (Row("verdicts", about),), told, 2, "mixed"),
     ]
 

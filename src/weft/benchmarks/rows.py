@@ -50,7 +50,7 @@ def both_ways(run: Finished, title: str, columns: tuple[str, ...], parts: Parts,
         if not some:
             continue
         rows = [Row(name, cells, kind="part", run=run.run, judge=run.judge) for name, cells in some.items()]
-        yield Table(f"{run.name}: {title}{way}", columns, tuple(rows), digits=digits, rows_are="parts")
+        yield Table(f"{run.name}: {title}{way}", columns, tuple(rows), digits=digits, rows_are="breakdown")
 
 
 def published(package: str) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ def default_run(home: Path) -> None:
     data = home / f"tabletop-weave-{SAMPLES}-{SEED}"
     if not data.exists():
         make("tabletop-weave", data, samples=SAMPLES, seed=SEED)
-    options = {"history": "dialogue", "placement": "first"}
+    options = {"history": "dialogue", "placement": "inline"}
     runs = [
         quietly(open_run(RunConfig(benchmark="weave", data=data, model=model, judge="tabletop/exact", home=home, options=options)), console)
         for model in MODELS

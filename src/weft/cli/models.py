@@ -195,7 +195,7 @@ def attempt(
     from weft.models.registry import resolve
     from weft.workspace import Workspace, open_journal
 
-    if name == "truth" or name.startswith("folder/"):
+    if name == "reference" or name.startswith("folder/"):
         raise UserError(f"{name} answers a dataset's requests only: there is nothing to try")
     workspace = Workspace(home)
     folder, blobs, settings = workspace.home, workspace.blobs, workspace.settings

@@ -48,7 +48,7 @@ def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any
     from weft.serving.child_process import served
 
     model = str(options["model"])
-    if options.get("preset") or PARTS.fullmatch(model) or model == "truth" or model.startswith(("folder/", "served/")):
+    if options.get("preset") or PARTS.fullmatch(model) or model == "reference" or model.startswith(("folder/", "served/")):
         raise UserError(f"{model}: --replicas serves one local model (hf/, diffusers/ or file.py:NAME), with no preset")
     if not Path(str(options["data"])).exists():
         raise UserError(f"{options['data']}: there is no such folder or file")

@@ -36,9 +36,9 @@ class Share(Struct, frozen=True):
 class Counting:
     """A Model that asks nobody: what its caller remembers, or what stands in for it."""
 
-    def __init__(self, caller: Caller, truth: Mapping[tuple[str, int], tuple[Part, ...]], blobs: Blobs) -> None:
+    def __init__(self, caller: Caller, references: Mapping[tuple[str, int], tuple[Part, ...]], blobs: Blobs) -> None:
         self.name, self.takes = caller.name, caller.takes
-        self._caller, self._truth, self._blobs = caller, truth, blobs
+        self._caller, self._references, self._blobs = caller, references, blobs
         self.calls = self.remembered = self.tokens_in = self.tokens_out = self.images = 0
 
     async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
@@ -53,7 +53,7 @@ class Counting:
         self.tokens_in += more.tokens_in
         self.tokens_out += min(more.tokens_out, limit_of(self._caller.endpoint.identity) or more.tokens_out)
         self.images += more.images
-        true = Reply("answered", self._truth.get((want.place.sample, want.place.turn), ()))
+        true = Reply("answered", self._references.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
         thought = (Thought(true.thoughts),) if true.thoughts else ()
         return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)), STAND_IN)
@@ -74,14 +74,14 @@ async def foresee(
 ) -> dict[str, Share]:
     """By role. `source_of` makes the run's source of replies from models under the roles' names. `before` have counted already: what the
     data themselves need. `progress` counts samples and turns."""
-    truth: dict[tuple[str, int], tuple[Part, ...]] = {}  # of the sample that is looked at
-    counting = {role: (before or {}).get(role) or Counting(caller, truth, blobs) for role, caller in callers.items()}
+    references: dict[tuple[str, int], tuple[Part, ...]] = {}  # of the sample that is looked at
+    counting = {role: (before or {}).get(role) or Counting(caller, references, blobs) for role, caller in callers.items()}
     source = source_of(plan, counting)
     jpegs: Jpegs = {}
     progress = progress or Progress(plan.expected())
     async for _, sample in Stream(plan.mine()):
-        truth.clear()
-        truth.update({(sample.id, turn.number): turn.truth for turn in sample.turns})
+        references.clear()
+        references.update({(sample.id, turn.number): turn.reference for turn in sample.turns})
         progress.samples += 1
         progress.turns += plan.turns_of(sample)
         dialogue: dict[int, Reply] = {}

@@ -21,7 +21,7 @@ from weft.errors import BudgetReached, PictureError, StoreError, WeftError, blam
 from weft.evaluation.judging import Judging
 from weft.evaluation.plan import Plan
 from weft.models.adapt import fitted
-from weft.models.baselines import Truth
+from weft.models.baselines import Reference
 from weft.models.compose import apply
 from weft.models.compose.base import AGAIN, Composition, joined
 from weft.models.registry import Wired
@@ -54,7 +54,7 @@ class Live:
         if plan.strategy != "none":
             model = apply(plan.strategy, model, blobs, next((endpoint.words for endpoint in endpoints if endpoint.words), None))
         self._plan, self._model, self._blobs = plan, model, blobs
-        self._references = [endpoint for endpoint in endpoints if isinstance(endpoint, Truth)]
+        self._references = [endpoint for endpoint in endpoints if isinstance(endpoint, Reference)]
         self._sees = any(endpoint.sees for endpoint in endpoints)  # whether what it is shown can change its reply
         self.free = all(isinstance(endpoint, Folder) for endpoint in endpoints)
         self.raised: Callable[[Place, Exception], None] = lambda place, error: None  # who is told what foreign code raised
@@ -74,7 +74,7 @@ class Live:
                 return "[]", Reply("failed", reason=f"waits for turn {number + 1}, which failed: {dialogue[number].reason}")
         want = Want(turn.want, place=Place(sample.id, turn.number, turn.file, benchmark.name))
         for endpoint in self._references:
-            endpoint.learn(want.place, turn.truth)
+            endpoint.learn(want.place, turn.reference)
         tried = [await self._asked(messages, want)]
         try:
             await self._ask_again(turn, messages, want, tried)
@@ -198,7 +198,7 @@ class Generator:
 
 def about_turn(sample: Sample, turn: Turn) -> str:
     """What the dataset has of a turn, as JSON, for those who look at a run without its dataset."""
-    return msgspec.json.encode({"ask": shown_ask(sample, turn), "truth": turn.truth, "gold": turn.gold}, enc_hook=str).decode()
+    return msgspec.json.encode({"ask": shown_ask(sample, turn), "reference": turn.reference, "gold": turn.gold}, enc_hook=str).decode()
 
 
 def shown_ask(sample: Sample, turn: Turn) -> tuple[Part, ...]:

@@ -17,7 +17,7 @@ from weft.evaluation.config import RESERVED, RunConfig
 from weft.evaluation.generate import Live, Source, Stored
 from weft.evaluation.plan import Plan, told_model
 from weft.evaluation.selection import load
-from weft.models.baselines import Truth
+from weft.models.baselines import Reference
 from weft.models.endpoint import Endpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
@@ -71,11 +71,11 @@ class LiveModel:
             raise UserError(f"{data}: there is no such folder or file (--data)")
         presets = _presets(config.preset)
         fixed = presets.get("model", "")
-        if fixed and isinstance(config.model, str) and (config.model == "truth" or config.model.startswith("folder/")):
+        if fixed and isinstance(config.model, str) and (config.model == "reference" or config.model.startswith("folder/")):
             raise UserError(f"{config.model} is not asked, so the preset {fixed} sets nothing")
         blobs, settings = workspace.blobs, workspace.settings
         model = None
-        if config.model != "truth":
+        if config.model != "reference":
             model = wired(config.model, blobs, config.model_options, settings, data, benchmark.preparation.outputs, fixed)
         options = benchmark.choose(config.options)
         groups = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
@@ -108,7 +108,7 @@ class Asked:
 
     def endpoints(self, dataset: Dataset) -> tuple[Mapping[str, Any], Mapping[str, Endpoint]]:
         if self._model is None:
-            self._model = Wired("truth", {"model": Truth(dataset.digest, self._blobs)})
+            self._model = Wired("reference", {"model": Reference(dataset.digest, self._blobs)})
         return told_model(self._model), self._model.endpoints
 
     def replies(self, plan: Plan, parts: Mapping[str, Model]) -> Live:

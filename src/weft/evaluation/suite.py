@@ -78,7 +78,7 @@ def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **comm
 def check_names(job: RunConfig) -> None:
     """Raises UserError for a model or a judge that there is not."""
     blobs, settings = open_blobs(Path(job.home)), read_config()
-    if job.model != "truth":
+    if job.model != "reference":
         wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).preparation.outputs)
     registry.resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
 

@@ -1,4 +1,4 @@
-"""Models that need no weights: a floor for tables (`copy`), and the ground truth itself, which checks the whole path."""
+"""Models that need no weights: a floor for tables (`copy`), and the dataset's references, which check the whole path."""
 
 from typing import Any, cast
 
@@ -77,14 +77,14 @@ MOST_LEARNT = 10_000  # references of turns that are being asked about
 STAND_IN = "the dataset has no true reply here: a stand-in"
 
 
-class Truth(Local):
-    """The dataset's own reference replies. Where it has none (IMUG-Bench has no true pictures), a stand-in, and the reply says so."""
+class Reference(Local):
+    """The dataset's own reference replies. Where it has none (IMUG-Bench has no reference images), a stand-in, and the reply says so."""
 
     sees = False
 
     def __init__(self, digest: str, blobs: Blobs) -> None:
         """`digest` is the dataset's. Who asks about a turn lets it learn the reference first."""
-        super().__init__("truth", dataset=digest)
+        super().__init__("reference", dataset=digest)
         self._blobs = blobs
         self._parts: dict[Place, tuple[Part, ...]] = {}
 

@@ -270,7 +270,7 @@ def _unknown(spec: ModelSpec, defined: Mapping[str, Any]) -> UserError:
         if (Path(spec.written) / file).is_file():
             return UserError(f"{spec.text} is a folder of weights: write {kind}/{spec.text}")
     known = providers()
-    names = ", ".join(sorted([*known, *defined, "truth"]))
+    names = ", ".join(sorted([*known, *defined, "reference"]))
     near = difflib.get_close_matches(spec.written, [*defined, *known], 1)
     meant = f"did you mean {near[0]}? " if near else ""
     return UserError(f"unknown model {spec.text!r}; {meant}known: {names}; or file.py:NAME for your own")

@@ -68,8 +68,8 @@ class Writer:
         columns = [tag("div", tag("h3", name(title)), self.parts(parts), class_="column") for title, parts in rivals]
         if not rivals:
             columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
-        if facts.truth:
-            columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.truth), class_="column truth"))
+        if facts.reference:
+            columns.append(tag("div", tag("h3", "the true reply"), self.parts(facts.reference), class_="column truth"))
         return tag(
             "section",
             tag(

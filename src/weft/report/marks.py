@@ -8,7 +8,7 @@ def marks(table: Table) -> dict[tuple[str, str], str]:
     """(row, column) -> `best` or `second`, at the digits that are shown. A column with one number has no best; nothing is marked that is
     zero, or of which a part is unscored."""
     made: dict[tuple[str, str], str] = {}
-    if table.rows_are != "rivals":
+    if table.rows_are != "leaderboard":
         return made
     for column in table.columns:
         values = {

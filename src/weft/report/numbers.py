@@ -61,7 +61,7 @@ def numbers_body(
         *(Section(f"table-{at}", table.title, table_of(table, links)) for at, table in enumerate(_whole(tables), start=1)),
         *_compared(comparisons),
         *([_plots(drawn)] if drawn else ()),
-        *([_parts([table for table in tables if table.rows_are == "parts"], links)] if len(_whole(tables)) < len(tables) else ()),
+        *([_parts([table for table in tables if table.rows_are == "breakdown"], links)] if len(_whole(tables)) < len(tables) else ()),
         Section("settings", "Settings", join([_settings(label, summary) for label, summary in summaries.items()])),
     ]
     alike = {one.title.partition(": ")[0] for one in sections if one.id.startswith("table-")}
@@ -82,7 +82,7 @@ def numbers_body(
 
 
 def _whole(tables: Sequence[Table]) -> list[Table]:
-    return [table for table in tables if table.rows_are != "parts"]
+    return [table for table in tables if table.rows_are != "breakdown"]
 
 
 def _links(sections: Sequence[Section]) -> Html:

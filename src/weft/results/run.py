@@ -203,7 +203,7 @@ class About(Struct, frozen=True):
     """What the dataset has of a turn."""
 
     ask: tuple[Part, ...] = ()
-    truth: tuple[Part, ...] = ()
+    reference: tuple[Part, ...] = ()
     gold: Any = None
 
 

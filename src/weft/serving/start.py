@@ -56,7 +56,7 @@ def run(plan: Plan, *, child: bool = False) -> int:
     """Serve until Ctrl-C; gives the exit code. `child`: for a parent that ends it by closing standard input."""
     if re.fullmatch(r"[\w.-]+", plan.called) is None:
         raise UserError(f"{plan.called!r} cannot be a part of an address: give --name")
-    if plan.model == "truth" or plan.model.startswith(("folder/", "served/")) or PARTS.fullmatch(plan.model):
+    if plan.model == "reference" or plan.model.startswith(("folder/", "served/")) or PARTS.fullmatch(plan.model):
         raise UserError(f"{without_secrets(plan.model)} cannot be served: give one model")
     folder = str(Path.cwd())
     job = Job(plan.model, plan.options, plan.called, str(Path(plan.home).absolute()), folder, {"models": read_config().get("models", {})})

@@ -29,9 +29,11 @@ def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) ->
     data = written(folder / f"chains-{samples}", dialogues)
     own, true = (
         exactly_right(
-            evaluate(model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "first", "past": past}), dialogues, home
+            evaluate(model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "inline", "past": past}),
+            dialogues,
+            home,
         )
-        for past in ("own", "truth")
+        for past in ("own", "reference")
     )
     rows = [
         {"history": name, "turn": turn + 1, **estimate({sample: [values[turn]] for sample, values in right.items()})}

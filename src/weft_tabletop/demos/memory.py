@@ -15,7 +15,7 @@ def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
     histories = (("dialogue", "whole dialogue"), ("none", "no history"))
     for model, trained in (("tabletop/tiny", "dialogues"), ("tabletop/tiny-single", "single turns")):
         for history, shown in histories:
-            options = {"history": history, "placement": "first", "past": "truth"}
+            options = {"history": history, "placement": "inline", "past": "reference"}
             right = exactly_right(evaluate(model=model, data=data, options=options), dialogues, home)
             asked = {
                 str(number): [right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"]

@@ -33,4 +33,4 @@ def chat_messages(dialogue: TableDialogue, image_of: Callable[[Scene], Image]) -
 
 def true_replies(sample: Sample, before: int) -> dict[int, Reply]:
     """The dialogue so far, as it should have gone."""
-    return {turn.number: Reply("answered", turn.truth) for turn in sample.turns[:before]}
+    return {turn.number: Reply("answered", turn.reference) for turn in sample.turns[:before]}

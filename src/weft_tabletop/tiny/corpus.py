@@ -185,17 +185,19 @@ def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, s
         return
     if not single:
         last = sample.turns[-1]
-        options = WeaveOptions("dialogue", chance.choice(("first", "front")))
+        options = WeaveOptions("dialogue", chance.choice(("inline", "all-first")))
         yield _document(sample, scenes, last.number, options)
     for turn in chance.sample(sample.turns, min(2, len(sample.turns))):
-        options = WeaveOptions("partial") if single or chance.random() < 0.7 else WeaveOptions("full", chance.choice(("first", "front")))
+        options = (
+            WeaveOptions("partial") if single or chance.random() < 0.7 else WeaveOptions("full", chance.choice(("inline", "all-first")))
+        )
         yield _document(sample, scenes, turn.number, options)
 
 
 def _document(sample: Sample, scenes: dict[str, Scene], number: int, options: WeaveOptions) -> Document:
     turn = sample.turns[number]
     seen = history.build_messages(sample, turn, true_replies(sample, number), options)
-    made = _tokens((*seen, Message("assistant", turn.truth)), scenes, number + 1 if options.history == "dialogue" else 1)
+    made = _tokens((*seen, Message("assistant", turn.reference)), scenes, number + 1 if options.history == "dialogue" else 1)
     if options.history == "full":  # only its last reply is in the form that a reply has
         start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)
         return replace(made, learn=[own and at > start for at, own in enumerate(made.learn)])

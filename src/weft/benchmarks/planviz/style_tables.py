@@ -32,10 +32,10 @@ def style_tables(runs: Sequence[tuple[Finished, Sequence[Entry]]], title: str) -
         tasks = list(dict.fromkeys(one.sample for _, one in found))
         parts = [Row(task, _of_task([(style, one) for style, one in found if one.sample == task]), kind="part") for task in tasks]
         names = tuple(f"{name} {what}" for name in METRICS for what in ("mean", "deviation"))
-        yield Table(f"{run.name}: tasks over their wordings", (*names, "wordings"), tuple(parts), "", 2, "parts")
+        yield Table(f"{run.name}: tasks over their wordings", (*names, "wordings"), tuple(parts), "", 2, "breakdown")
         styles = list(dict.fromkeys(style for style, _ in found))
         by_style = [Row(style, _of_style([one for own, one in found if own == style]), kind="part") for style in styles]
-        yield Table(f"{run.name}: by style of wording", (*METRICS, "Avg"), tuple(by_style), "", 2, "parts")
+        yield Table(f"{run.name}: by style of wording", (*METRICS, "Avg"), tuple(by_style), "", 2, "breakdown")
 
 
 def _styled(run: Finished, verdicts: Sequence[Entry]) -> list[tuple[str, Entry]]:

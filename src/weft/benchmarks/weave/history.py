@@ -39,7 +39,7 @@ def build_messages(sample: Sample, turn: Turn, dialogue: Dialogue, options: "Wea
 
 def depends_on(sample: Sample, turn: Turn, options: "WeaveOptions") -> set[int]:
     """Earlier turns whose replies this turn is shown. If one of them is missing through our fault, this turn has to wait."""
-    if options.past == "truth" or options.history == "none":
+    if options.past == "reference" or options.history == "none":
         return set()
     earlier = [other for other in sample.turns[: turn.number] if options.includes(other)]
     if options.history == "partial":
@@ -60,7 +60,7 @@ def picture(sample: Sample, number: int, turn: Turn, dialogue: Dialogue, options
         return sample.pictures[number - 1]
     if maker.number >= turn.number:
         return None
-    if options.past == "truth" or options.history == "none" or not options.includes(maker):
+    if options.past == "reference" or options.history == "none" or not options.includes(maker):
         return sample.pictures[number - 1]
     reply = dialogue.get(maker.number)
     return reply.picture if reply is not None else None
@@ -119,7 +119,7 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOption
     def with_pictures(text: str) -> tuple[Part, ...]:
         fresh = [number for number in dict.fromkeys(mentions(text)) if number in brought and number not in placed]
         placed.update(fresh)
-        if options.placement == "front":
+        if options.placement == "all-first":
             return (*_front(sample, fresh, turn, dialogue, options), Text(text)) if place_outputs else (Text(text),)
         return tuple(_after_mention(sample, text, set(fresh), turn, dialogue, options))
 
@@ -131,7 +131,7 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOption
         elif said:
             messages.append(Message("assistant", with_pictures(_named(other, said))))
     messages.append(Message("user", with_pictures(turn.words)))
-    if options.placement == "front" and not place_outputs:
+    if options.placement == "all-first" and not place_outputs:
         front = tuple(_front(sample, sorted(placed), turn, dialogue, options))
         messages[0] = Message("user", (*front, *messages[0].parts))
     return tuple(messages)
@@ -140,8 +140,8 @@ def _whole(sample: Sample, turn: Turn, dialogue: Dialogue, options: "WeaveOption
 def _said(turn: Turn, dialogue: Dialogue, options: "WeaveOptions") -> tuple[Part, ...]:
     """What stands in the history for an earlier reply. Nothing is put in the model's mouth: where it said nothing, nothing stands; the
     request before it stays."""
-    if options.past == "truth" or not options.includes(turn):
-        parts = turn.truth
+    if options.past == "reference" or not options.includes(turn):
+        parts = turn.reference
     else:
         reply = dialogue.get(turn.number)
         parts = reply.parts if reply is not None else ()

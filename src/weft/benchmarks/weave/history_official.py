@@ -62,7 +62,7 @@ def _question(sample: Sample, turn: Turn, options: "WeaveOptions") -> tuple[Mess
             texts.append(("assistant", f"Image #{earlier.makes}"))
     texts.append(("user", turn.words))
     messages: list[Message] = []
-    if options.placement == "front":
+    if options.placement == "all-first":
         numbers = sorted({number for _, text in texts for number in mentions(text) if number <= len(sample.pictures)})
         front = [part for number in numbers for part in (caption(number), sample.pictures[number - 1])]
         for position, (role, text) in enumerate(texts):

@@ -25,8 +25,12 @@ History = Annotated[
     Literal["none", "partial", "full", "dialogue"],
     Meta(description="What of the dialogue a model sees; dialogue is everything, interleaved."),
 ]
-Placement = Annotated[Literal["front", "first"], Meta(description="Where pictures stand in a dialogue: front, or first (mention).")]
-Past = Annotated[Literal["own", "truth"], Meta(description="Earlier replies in the history: the model's own, or the true ones.")]
+Placement = Annotated[
+    Literal["all-first", "inline"], Meta(description="Where images stand in a dialogue: all first, or inline at their first mention.")
+]
+Past = Annotated[
+    Literal["own", "reference"], Meta(description="Earlier replies in the history: the model's own outputs, or the dataset's references.")
+]
 Turns = Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked; others are filled in from the dataset.")]
 Official = Annotated[
     bool, Meta(description="Build inputs as the released scripts do, defects included; what is missing is judged, for the official row.")
@@ -39,7 +43,7 @@ Loop = Annotated[
 
 class WeaveOptions(Struct, frozen=True):
     history: History = "partial"
-    placement: Placement = "front"
+    placement: Placement = "all-first"
     past: Past = "own"
     turns: Turns = "all"
     official: Official = False
@@ -54,9 +58,9 @@ class WeavePresentation(Presentation, frozen=True):
     def describe_options(self, options: WeaveOptions) -> list[str]:
         return [
             options.history,
-            *(["first mention"] if options.placement == "first" else []),
+            *(["inline images"] if options.placement == "inline" else []),
             *([f"official inputs ({options.loop})"] if options.official else []),
-            *(["true past"] if options.past == "truth" and not options.official else []),
+            *(["reference history"] if options.past == "reference" and not options.official else []),
             *([f"{options.turns} turns"] if options.turns != "all" else []),
         ]
 
@@ -84,9 +88,9 @@ class Weave(Benchmark):
 
     def choose(self, given: Mapping[str, Any]) -> WeaveOptions:
         """A text-only run gets a true past, and of the released loops the chat, unless told otherwise."""
-        usual = {"past": "truth", **({"loop": "gpt"} if given.get("official") else {})} if given.get("turns") == "text" else {}
+        usual = {"past": "reference", **({"loop": "gpt"} if given.get("official") else {})} if given.get("turns") == "text" else {}
         options: WeaveOptions = super().choose({**usual, **{name: value for name, value in given.items() if value is not None}})
-        if options.official and options.past == "truth" and options.turns != "text":
+        if options.official and options.past == "reference" and options.turns != "text":
             raise UserError(
                 "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
             )

@@ -50,7 +50,7 @@ def about_picture(metric: str, answered: Answered, pictures: Sequence[Image | No
 
 def about_answer(answered: Answered, answer: str, variant: str = "") -> Question:
     rubrics, text = answered.rubrics, answered.rubrics.texts["accuracy"]
-    reference = "".join(part.text for part in answered.turn.truth if isinstance(part, Text))
+    reference = "".join(part.text for part in answered.turn.reference if isinstance(part, Text))
     if rubrics.official:
         marked = text.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1").replace("{{", "{").replace("}}", "}")
         parts: tuple[Part, ...] = (Text(marked.replace("\0", reference).replace("\1", answer)),)

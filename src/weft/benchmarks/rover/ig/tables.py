@@ -185,4 +185,4 @@ def _correlations(runs: Sequence[Finished], title: str) -> Table:
     names = [name for name in TYPES if any(name in some for some in scores.values())]
     made = correlation(names, scores)
     note = "Means of RV by type, one point a run. With few models a correlation says little; one where nothing varies has no value."
-    return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "parts")
+    return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "breakdown")
