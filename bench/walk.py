@@ -1,11 +1,11 @@
-"""How far a reader walks to follow one WEAVE turn through the code: a whole run of one dialogue with one image turn, over
-HTTP, and its tables, traced.
+"""How far a reader walks to follow one WEAVE turn through the code: a run of one dialogue with one image turn, over HTTP, traced.
 
     python bench/walk.py [--list]
 
-Functions of weft are listed in the order in which they are first called. A change is a step of that list into another file; a return is a
-change into a file that was left before. `--list` shows the walk. The package that is importable is the one that is measured, so
-`PYTHONPATH=OTHER/src python bench/walk.py` measures another version.
+Functions of weft are listed in the order in which they are first called. A return is a step of that list back into a file that was left
+before. Three walks are counted, each by itself: opening a run (once a command), one turn (from the first message that is built to its
+verdicts in the journal), and the report; and all of it together. `--list` shows the whole walk. The package that is importable is the one
+that is measured, so `PYTHONPATH=OTHER/src python bench/walk.py` measures another version.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -25,10 +25,27 @@ from toy import write_weave
 
 PACKAGE = str(Path(weft.__file__).parent) + "/"
 INNER = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>", "<module>")
+BEGINS, ENDS = ("build_messages", "see"), "Run.stored"  # the first function of a turn (and its former name), and the first of a report
+
+
+class Step(NamedTuple):
+    """A function, and the file that it stands in."""
+
+    name: str
+    file: str
+
+
+class Walk(NamedTuple):
+    functions: int
+    files: int
+    returns: int
+
+    def __str__(self) -> str:
+        return f"{self.functions} functions in {self.files} files, {self.returns} returns to a file already left"
 
 
 def one_turn() -> list[dict[str, Any]]:
-    """A dialogue with a single request for a picture."""
+    """A dialogue with a single request for an image."""
     chats = [
         {"role": "user", "type": "text", "content": "Paint the door of Image #1 green."},
         {"role": "assistant", "type": "image", "content": "Image #2", "key_point": {"GT #1": "Only the door of <image> is green."}},
@@ -36,7 +53,7 @@ def one_turn() -> list[dict[str, Any]]:
     return [{"idx": 1, "domain": "edit", "images": ["imgs/a_1.png", "imgs/a_2.png"], "chats": chats}]
 
 
-def traced(work: Any) -> list[CodeType]:
+def traced(work: Any) -> list[Step]:
     """The functions of weft that `work` calls, in the order of their first call, in whatever thread."""
     order: dict[CodeType, None] = {}
 
@@ -52,13 +69,11 @@ def traced(work: Any) -> list[CodeType]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return list(order)
+    return [Step(code.co_qualname, code.co_filename.removeprefix(PACKAGE)) for code in order]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true", help="show every step")
-    shown = parser.parse_args().list
+def run_and_report() -> list[Step]:
+    """The steps of a run and its report, once everything is imported."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         data = write_weave(folder / "data", one_turn())
@@ -68,25 +83,45 @@ def main() -> None:
         ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
 
         def work(home: str) -> None:
-            weft.evaluate("weave", data=data, home=folder / home, **ends).report()
+            run = weft.evaluate("weave", data=data, home=folder / home, **ends)
+            run.report()
 
-        work("warm")  # imports are no part of the walk
-        order = traced(lambda: work("home"))
-    files = [code.co_filename.removeprefix(PACKAGE) for code in order]
+        work("warm")
+        return traced(lambda: work("home"))
+
+
+def counted(steps: list[Step]) -> Walk:
     known: set[str] = set()
-    changes = returns = 0
-    before = ""
-    for code, file in zip(order, files, strict=True):
-        if file != before:
-            changes += 1
-            returns += file in known
-            if shown:
-                print(f"{'back to ' if file in known else ''}{file}")
-            known.add(file)
-            before = file
-        if shown:
-            print(f"    {code.co_qualname}")
-    print(f"{len(order)} functions in {len(set(files))} files, {changes} changes of file, {returns} of them back into a file already left")
+    returns, before = 0, ""
+    for step in steps:
+        returns += step.file != before and step.file in known
+        known.add(step.file)
+        before = step.file
+    return Walk(len(steps), len(known), returns)
+
+
+def walks(steps: list[Step]) -> dict[str, Walk]:
+    """Opening, one turn, the report, and all of it."""
+    begins = next(at for at, step in enumerate(steps) if step.name.rpartition(".")[2] in BEGINS)
+    ends = next(at for at, step in enumerate(steps) if step.name == ENDS)
+    parts = {"opening a run": steps[:begins], "one turn": steps[begins:ends], "its report": steps[ends:], "all of it": steps}
+    return {name: counted(some) for name, some in parts.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true", help="show every step")
+    shown = parser.parse_args().list
+    steps = run_and_report()
+    before, known = "", set[str]()
+    for step in steps if shown else ():
+        if step.file != before:
+            print(f"{'back to ' if step.file in known else ''}{step.file}")
+        known.add(step.file)
+        before = step.file
+        print(f"    {step.name}")
+    for name, walk in walks(steps).items():
+        print(f"{name}: {walk}")
 
 
 if __name__ == "__main__":

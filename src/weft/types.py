@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 Role = Literal["system", "user", "assistant"]
 Kind = Literal["text", "image", "interleaved"]
 Outcome = Literal["answered", "refused", "empty", "failed"]
+Note = Literal["asked again", "same candidates", "stand-in"]  # what happened on the way to a reply
 Ended = Literal["", "blocked", "truncated"]  # how a reply ended, where its outcome does not say: a filter's doing, a limit's
 MENTION = re.compile(r"Image #(\d{1,6})(?!\d)")  # a picture that a dialogue's text calls by its number, 1-based
 
@@ -108,6 +109,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     usage: Usage = Usage()
     keys: tuple[str, ...] = ()
     ended: Ended = ""
+    notes: tuple[Note, ...] = ()
 
     @property
     def ending(self) -> str:

@@ -47,7 +47,7 @@ class Preparation(Struct, frozen=True, kw_only=True):
 
     async def prepare(self, dataset: ReadDataset, options: Any, models: Mapping[str, Model]) -> ReadDataset:
         """The dataset that a run uses: by default the one that was loaded. What is changed must change the digest. `models` are the
-        auxiliary models by role. In a dry run their replies have the reason `STAND_IN`: ask as many questions as a real run would."""
+        auxiliary models by role. In a dry run their replies have the note `stand-in`: ask as many questions as a real run would."""
         return dataset
 
     def describe_data(self, dataset: ReadDataset) -> list[str]:

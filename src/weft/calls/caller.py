@@ -118,7 +118,7 @@ class Caller:
                     raise EndpointDown(str(error), user=True) from None
                 sent = Sent((), "failed", str(error))
         self.tally.calls += 1
-        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage, ended=sent.ended)
+        return Reply(sent.outcome, sent.parts, sent.reason, sent.usage, ended=sent.ended, notes=sent.notes)
 
 
 @dataclass
@@ -193,7 +193,7 @@ class Recorded:
         began = time.time()
         sent = await self.inner.send(call)
         seconds = time.perf_counter() - call.sent_at
-        reply = Reply(sent.outcome, sent.parts, sent.reason, call.used, (call.key,), sent.ended)
+        reply = Reply(sent.outcome, sent.parts, sent.reason, call.used, (call.key,), sent.ended, sent.notes)
         record = CallRecord(
             key=call.key,
             request_digest=hashlib.sha256(call.request).hexdigest(),

@@ -160,7 +160,6 @@ def check(
     from collections import Counter
 
     from weft import api, benchmarks
-    from weft.models.baselines import STAND_IN
     from weft.workspace import open_blobs
 
     found = benchmarks.resolve(benchmark)
@@ -181,10 +180,10 @@ def check(
             run = api.validate(benchmark, folder, home=home)
             whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
             say(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
-            without = sum(turn.reply.reason == STAND_IN for turn in run.turns)
+            without = sum("stand-in" in turn.reply.notes for turn in run.turns)
             if without:
                 say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")
-            made_up = {turn.sample for turn in run.turns if turn.reply.reason == STAND_IN}
+            made_up = {turn.sample for turn in run.turns if "stand-in" in turn.reply.notes}
             for verdict in run.verdicts:
                 if verdict.value == 0 and verdict.by == "rule" and verdict.sample not in made_up:
                     say(f"warning: the true reply to {verdict.sample} scores 0 on {verdict.metric}: {verdict.reason}")

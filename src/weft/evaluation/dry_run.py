@@ -56,7 +56,7 @@ class Counting:
         true = Reply("answered", self._references.get((want.place.sample, want.place.turn), ()))
         fits = true.text if want.kind == "text" else true.images
         thought = (Thought(true.thoughts),) if true.thoughts else ()
-        return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)), STAND_IN)
+        return true if fits else Reply("answered", (*thought, stand_in(want.kind, self._blobs)), STAND_IN, notes=("stand-in",))
 
     def share(self, price: Price | None) -> Share:
         cost = None if price is None else price.of(Usage(self.tokens_in, self.tokens_out, images=self.images))

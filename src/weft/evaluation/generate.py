@@ -91,7 +91,8 @@ class Live:
         seen, reply = next((one for one in tried if one[1] is counted), tried[-1])
         if len(tried) > 1:
             told, others = AGAIN.format(count=len(tried)), [other for _, other in tried if other is not reply]
-            reply = joined(replace(reply, reason=f"{reply.reason}; {told}" if reply.reason else told), others)
+            reason = f"{reply.reason}; {told}" if reply.reason else told
+            reply = joined(replace(reply, reason=reason, notes=(*reply.notes, "asked again")), others)
         return msgspec.json.encode(seen).decode(), reply
 
     async def _ask_again(self, turn: Turn, messages: tuple[Message, ...], want: Want, tried: list[Tried]) -> None:

@@ -98,7 +98,7 @@ class Reference(Local):
         parts = self._parts[want.place]
         outcome, reason = outcome_of(parts, want.kind)
         if outcome != "answered":
-            return Sent((*parts, stand_in(want.kind, self._blobs)), "answered", STAND_IN, served=self.name)
+            return Sent((*parts, stand_in(want.kind, self._blobs)), "answered", STAND_IN, served=self.name, notes=("stand-in",))
         return Sent(parts, outcome, reason, served=self.name)
 
 

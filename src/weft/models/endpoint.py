@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
-from weft.types import Ended, Gives, Message, Outcome, Part, Takes, Usage, Want
+from weft.types import Ended, Gives, Message, Note, Outcome, Part, Takes, Usage, Want
 
 
 class Retry(Struct, frozen=True):
@@ -57,6 +57,7 @@ class Sent(Struct, frozen=True):
     usage: Usage = Usage()
     again: bool = False
     ended: Ended = ""
+    notes: tuple[Note, ...] = ()
 
 
 Heard = Callable[[str | None], None]  # pieces of a text as they come, not scrubbed yet; None: it begins, or begins again

@@ -1,6 +1,5 @@
 """A run in the journal, finished or not: its turns, its verdicts, what a reader must know to trust its numbers, and its tables."""
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +13,6 @@ from msgspec.structs import replace
 
 from weft.benchmarks.base import Benchmark, Finished, Groups, Terms, is_known, resolve
 from weft.errors import UserError, blamed
-from weft.models.compose.base import AGAIN
-from weft.models.compose.best_of import SAME
 from weft.results.cards import card_for, told_of
 from weft.results.titles import Named, apart, shared, title_of
 from weft.stats.intervals import spread
@@ -27,9 +24,7 @@ from weft.store.records import Expected, RunRecord, Totals, TurnRecord
 from weft.types import Message, Part, Reply, Table, Verdict
 from weft.workspace import open_journal
 
-LATER = re.compile(AGAIN.format(count=r"\d+"))
 SHORTEST = 3  # characters of a run's id that may stand for it
-ALIKE = re.compile(SAME.format(count=r"\d+") + r"(?:; .*)?")
 
 
 class Gist(Struct, frozen=True):
@@ -330,8 +325,8 @@ def count_replies(replies: Iterable[Reply]) -> ReplyCounts:
         if reply.ended:
             made.ended[reply.ended] += 1
         made.calls += len(reply.keys)
-        made.again += LATER.search(reply.reason) is not None
-        made.alike += reply.outcome == "answered" and ALIKE.fullmatch(reply.reason) is not None
+        made.again += "asked again" in reply.notes
+        made.alike += reply.outcome == "answered" and "same candidates" in reply.notes
     return made
 
 

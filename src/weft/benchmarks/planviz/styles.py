@@ -15,7 +15,6 @@ from weft.benchmarks.planviz.wordings import Wording, faults
 from weft.benchmarks.prompts import Rubrics, fence, filled, object_schema
 from weft.calls.structured_output import Unusable, read_reply
 from weft.errors import WeftError
-from weft.models.baselines import STAND_IN
 from weft.types import Message, Model, Part, Place, Problem, Question, Sample, Text, Want
 
 STYLES = {  # of language, not of pictures
@@ -124,7 +123,7 @@ class Reworder:
         about = {"task": (Text(prompt),), "points": tuple(map(Text, goal.points)), **{key: tuple(some) for key, some in material.items()}}
         question = Question((name,), messages, schema, place, about)
         reply = await self._model.reply(messages, Want("text", schema, place=place, question=question))
-        if reply.reason == STAND_IN:
+        if "stand-in" in reply.notes:
             return None
         if reply.outcome == "failed":
             raise WeftError(

@@ -33,7 +33,7 @@ class BestOf(Strategy):
         if len(candidates) < 2:
             final = candidates[0][1] if candidates else replies[0]
             if candidates and all(made_of(reply, want.kind) for reply in replies):
-                final = replace(final, reason=SAME.format(count=self._count))
+                final = replace(final, reason=SAME.format(count=self._count), notes=(*final.notes, "same candidates"))
             return joined(final, [reply for reply in replies if reply is not final])
 
         async def ask(asked: tuple[Message, ...]) -> Reply:

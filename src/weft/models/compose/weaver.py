@@ -16,7 +16,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.models.baselines import STAND_IN
 from weft.models.compose.base import Composition, joined
 from weft.models.compose.imagine import MOST_PICTURES, Imagine, Plan, parse
 from weft.models.endpoint import LISTEN
@@ -120,11 +119,11 @@ class Weaver(Composition):
 
 def _is_guess(planned: Reply) -> bool:
     """Whether nobody was asked, and the reply only stands in for a plan: a document of the data, or nothing of any use."""
-    return planned.reason == STAND_IN or (bool(planned.images) and not planned.keys)
+    return "stand-in" in planned.notes or (bool(planned.images) and not planned.keys)
 
 
 def _guessed(planned: Reply, want: Want) -> Plan:
-    count = 1 if want.kind == "image" else len(planned.images) if planned.reason != STAND_IN else USUAL
+    count = 1 if want.kind == "image" else len(planned.images) if "stand-in" not in planned.notes else USUAL
     return Plan(
         tuple(part for at in range(count) for part in (planned.text[:400], Imagine(f"picture {at + 1} of a document. " * 20, uses=())))
     )
