@@ -112,3 +112,24 @@ def test_the_table_of_packages_is_what_the_docstrings_say():
 
 def test_every_module_says_what_it_is():
     assert not [file for file in [*SOURCE.rglob("*.py"), *(SOURCE.parent / "weft_tabletop").rglob("*.py")] if not SCRIPT["docstring"](file)]
+
+
+FOREIGN = {  # where attributes are looked up by name, of objects that are not ours
+    "__init__.py": "modules, imported when they are used",
+    "plugins.py": "entry points and a user's file",
+    "errors.py": "a traceback that came with an exception",
+    "evaluation/progress.py": "IPython's shell",
+    "benchmarks/base.py": "what a user's class lacks",
+    "models/function.py": "what a user's object declares",
+    "models/code_digest.py": "code that is looked into",
+    "models/local/run": "transformers and diffusers",
+    "serving": "Ray, and a user's endpoint",
+    "store/images.py": "Pillow's images",
+}
+
+
+def test_attributes_of_our_own_are_not_looked_up_by_name():
+    for file in SOURCE.rglob("*.py"):
+        place = str(file.relative_to(SOURCE))
+        calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        assert place.startswith(tuple(FOREIGN)) or not any(call.func.id == "getattr" for call in calls), place  # type: ignore[union-attr]

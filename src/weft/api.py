@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import html
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -167,7 +168,7 @@ cast(Any, evaluate).__signature__ = _signature()
 
 
 def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) -> Callable[[Session], None] | None:
-    display = notebook() if progress is not False else None
+    display = notebook() if progress is not False and "IPython" in sys.modules else None
 
     def begin(session: Session) -> None:
         if display is not None:

@@ -36,7 +36,7 @@ class Workspace:
 
     @cached_property
     def blobs(self) -> Blobs:
-        return open_blobs(self.home)
+        return Blobs(blobs_folder(self.home))
 
     @cached_property
     def settings(self) -> dict[str, Any]:

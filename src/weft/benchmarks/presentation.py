@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from weft.types import Part, Table
 
@@ -40,9 +41,9 @@ class Presentation(Struct, frozen=True, kw_only=True):
 
     def describe_options(self, options: Any) -> list[str]:
         """The options in words, for a run's title: by default those that differ from their defaults."""
-        usual = type(options)()
-        changed = [name for name in options.__struct_fields__ if getattr(options, name) != getattr(usual, name)]
-        return [name if getattr(options, name) is True else f"{name} {getattr(options, name)}" for name in changed]
+        usual = asdict(type(options)())
+        changed = {name: value for name, value in asdict(options).items() if value != usual[name]}
+        return [name if value is True else f"{name} {value}" for name, value in changed.items()]
 
     def describe_outputs(self, options: Any) -> list[str]:
         """The options in words for outputs made elsewhere: nobody knows what the model was shown for them."""

@@ -60,7 +60,7 @@ class Records:
                 f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
             )
         self._known: dict[str, Image] = {}
-        self._rows: Rows = ListRows(())
+        self._rows: Rows | None = None
         self._own = threading.local()  # the problems of the record that a thread reads
         self.problems: list[Problem] = []
         self._standing = 0  # of them that are of no record, and were there before the first was read
@@ -77,17 +77,17 @@ class Records:
 
     def dataset(self, name: str, rows: Rows | Iterable[Any], beside: Iterable[str] = ()) -> Dataset:
         """What can be used of the records, streamed. `beside` are digests of other files that decide what a sample is."""
-        self._rows = rows if isinstance(rows, Rows) else ListRows(rows)
+        self._rows = found = rows if isinstance(rows, Rows) else ListRows(rows)
         self._standing = len(self.problems)
-        digest = digest_of_files([self._rows.digest, *beside], [(image, self.locate(image)) for image in self._rows.images])
+        digest = digest_of_files([found.digest, *beside], [(image, self.locate(image)) for image in found.images])
         other = next((what for file, what in OTHERS.items() if (self._file.parent / file).exists()), name)
-        return Dataset(other, digest, self, self.problems, self._rows.count)
+        return Dataset(other, digest, self, self.problems, found.count)
 
     def __iter__(self) -> Iterator[Sample]:
         """In the order of the files; of two with one id the first counts."""
         del self.problems[self._standing :]
         first: dict[str, str] = {}
-        for read in self._read_all(enumerate(self._rows)):
+        for read in self._read_all(enumerate(self._rows or ())):
             self.problems += sorted(read.problems, key=lambda problem: problem.field)
             if read.sample is None:
                 continue

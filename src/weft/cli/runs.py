@@ -60,7 +60,9 @@ def runs(
 
 
 def _plain(one: "Listed") -> dict[str, Any]:
-    manifest, gist = one.record.manifest, one.gist
+    from msgspec.structs import asdict
+
+    manifest, numbers = one.record.manifest, asdict(one.gist)
     return {
         "id": one.record.id,
         "tag": one.record.names.get("tag", ""),
@@ -68,7 +70,7 @@ def _plain(one: "Listed") -> dict[str, Any]:
         "title": one.title,
         "model": manifest.model.name,
         "judge": manifest.judge.name,
-        **{name: getattr(gist, name) for name in ("value", "low", "high", "scored", "due", "turns", "failed", "cost")},
+        **{name: numbers[name] for name in ("value", "low", "high", "scored", "due", "turns", "failed", "cost")},
         "turns_due": one.due,
         "state": one.state,
         "started": one.record.started,

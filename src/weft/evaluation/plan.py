@@ -34,7 +34,7 @@ class Plan(Struct, frozen=True):
     shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
 
     def manifest(self) -> Manifest:
-        chosen = dict(self.chosen)
+        chosen, labels = dict(self.chosen), self._option_labels()
         return Manifest(
             weft=__version__,
             benchmark=BenchmarkVersion(self.benchmark.name, self.benchmark.version),
@@ -43,7 +43,7 @@ class Plan(Struct, frozen=True):
             judge=Identity(self.judge),
             prompts=Prompts(self.rubrics.source, self.rubrics.digest),
             options={name: _without_secrets(value) for name, value in msgspec.to_builtins(self.options).items()},
-            option_labels=tuple(_without_secrets(label) for label in self._option_labels()),
+            option_labels=tuple(map(_without_secrets, labels)),
             strategy=self.strategy,
             judge_repeats=self.repeats,
             limit=chosen.pop("limit", None),

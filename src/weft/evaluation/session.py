@@ -63,15 +63,14 @@ async def open_run(
     found = (source or LiveModel()).open(config, workspace)
     benchmark, options = found.benchmark, found.options
     rubrics = benchmark.preparation.rubrics(benchmark, config.prompts)
+    helpers = benchmark.preparation.auxiliary_models(options)
+    limits, composed = _limits(config, rubrics), found.strategy != "none"
     judge = found.judge or _judge(config, workspace, rubrics, found)
-    auxiliary = {
-        role: workspace.endpoint(name, data=found.place[1]) for role, name in benchmark.preparation.auxiliary_models(options).items()
-    }
+    auxiliary = {role: workspace.endpoint(name, data=found.place[1]) for role, name in helpers.items()}
     dataset, chosen = await asyncio.to_thread(_read, found)
     model, endpoints = found.model(dataset)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(close_all, auxiliary.values())
-        limits, composed = _limits(config, rubrics), found.strategy != "none"
         opened = workspace.open({**endpoints, "judge": judge}, limits, prices=found.prices, composed=composed)
         roles = await closing.enter_async_context(opened)
         roles.join(auxiliary)

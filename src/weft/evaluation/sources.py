@@ -22,6 +22,7 @@ from weft.models.endpoint import Endpoint
 from weft.models.presets import is_judges, preset
 from weft.models.registry import Wired, wired
 from weft.results.run import Run, load_run
+from weft.store.blobs import Blobs
 from weft.types import Dataset, Model
 from weft.workspace import Workspace, reading
 
@@ -69,30 +70,30 @@ class LiveModel:
         benchmark, data = own_benchmark(config.benchmark), str(config.data)
         if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
             raise UserError(f"{data}: there is no such folder or file (--data)")
-        presets = _presets(config.preset)
+        presets, settings = _presets(config.preset), workspace.settings
+        names = names_of(settings, model=config.model, judge=config.judge)
         fixed = presets.get("model", "")
         if fixed and isinstance(config.model, str) and (config.model == "reference" or config.model.startswith("folder/")):
             raise UserError(f"{config.model} is not asked, so the preset {fixed} sets nothing")
-        blobs, settings = workspace.blobs, workspace.settings
         model = None
         if config.model != "reference":
-            model = wired(config.model, blobs, config.model_options, settings, data, benchmark.preparation.outputs, fixed)
+            model = wired(config.model, workspace.blobs, config.model_options, settings, data, benchmark.preparation.outputs, fixed)
         options = benchmark.choose(config.options)
         groups = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
         sampled = {} if config.sample is None else {"sample": {"count": config.sample, "seed": config.seed or 0}}
         chosen = {"limit": config.limit, "where": groups, **sampled, **({"presets": presets} if presets else {})}
         code = next((one.source for one in model.endpoints.values() if one.source), "") if model is not None else ""
-        asked = Asked(model, blobs)
+        asked = Asked(model, workspace.blobs)
         return Material(
             benchmark=benchmark,
             options=options,
-            load=partial(load, benchmark, Path(data), blobs, groups, config.limit),
+            load=partial(load, benchmark, Path(data), workspace.blobs, groups, config.limit),
             replies=asked.replies,
             model=asked.endpoints,
             place=(where(config.benchmark), str(Path(data).absolute())),
             strategy=config.strategy,
             chosen=chosen,
-            names={**names_of(settings, model=config.model, judge=config.judge), **({"source": code} if code else {})},
+            names={**names, **({"source": code} if code else {})},
             judge_preset=presets.get("judge", ""),
             code=code,
             note=model.composition.foreseen if model is not None and model.composition is not None else "",
@@ -100,26 +101,26 @@ class LiveModel:
         )
 
 
-class Asked:
+class Asked(Struct):
     """A model that is asked; none where the dataset's own references are."""
 
-    def __init__(self, model: Wired | None, blobs: Any) -> None:
-        self._model, self._blobs = model, blobs
+    wired_model: Wired | None
+    blobs: Blobs
 
     def endpoints(self, dataset: Dataset) -> tuple[Mapping[str, Any], Mapping[str, Endpoint]]:
-        if self._model is None:
-            self._model = Wired("reference", {"model": Reference(dataset.digest, self._blobs)})
-        return told_model(self._model), self._model.endpoints
+        if self.wired_model is None:
+            self.wired_model = Wired("reference", {"model": Reference(dataset.digest, self.blobs)})
+        return told_model(self.wired_model), self.wired_model.endpoints
 
     def replies(self, plan: Plan, parts: Mapping[str, Model]) -> Live:
-        assert self._model is not None
-        return Live(plan, self._model, self._blobs, parts)
+        assert self.wired_model is not None
+        return Live(plan, self.wired_model, self.blobs, parts)
 
     def lacks(self, kind: Any) -> str:
         """The parts of a composition do what they can."""
-        if self._model is None or self._model.composition is not None:
+        if self.wired_model is None or self.wired_model.composition is not None:
             return ""
-        return self._model.endpoints["model"].gives.lacks(kind)
+        return self.wired_model.endpoints["model"].gives.lacks(kind)
 
 
 class StoredRun(Struct, frozen=True):

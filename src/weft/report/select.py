@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 from msgspec import ValidationError as Invalid
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from weft.errors import UserError
 from weft.types import Cell, Row, Table
@@ -37,7 +37,7 @@ def choices(given: Mapping[str, Any], format: str) -> Choices:
     except Invalid as error:
         raise UserError(f"report(): {error}") from None
     for name in Choices.__struct_fields__:
-        if not getattr(made, name):
+        if not asdict(made)[name]:
             continue
         if format not in TEXTS:
             raise UserError(f"--{name} is for {', '.join(TEXTS)}, not for {format}: say --format md, or leave it out")

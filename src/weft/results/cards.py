@@ -162,7 +162,7 @@ def told_of(card: Card, benchmark: str) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(card.made))
     made = [f"{day}, {sum(one.agreement.n for one in some)} verdicts against exact truth"]
     for name, digits in (("pearson", 2), ("mae", 3), ("bias", 3)):
-        found = [(value, one.metric) for one in some if (value := getattr(one.agreement, name).value) is not None]
+        found = [(value, one.metric) for one in some if (value := msgspec.structs.asdict(one.agreement)[name].value) is not None]
         if found:
             (low, worst), (high, best) = min(found), max(found)
             sign = "+" if name == "bias" else ""

@@ -92,7 +92,7 @@ def read(body: bytes, blobs: Blobs, card: Card, called: str = "") -> tuple[tuple
     if called and asked.model not in (None, called):
         raise Refused(f"`model` is {str(asked.model)[:80]!r}; this server has {called}")
     for name in SETTINGS:
-        if getattr(asked, name) not in (None, [], {}):
+        if msgspec.structs.asdict(asked)[name] not in (None, [], {}):
             raise Refused(f"{name} is set when the server is started (--model-opt), not with a request")
     if asked.stream:
         raise Refused("stream is not supported: answers come whole")

@@ -96,7 +96,7 @@ class Room:
     def taken(self, pixels: int) -> Generator[None]:
         """Waits until there is room. A thread that has some gets more at once: if it waited, nobody might ever go on."""
         pixels = min(pixels, self._all)
-        inside = getattr(self._mine, "times", 0)
+        inside: int = vars(self._mine).get("times", 0)
         with self._changed:
             if not inside:
                 self._changed.wait_for(lambda: self._free >= pixels)

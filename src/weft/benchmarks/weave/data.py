@@ -31,7 +31,8 @@ class KeyPoint(Struct, frozen=True):
 
 def load(data: Path, blobs: Blobs) -> Dataset:
     file = find(data)
-    return WeaveRecords(file, file.parent, blobs).dataset("weave", json_array(file))
+    rows = json_array(file)
+    return WeaveRecords(file, file.parent, blobs).dataset("weave", rows)
 
 
 def find(data: Path) -> Path:
