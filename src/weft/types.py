@@ -71,6 +71,18 @@ class Message(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
+def check_messages(messages: tuple[Message, ...]) -> None:
+    """Raises TypeError for anything in a message that is no part of one: what a benchmark wrote is told before it is sent."""
+    for message in messages:
+        found: tuple[Any, ...] = message.parts
+        for part in found:
+            if not isinstance(part, Text | Image | Thought):
+                raise TypeError(f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; parts are Text, Image or Thought")
+            text: Any = "" if isinstance(part, Image) else part.text
+            if not isinstance(text, str):
+                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
+
+
 class Place(Struct, frozen=True):
     """Which turn of which sample of which benchmark something is for, and what the official layout calls its output file."""
 

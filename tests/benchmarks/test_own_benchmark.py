@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image as Pil
 
 import weft
+from toy import toy_records, write_weave
+from weft.benchmarks.prompts import object_schema
+from weft.benchmarks.weave import Weave
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-benchmark.md"
 
@@ -72,3 +76,31 @@ def test_the_optional_objects_of_the_page_work(folder: Path):
 def test_it_fits_on_a_page():
     found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found and len(found.group(1).splitlines()) <= 64
+
+
+def test_a_part_that_is_none_costs_its_turn_alone_and_says_so(tmp_path: Path):
+    """A text where a part is expected, in a question and in what a model is shown."""
+
+    class Wrong(Weave):
+        def questions(self, answered: Any) -> Any:
+            asked = list(super().questions(answered))
+            broken = replace(asked[0].messages[0], parts=("just words",))
+            return [replace(asked[0], messages=(broken,)), *asked[1:]] if answered.sample.id == "7" else asked
+
+    data = write_weave(tmp_path / "data", toy_records())
+    run = weft.evaluate(Wrong, data=data, model="reference", judge="constant/5", home=tmp_path / "home")
+    lost = {verdict.reason for verdict in run.verdicts if verdict.value is None}
+    assert {verdict.sample for verdict in run.verdicts if verdict.value is None} == {"7"}
+    assert all("parts are Text, Image or Thought" in reason for reason in lost) and run.record.state == "finished"
+
+
+def test_one_metric_may_have_an_object_of_its_own(tmp_path: Path):
+    entry = object_schema(reasoning={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
+
+    class Nested(Weave):
+        def questions(self, answered: Any) -> Any:
+            return [replace(one, schema=object_schema(**{one.metrics[0]: entry})) for one in super().questions(answered)]
+
+    data = write_weave(tmp_path / "data", toy_records())
+    run = weft.evaluate(Nested, data=data, model="reference", judge="constant/5", home=tmp_path / "home")
+    assert {verdict.value for verdict in run.verdicts} == {0.5}

@@ -262,7 +262,7 @@ def plain_marks(question: Question, found: Mapping[str, Any]) -> list[Mark]:
     """Marks from a reply that holds score and reason under the question's keys."""
     marks: list[Mark] = []
     for metric in question.metrics:
-        several = len(question.metrics) > 1
+        several = len(question.metrics) > 1 or isinstance(found.get(metric), Mapping)
         said: Mapping[str, Any] = found[metric] if several else found
         schema: Mapping[str, Any] = question.schema["properties"][metric] if several else question.schema
         score = float(said[question.value])

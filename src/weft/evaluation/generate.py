@@ -27,7 +27,7 @@ from weft.models.compose.base import AGAIN, Composition, joined
 from weft.models.registry import Wired
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal, TurnRecord
-from weft.types import Dialogue, Message, Model, Part, Place, Reply, Sample, Turn, Want, mentions
+from weft.types import Dialogue, Message, Model, Part, Place, Reply, Sample, Turn, Want, check_messages, mentions
 
 MOST_TRIES, APART = 8, 100  # tries of a turn; their draws are so far apart that a strategy's own have room between them
 Tried = tuple[tuple[Message, ...], Reply]  # what was shown, and what was said
@@ -64,6 +64,7 @@ class Live:
         benchmark, options = self._plan.benchmark, self._plan.options
         try:
             messages = benchmark.build_messages(sample, turn, dialogue, options)
+            check_messages(messages)
             needed = sorted(benchmark.depends_on(sample, turn, options)) if self._sees else ()
         except Exception as error:  # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
             self.raised(Place(sample.id, turn.number), error)

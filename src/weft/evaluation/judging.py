@@ -17,7 +17,7 @@ from weft.judges.vlm import VlmJudge
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Place, Question, Verdict
+from weft.types import Place, Question, Verdict, check_messages
 
 Raised = Callable[[Place, Exception], None]
 
@@ -145,6 +145,8 @@ def checked(items: Sequence[Item], place: Place, due: Sequence[str]) -> None:
     """Raises if something is not for this turn, not due there or no share; if something due is missing, or is said twice."""
     said: set[tuple[str, str]] = set()
     for item in items:
+        if isinstance(item, Question):
+            check_messages(item.messages)
         of = (item.sample, item.turn) if isinstance(item, Verdict) else (item.place.sample, item.place.turn)
         asked = (item.metric,) if isinstance(item, Verdict) else item.metrics
         if of != (place.sample, place.turn) or not asked or not set(asked) <= set(due):
