@@ -174,7 +174,7 @@ def test_a_judge_that_was_asked_again_is_shown_beside_itself(run: weft.Run, othe
 
 def test_a_run_of_another_model_is_refused(run: weft.Run, home: Path):
     strange = weft.evaluate("weave", data=home / "data", model="reference", judge=Judge("first"), home=home / ".weft")
-    with pytest.raises(UserError, match=r"is a run of copy, .* one of truth: judges are compared over the same replies"):
+    with pytest.raises(UserError, match=r"is a run of copy, .* one of reference: judges are compared over the same replies"):
         run.agree(strange)
     with pytest.raises(UserError, match="is given twice"):
         run.agree(run)

@@ -212,10 +212,10 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
         assert not {image.digest for image in pictures} & (outputs | later | unseen)
         said = {part.text for message in messages for part in message.parts if isinstance(part, Text)}
         for later_turn in sample.turns[turn.number :]:
-            future = {part.text for part in later_turn.truth if isinstance(part, Text)}
+            future = {part.text for part in later_turn.reference if isinstance(part, Text)}
             future |= {later_turn.words} if later_turn is not turn else set()
             past = {t.words for t in sample.turns[: turn.number + 1]} | {
-                p.text for t in sample.turns[: turn.number] for p in t.truth if isinstance(p, Text)
+                p.text for t in sample.turns[: turn.number] for p in t.reference if isinstance(p, Text)
             }
             assert not said & (future - past)
 

@@ -49,7 +49,7 @@ def test_all_kinds(tmp_path: Path):
     made, edited = found.samples[0].turns[0], found.samples[1].turns[0]
     assert made.ask == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
     goal: Goal = edited.gold
-    assert [type(part) for part in edited.ask] == [Image, Text] and edited.truth == (goal.reference,) and goal.source != goal.reference
+    assert [type(part) for part in edited.ask] == [Image, Text] and edited.reference == (goal.reference,) and goal.source != goal.reference
 
 
 def test_the_second_list_of_interfaces(tmp_path: Path):

@@ -38,7 +38,7 @@ class Umpire(Endpoint):
 
 def test_repeats_that_were_under_way_when_one_ended_the_run_are_in_the_journal(toy: Path, tmp_path: Path):
     judge = Umpire()
-    settings: dict[str, Any] = {"data": toy, "model": "truth", "judge": judge, "home": tmp_path / "home", "judge_repeats": 2}
+    settings: dict[str, Any] = {"data": toy, "model": "reference", "judge": judge, "home": tmp_path / "home", "judge_repeats": 2}
 
     async def go() -> int:
         with pytest.raises(EndpointDown):

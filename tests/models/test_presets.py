@@ -34,7 +34,7 @@ def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
         ("copy", "weave/nobody", "there is no preset 'weave/nobody'; there is weave/anyedit"),
         ("copy", ("weave/bagel", "imug/bagel"), "two presets for the model"),
         ("cascade:reasoner=copy,painter=copy", "weave/bagel", "made of several"),
-        ("truth", "weave/bagel", "truth is not asked, so the preset weave/bagel sets nothing"),
+        ("reference", "weave/bagel", "reference is not asked, so the preset weave/bagel sets nothing"),
         ("folder/somewhere", "weave/bagel", "is not asked"),
     ],
 )

@@ -56,6 +56,7 @@ def on_interrupt(act: Callable[[], None]) -> Generator[None]:
         if next(pressed) > PATIENT:  # a model that will not be stopped
             os._exit(130)
         if waiting.is_set():
+            act()  # the loop may come to another call of the same model before it comes round to this
             raise KeyboardInterrupt
         waiting.set()
         loop.call_soon_threadsafe(come_round)
