@@ -23,9 +23,10 @@ from weft.calls.caller import Patience
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
+from weft.models.endpoint import Endpoint, Sent
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Sample
+from weft.types import Dataset, Gives, Sample, Text
 
 Serve = Callable[..., Provider]
 
@@ -273,3 +274,90 @@ def test_nothing_is_read_twice_to_open_a_run(toy: Path, tmp_path: Path):
             assert len(read) == 1
 
     asyncio.run(open_both())
+
+
+def test_a_dataset_that_is_edited_while_a_run_reads_it_ends_the_run(tmp_path: Path):
+    """Neither a mixture of two versions nor records that are broken by the edit."""
+    records = [{**toy_records()[0], "idx": number} for number in range(600)]
+    data = write_weave(tmp_path / "data", records)
+    file = data / "test" / "test.json"
+    first = threading.Event()
+
+    def model(messages: Any, want: str) -> Any:
+        if not first.is_set():
+            first.set()
+            file.write_text(file.read_text().replace("Paint", "Print"))
+        return "words"
+
+    with pytest.raises(UserError, match="has changed since it was opened"):
+        weft.evaluate("weave", data=data, model=model, judge="constant/5", home=tmp_path / "home")
+    assert Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()[0].state == "stopped"
+
+
+class Own(Weave):
+    """A user's own, whose samples come from a function."""
+
+    def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
+        whole = super().load(data, blobs).read()
+        return Dataset(whole.name, whole.digest, self.given(whole.samples), (), len(whole.samples))
+
+    def given(self, samples: Any) -> Any:
+        yield from samples
+
+
+def test_samples_that_can_be_read_once_alone_are_kept(toy: Path, tmp_path: Path):
+    ends: dict[str, Any] = {"data": toy, "model": "reference", "judge": "constant/5"}
+    whole = weft.evaluate(Own, home=tmp_path / "a", **ends)
+    assert len(whole.turns) == 10
+    shards = [weft.evaluate(Own, home=tmp_path / "b", shard=f"{number}/2", **ends) for number in (1, 2)]
+    assert shards[-1].record.state == "finished" and len(shards[-1].turns) == 10
+
+
+@pytest.mark.parametrize("reads", [0, 2])
+def test_what_a_benchmark_raises_while_it_reads_names_it_and_loses_nothing_before(toy: Path, tmp_path: Path, reads: int):
+    class Raising(Own):
+        def given(self, samples: Any) -> Any:
+            class Some:
+                def __iter__(self) -> Any:
+                    yield from samples[:reads]
+                    raise KeyError("midway")
+
+            return Some()
+
+    with pytest.raises(WeftError, match=r"benchmark weave: reading .*KeyError.*midway"):
+        weft.evaluate(Raising, data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
+    journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
+    assert [len(journal.turns(run.id)) for run in journal.runs()] == ([sum(1 for _ in range(5))] if reads else [])
+
+
+def test_no_sample_is_left_by_a_limit_of_zero(toy: Path, tmp_path: Path):
+    with pytest.raises(UserError, match="no sample is left by what was asked for"):
+        weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path, limit=0)
+
+
+def test_problems_are_told_once_however_often_the_data_are_read(tmp_path: Path):
+    data = write_weave(tmp_path / "data", toy_records())
+    file = data / "test" / "test.json"
+    file.write_text(json.dumps([*json.loads(file.read_text()), {"idx": 99}, toy_records()[0]]))
+    dataset = load(data, Blobs(tmp_path / "blobs"))
+    both = [iter(dataset.samples), iter(dataset.samples)]
+    assert [next(one).id for one in both] and [len(list(one)) for one in both] == [len(toy_records()) - 1] * 2
+    told = [str(problem) for problem in dataset.problems]
+    assert len(told) == len(set(told)) and sum("repeats the idx" in one for one in told) == 1
+
+
+def test_a_shard_without_a_turn_that_the_model_can_answer_leaves_the_others_alone(tmp_path: Path):
+    """A model of words alone, and a shard of images alone: its turns count as no answer, and the first shard's stay."""
+    records = [{**toy_records()[0], "idx": number} for number in range(4)]
+    data = write_weave(tmp_path / "data", records)
+
+    class Words(Endpoint):
+        gives = Gives(image=False)
+
+        async def send(self, messages: Any, want: Any) -> Sent:
+            return Sent((Text("words"),), "answered")
+
+    ends: dict[str, Any] = {"data": data, "model": Words("words"), "judge": "constant/5", "home": tmp_path / "home"}
+    first = weft.evaluate("weave", shard="1/2", **ends)
+    both = weft.evaluate("weave", shard="2/2", turns="all", **ends)
+    assert first.turns and both.record.state == "finished" and len(both.turns) == 2 * len(first.turns)

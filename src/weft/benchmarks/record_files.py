@@ -64,12 +64,18 @@ class FileRows(Rows):
 
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            about = os.fstat(file.fileno())
-            if (about.st_size, about.st_mtime_ns) != self._stamp:
-                raise UserError(f"{self.path} has changed since it was opened: run the same command again")
             for at in range(0, len(self._marks), 2):
                 file.seek(self._skipped + self._marks[at])
-                yield file.read(self._marks[at + 1])
+                record = file.read(self._marks[at + 1])
+                self._check(file.fileno())
+                yield record
+            self._check(file.fileno())
+
+    def _check(self, file: int) -> None:
+        """A record of another version of the file is never taken for one of this."""
+        about = os.fstat(file)
+        if (about.st_size, about.st_mtime_ns) != self._stamp:
+            raise UserError(f"{self.path} has changed since it was opened: run the same command again")
 
 
 def json_array(path: Path) -> FileRows:

@@ -63,7 +63,7 @@ class Records:
         self._rows: Rows | None = None
         self._own = threading.local()  # the problems of the record that a thread reads
         self.problems: list[Problem] = []
-        self._standing = 0  # of them that are of no record, and were there before the first was read
+        self._told: set[str] = set()  # records whose problems are there: it may be read more than once, and by two at a time
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         raise TypeError(f"{type(self).__name__} has no sample")
@@ -78,30 +78,31 @@ class Records:
     def dataset(self, name: str, rows: Rows | Iterable[Any], beside: Iterable[str] = ()) -> Dataset:
         """What can be used of the records, streamed. `beside` are digests of other files that decide what a sample is."""
         self._rows = found = rows if isinstance(rows, Rows) else ListRows(rows)
-        self._standing = len(self.problems)
         digest = digest_of_files([found.digest, *beside], [(image, self.locate(image)) for image in found.images])
         other = next((what for file, what in OTHERS.items() if (self._file.parent / file).exists()), name)
         return Dataset(other, digest, self, self.problems, found.count)
 
     def __iter__(self) -> Iterator[Sample]:
         """In the order of the files; of two with one id the first counts."""
-        del self.problems[self._standing :]
         first: dict[str, str] = {}
         for read in self._read_all(enumerate(self._rows or ())):
-            self.problems += sorted(read.problems, key=lambda problem: problem.field)
-            if read.sample is None:
-                continue
-            if read.sample.id in first:
+            problems = list(read.problems)
+            if read.sample is not None and read.sample.id in first:
                 told = self.repeated.format(field=self.id_field, first=first[read.sample.id], id=read.sample.id)
-                self.say("error", read.called, self.id_field, told)
+                problems.append(self._problem("error", read.called, self.id_field, told))
+            if problems and read.called not in self._told:
+                self._told.add(read.called)
+                self.problems += sorted(problems, key=lambda problem: problem.field)
+            if read.sample is None or read.sample.id in first:
                 continue
             first[read.sample.id] = read.called
             yield read.sample
 
     def picture(self, name: str, field: str, path: str) -> Image:
         """A picture of the dataset, in the store. One that many records show is read once."""
-        if path in self._known:
-            return self._known[path]
+        known = self._known.get(path)
+        if known is not None:
+            return known
         full = self._pictures / path
         try:
             inside = not PurePosixPath(path).is_absolute() and full.resolve().is_relative_to(self._pictures)
@@ -149,7 +150,10 @@ class Records:
         raise LeftOut
 
     def say(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
-        self.note(Problem(severity, self._file.name, name, field, message))
+        self.note(self._problem(severity, name, field, message))
+
+    def _problem(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> Problem:
+        return Problem(severity, self._file.name, name, field, message)
 
     def note(self, problem: Problem) -> None:
         """Of the record that is being read, or of none."""

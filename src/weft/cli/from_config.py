@@ -140,7 +140,7 @@ def without_own(names: Iterable[str], benchmark: Any) -> list[str]:
 
 def defaults(section: Mapping[str, Any], base: Mapping[str, Any], benchmark: Any) -> dict[str, Any]:
     """What weft.toml says, under the names of the parameters: for all commands, then for the benchmark."""
-    made = dict(base)
+    made = {OWN + name if name in benchmark.Options.__struct_fields__ else name: value for name, value in base.items()}
     known = {cli.option or field for field, cli in FIELDS.items()}
     for name, value in section.items():
         if name in benchmark.Options.__struct_fields__:

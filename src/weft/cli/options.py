@@ -31,39 +31,26 @@ def complete_benchmark(incomplete: str) -> list[str]:
 
 Home = Annotated[Path, typer.Option(help=help_of("home"), envvar="WEFT_HOME", show_envvar=True)]
 HomeOf = Annotated[Path | None, typer.Option("--home", help=help_of("home"))]
-Run = Annotated[str, typer.Argument(help=help_of("home"), autocompletion=complete_run)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help=help_of("home"))]
-Data = Annotated[Path | None, typer.Option(help=help_of("home"))]
-Judge = Annotated[str | None, typer.Option(help=help_of("home"))]
-JudgeOpt = Annotated[list[str] | None, typer.Option(help=help_of("home"))]
-Prompts = Annotated[str, typer.Option(help=help_of("home"))]
-Preset = Annotated[
-    list[str] | None,
-    typer.Option(help=help_of("home")),
-]
+Run = Annotated[str, typer.Argument(help="A run: its tag, its id, the beginning of it, or 'last'.", autocompletion=complete_run)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Judge = Annotated[str | None, typer.Option(help=help_of("judge"))]
+JudgeOpt = Annotated[list[str] | None, typer.Option(help=help_of("judge_options"))]
+Prompts = Annotated[str, typer.Option(help=help_of("prompts"))]
 JudgeRepeats = Annotated[int, typer.Option(min=1, help=help_of("judge_repeats"))]
-JudgeBatch = Annotated[bool, typer.Option("--judge-batch", help=help_of("judge_repeats"))]
+JudgeBatch = Annotated[bool, typer.Option("--judge-batch", help=help_of("judge_batch"))]
 Limit = Annotated[int | None, typer.Option(min=0, help=help_of("limit"))]
-Sampled = Annotated[int | None, typer.Option("--sample", min=1, help=help_of("limit"))]
-Seed = Annotated[int | None, typer.Option(help=help_of("limit"))]
-Shard = Annotated[
-    str,
-    typer.Option(help=help_of("limit"), metavar="K/N"),
-]
+Sampled = Annotated[int | None, typer.Option("--sample", min=1, help=help_of("sample"))]
+Seed = Annotated[int | None, typer.Option(help=help_of("seed"))]
 NoProbe = Annotated[bool, typer.Option("--no-probe", help=help_of("probe"))]
-Where = Annotated[list[str] | None, typer.Option(help=help_of("probe"))]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help=help_of("probe"),
-    ),
-]
+Concurrency = Annotated[int | None, typer.Option(min=1, help=help_of("concurrency"))]
 JudgeConcurrency = Annotated[int | None, typer.Option(min=1, help=help_of("judge_concurrency"))]
-Budget = Annotated[float | None, typer.Option(min=0, help=help_of("judge_concurrency"))]
+Budget = Annotated[float | None, typer.Option(min=0, help=help_of("budget"))]
 OwnBenchmark = Annotated[
     list[str] | None,
-    typer.Option("--benchmark", help=help_of("judge_concurrency")),
+    typer.Option(
+        "--benchmark",
+        help="file.py:NAME of a run's benchmark, if it is your own: not loaded automatically, for security. Repeatable.",
+    ),
 ]
 DRY_RUN = "Say what would be called and what it would cost; call nothing."
 DryRun = Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)]

@@ -85,8 +85,9 @@ class Runs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """A run's options follow the benchmark that they are for."""
-        given = [word.partition("=")[0] for word in _before_command(args)]
-        wrong = [word for word in given if word.startswith("--") and word not in ("--home", "--help")]
+        before = _before_command(args)
+        alone = {"--help", "--home"} if len(before) == len(args) else {"--help"}
+        wrong = [word for word in (one.partition("=")[0] for one in before) if word.startswith("--") and word not in alone]
         if wrong:
             from weft.errors import UserError
 

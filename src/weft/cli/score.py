@@ -18,6 +18,7 @@ from weft.cli.from_config import (
     parameters,
     without_own,
 )
+from weft.errors import UserError
 
 HELP = """Judge pictures and texts that were made elsewhere.
 
@@ -53,6 +54,8 @@ class Score(BenchmarkCommand):
             made = command(_score, "score", found, [*params, option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run")])
             self.about, self.params, self.callback = found.name, made.params, made.callback
             ctx.default_map = benchmark_defaults(ctx, name, found, ctx.default_map or {})
+        elif not {"-h", "--help"} & set(args):
+            raise UserError("give --benchmark: which benchmark the outputs answer; `weft score --help` has examples")
         return super().parse_args(ctx, args)
 
 

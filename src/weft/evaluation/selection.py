@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
+from msgspec.structs import replace
+
 from weft.benchmarks.base import Benchmark
-from weft.errors import UserError, blamed
+from weft.errors import UserError, WeftError, blamed
 from weft.store.blobs import Blobs
 from weft.store.records import Shard
 from weft.types import Dataset, ReadDataset, Sample
@@ -31,22 +33,35 @@ def load(benchmark: Benchmark, data: Path, blobs: Blobs, where: Mapping[str, str
         raise
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
+    if isinstance(dataset.samples, Iterator):  # it can be read once alone, and a run may read it twice
+        dataset = replace(dataset, samples=tuple(dataset.samples))
     if isinstance(dataset.samples, (tuple, list)):
         check_ids(dataset.samples, str(data))
-    return Dataset(dataset.name, dataset.digest, Selected(dataset, str(data), where, limit), dataset.problems, dataset.records)
+    selected = Selected(dataset, f"benchmark {benchmark.name}: reading {data}", str(data), where, limit)
+    return Dataset(dataset.name, dataset.digest, selected, dataset.problems, dataset.records)
 
 
 class Selected:
     """Samples of a dataset, read anew with each iteration. Raises UserError in the end where none was left, and says why."""
 
-    def __init__(self, dataset: Dataset, data: str, where: Mapping[str, str], limit: int | None) -> None:
-        self._dataset, self._data, self._where, self._limit = dataset, data, where, limit
+    def __init__(self, dataset: Dataset, what: str, data: str, where: Mapping[str, str], limit: int | None) -> None:
+        """`what` is done when a benchmark raises something of its own."""
+        self._dataset, self._what, self._data, self._where, self._limit = dataset, what, data, where, limit
+        self.stopped = False  # whether nobody wants any more of them
 
     def __iter__(self) -> Iterator[Sample]:
+        try:
+            yield from self._chosen()
+        except (WeftError, OSError):
+            raise
+        except Exception as error:
+            raise blamed(self._what, error) from error
+
+    def _chosen(self) -> Iterator[Sample]:
         count, known = 0, set[str]()
         others: dict[str, set[str]] = {}  # the groups of samples that are not wanted, by axis
-        for sample in self._dataset.samples:
-            if self._limit is not None and count >= self._limit:
+        for sample in self._dataset.samples if self._limit != 0 else ():
+            if self.stopped or (self._limit is not None and count >= self._limit):
                 return
             if any(sample.groups.get(axis) != name for axis, name in self._where.items()):
                 for axis, name in sample.groups.items():
@@ -80,6 +95,12 @@ def drawn(dataset: Dataset, count: int, seed: int) -> tuple[ReadDataset, bool]:
     kept = heapq.nsmallest(count, ((_place(f"sample {seed}", sample.id), at, sample) for at, sample in enumerate(numbered)))
     samples = tuple(sample for _, sample in sorted(((at, sample) for _, at, sample in kept), key=lambda one: one[0]))
     return ReadDataset(dataset.name, dataset.digest, samples, tuple(dataset.problems), dataset.records), numbered.count > count
+
+
+def stop_reading(dataset: Dataset) -> None:
+    """Nobody wants any more of it: a thread that reads it comes to an end."""
+    if isinstance(dataset.samples, Selected):
+        dataset.samples.stopped = True
 
 
 class Counted(Generic[T]):
@@ -128,6 +149,7 @@ class Stream(Generic[T]):
         self._rest = iter(items)
         self._ahead: asyncio.Future[list[T]] | None = None
         self._over = False
+        self._error: Exception | None = None  # that came while the last items were read
 
     async def begin(self) -> None:
         """Wait for the first item. Raises what reading it raises."""
@@ -144,11 +166,18 @@ class Stream(Generic[T]):
                 yield one
 
     def _some(self, most: int) -> list[T]:
+        if self._error is not None:
+            raise self._error
         began, made = time.perf_counter(), list[T]()
-        for one in self._rest:
-            made.append(one)
-            if len(made) >= most or time.perf_counter() - began > MOMENT or self._over:
-                break
+        try:
+            for one in self._rest:
+                made.append(one)
+                if len(made) >= most or time.perf_counter() - began > MOMENT or self._over:
+                    break
+        except Exception as error:
+            if not made:
+                raise
+            self._error = error  # what was read before it is not lost
         return made
 
     async def close(self) -> None:

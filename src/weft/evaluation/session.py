@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from weft.benchmarks.prompts import Rubrics
-from weft.calls.caller import Patience
+from weft.calls.caller import Halt, Patience
 from weft.calls.interrupts import GRACE, Interrupted, first_of, interruptible, on_interrupt
 from weft.calls.roles import Limits, ModelsByRole
 from weft.errors import UserError, WeftError, trace_of
@@ -31,7 +31,7 @@ from weft.evaluation.judging import Judging, Progress
 from weft.evaluation.plan import Plan, told_endpoint
 from weft.evaluation.prepare import Prepared, Tell, prepare
 from weft.evaluation.reuse_notes import doubts
-from weft.evaluation.selection import Stream, drawn, shard_of, sharded
+from weft.evaluation.selection import Stream, drawn, shard_of, sharded, stop_reading
 from weft.evaluation.sources import LiveModel, Material, RunSource
 from weft.judges.vlm import VlmJudge, most_useless
 from weft.models.batch_api import batched
@@ -67,7 +67,7 @@ async def open_run(
     limits, composed = _limits(config, rubrics), found.strategy != "none"
     judge = found.judge or _judge(config, workspace, rubrics, found)
     auxiliary = {role: workspace.endpoint(name, data=found.place[1]) for role, name in helpers.items()}
-    dataset, chosen = await asyncio.to_thread(_read, found)
+    dataset, chosen = await _read(found)
     model, endpoints = found.model(dataset)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(close_all, auxiliary.values())
@@ -81,7 +81,8 @@ async def open_run(
         plan = Plan(benchmark, prepared.dataset, options, rubrics, *described, found.strategy, config.judge_repeats, chosen)
         counts: tuple[int, int] | None = None
         if shard is not None:
-            ids, turns = await asyncio.to_thread(_ids_and_turns, plan)
+            whole = plan
+            ids, turns = await _while_read(plan.dataset, roles.halt, lambda: _ids_and_turns(whole))
             plan, counts = replace(plan, shard=sharded(ids, shard)), (len(ids), turns)
         session = Session(config, plan, roles, found, prepared, counts)
         closing.push_async_callback(session.close)
@@ -121,14 +122,23 @@ def _judge(config: RunConfig, workspace: Workspace, rubrics: Rubrics, found: Mat
     return batched(judge) if config.judge_batch else judge
 
 
-def _read(found: Material) -> tuple[Dataset, dict[str, Any]]:
+async def _read(found: Material) -> tuple[Dataset, dict[str, Any]]:
     """The dataset, and which samples of it: a random sample is none where it is all there is."""
-    dataset, chosen = found.load(), dict(found.chosen)
+    dataset, chosen = await asyncio.to_thread(found.load), dict(found.chosen)
     if sample := chosen.get("sample"):
-        dataset, fewer = drawn(dataset, sample["count"], sample["seed"])
+        dataset, fewer = await _while_read(dataset, Halt(), lambda: drawn(dataset, sample["count"], sample["seed"]))
         if not fewer and not found.digest:
             del chosen["sample"]
     return dataset, chosen
+
+
+async def _while_read(dataset: Dataset, halt: Halt, work: Callable[[], T]) -> T:
+    """Work that reads the dataset, in a thread. At Ctrl-C the thread reads no further."""
+    try:
+        return await interruptible(asyncio.ensure_future(asyncio.to_thread(work)), halt, "while the dataset was being read")
+    except Interrupted:
+        stop_reading(dataset)
+        raise
 
 
 def _ids_and_turns(plan: Plan) -> tuple[list[str], int]:
@@ -197,6 +207,7 @@ class Session:
             self.over.set()
 
     async def close(self) -> None:
+        stop_reading(self.plan.dataset)
         await self.samples.close()
 
     async def _go(self) -> None:
@@ -217,7 +228,7 @@ class Session:
             except BaseExceptionGroup as group:
                 self.journal.end(run, "stopped")
                 raise first_of(group) from group
-            self._check_answerable()
+            self._check_answerable(new)
             self.nothing = self.halt.reason is not None and new and not self.journal.has_any(run)
             if self.nothing:  # nobody was ever reached: that is a mistake to tell, and no run
                 self.journal.remove(run)
@@ -231,9 +242,10 @@ class Session:
             self.lacking.update(turn.want for turn in sample.turns if self.plan.asks(turn) and self._found.lacks(turn.want))
             yield position, sample
 
-    def _check_answerable(self) -> None:
-        """A model that can answer nothing at all is a mistake to tell, and no run."""
-        if self._generating.whole and self.progress.turns and self.lacking.total() == self.progress.turns:
+    def _check_answerable(self, new: bool) -> None:
+        """A model that can answer nothing at all is a mistake to tell, and no run. Of a shard nobody knows what the others want."""
+        alone = new and self.plan.shard is None and self._generating.whole
+        if alone and self.progress.turns and self.lacking.total() == self.progress.turns:
             why = self._found.lacks(next(iter(self.lacking)))
             self.journal.remove(self.run_id)
             raise UserError(f"{self.plan.model['name']} can answer none of the {self.progress.turns} turns: {why}")

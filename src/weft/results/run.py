@@ -55,6 +55,9 @@ class Gist(Struct, frozen=True):
         return f"{self.value:.{self.digits}f}{between}"
 
 
+MOST_HELD = 20_000  # turns that a run has in memory from the start; those of a larger one are read when they are asked for
+
+
 class Run:
     """`verdicts` are settled: one for each metric of a turn, with its variants behind it."""
 
@@ -66,6 +69,8 @@ class Run:
             self.groups: dict[str, dict[str, str]] = journal.groups(record.id)  # by sample
             self.replies: ReplyCounts = count_replies(journal.replies(record.id))
             found = journal.verdicts(record.id)
+            if self.replies.turns <= MOST_HELD:  # of the same moment as the verdicts, where that is no matter of memory
+                self.turns = journal.turns(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled

@@ -137,8 +137,8 @@ class TaskRecords(Records):
         own = fields(record["record"]).get("name")
         return f"{record['list'].file}: record {record['at']}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
 
-    def say(self, severity: Any, name: str, field: str, message: str) -> None:
-        self.note(Problem(severity, "", name, field, message))
+    def _problem(self, severity: Any, name: str, field: str, message: str) -> Problem:
+        return Problem(severity, "", name, field, message)
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         listed: Listed = record["list"]

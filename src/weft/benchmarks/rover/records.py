@@ -27,7 +27,8 @@ class RoverRecords(Records):
     def __iter__(self) -> Iterator[Sample]:
         yield from super().__iter__()
         broken = self._rows.broken if isinstance(self._rows, Tables) else ()
-        self.problems += [Problem("error", self._file.name, "", "", why) for why in broken]
+        found = [Problem("error", self._file.name, "", "", why) for why in broken]
+        self.problems += [problem for problem in found if problem not in self.problems]
 
     def called(self, at: int, record: Any) -> str:
         name: Any = fields(record).get("id")
