@@ -28,6 +28,22 @@ LINE = re.compile(rb"[^\r\n]+")
 ARRAY = re.compile(rb"[ \t\r\n]*\[")
 
 
+class Changed(UserError):
+    """A file is not what it was when its digest was taken."""
+
+
+def stamp_of(path: Path) -> tuple[int, int]:
+    """Its size, and when it was last written."""
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns
+
+
+def check_stamp(path: Path, stamp: tuple[int, int]) -> None:
+    """Raises Changed where a file was written since: a record of one version is never taken for one of another."""
+    if not path.exists() or stamp_of(path) != stamp:
+        raise Changed(f"{path} has changed since it was opened: run the same command again")
+
+
 class Rows:
     """Records that can be read again and again. `digest` is of all their bytes, `images` are the image files that they name."""
 
@@ -58,8 +74,8 @@ class FileRows(Rows):
         self._marks = array("Q")
         for start, end in spans:
             self._marks.extend((start, end - start))
-        about = path.stat()
-        self._stamp, self._skipped = (about.st_size, about.st_mtime_ns), about.st_size - len(data)  # a byte order mark
+        self._stamp = stamp_of(path)
+        self._skipped = self._stamp[0] - len(data)  # a byte order mark
         super().__init__(hashlib.sha256(data).hexdigest(), len(self._marks) // 2, images_in(data))
 
     def __iter__(self) -> Iterator[bytes]:
@@ -67,15 +83,9 @@ class FileRows(Rows):
             for at in range(0, len(self._marks), 2):
                 file.seek(self._skipped + self._marks[at])
                 record = file.read(self._marks[at + 1])
-                self._check(file.fileno())
+                check_stamp(self.path, self._stamp)
                 yield record
-            self._check(file.fileno())
-
-    def _check(self, file: int) -> None:
-        """A record of another version of the file is never taken for one of this."""
-        about = os.fstat(file)
-        if (about.st_size, about.st_mtime_ns) != self._stamp:
-            raise UserError(f"{self.path} has changed since it was opened: run the same command again")
+            check_stamp(self.path, self._stamp)
 
 
 def json_array(path: Path) -> FileRows:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.benchmarks.download import download
-from weft.benchmarks.record_files import Rows, digest_of_file, json_records
+from weft.benchmarks.record_files import Changed, Rows, check_stamp, digest_of_file, json_records, stamp_of
 from weft.errors import UserError
 from weft.types import Problem
 from weft.untrusted import bytes_file, fields, json_file, json_from
@@ -135,16 +135,20 @@ class Tables(Rows):
     """The records of several tables. Where one cannot be read any further, the next is read, and `broken` says why."""
 
     def __init__(self, tables: Sequence[Opened], files: Sequence[Path]) -> None:
-        self._tables = tables
+        self._tables = list(zip(tables, files, map(stamp_of, files), strict=True))
         self.broken: list[str] = []
         digest = hashlib.sha256("\n".join(f"{path.name} {digest_of_file(path)}" for path in files).encode()).hexdigest()
         super().__init__(digest, sum(table.count for table in tables))
 
     def __iter__(self) -> Iterator[Any]:
         self.broken.clear()
-        for table in self._tables:
+        for table, path, stamp in self._tables:
             try:
-                yield from table.rows()
+                for row in table.rows():
+                    check_stamp(path, stamp)
+                    yield row
+            except Changed:
+                raise
             except UserError as error:
                 self.broken.append(str(error))
 
