@@ -23,7 +23,7 @@ def view(
       weft view --home runs/.weft --port 8123
     """
     import asyncio
-    import contextlib
+    import signal
     import webbrowser
 
     from weft.errors import UserError
@@ -37,10 +37,12 @@ def view(
         say(f"{address}\nfor you alone: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
         if open:
             webbrowser.open(address)
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started it ignores them
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         try:
-            await asyncio.Event().wait()
+            await stopped.wait()
         finally:
             await runner.cleanup()
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
+    asyncio.run(serve())
