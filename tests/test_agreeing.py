@@ -180,7 +180,7 @@ def test_a_run_of_another_model_is_refused(run: weft.Run, home: Path):
         run.agree(run)
 
 
-def test_replies_that_differ_are_left_out_and_told(home: Path):
+def test_replies_that_differ_are_left_out_and_told(run: weft.Run, home: Path):
     def version(count: int) -> Callable[[Any, str], Any]:
         def model(messages: Any, want: str) -> Any:
             pictures = [part for _, parts in messages for part in parts if not isinstance(part, str)]
