@@ -156,7 +156,7 @@ def test_void_answers_of_an_unfinished_run_stand_in_its_round(slow: type[Slow], 
 
 
 def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
-    """A thousand records, of which only those in flight and a few ahead are alive."""
+    """Three thousand records, of which only those in flight and a few hundred ahead are alive."""
     alive = Counter[str]()
     most = 0
 
@@ -175,12 +175,12 @@ def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
             alive["done"] += answered.turn.number == len(answered.sample.turns) - 1
             return super().questions(answered)
 
-    records = [{**toy_records()[0], "idx": number} for number in range(1000)]
+    records = [{**toy_records()[0], "idx": number} for number in range(3000)]
     run = weft.evaluate(
         Counting, data=write_weave(tmp_path / "data", records), home=tmp_path / "home", model="reference", judge="constant/5"
     )
-    assert run.record.expected is not None and run.record.expected.samples == 1000
-    assert most < 500, "they are not all read before they are asked about"
+    assert run.record.expected is not None and run.record.expected.samples == 3000
+    assert most < 1000, "they are not all read before they are asked about"
 
 
 def test_a_digest_is_of_the_records_and_the_images_that_they_name(toy: Path, tmp_path: Path):

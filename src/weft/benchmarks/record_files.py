@@ -40,7 +40,11 @@ def stamp_of(path: Path) -> tuple[int, int]:
 
 def check_stamp(path: Path, stamp: tuple[int, int]) -> None:
     """Raises Changed where a file was written since: a record of one version is never taken for one of another."""
-    if not path.exists() or stamp_of(path) != stamp:
+    try:
+        same = stamp_of(path) == stamp
+    except FileNotFoundError:
+        same = False
+    if not same:
         raise Changed(f"{path} has changed since it was opened: run the same command again")
 
 

@@ -22,7 +22,7 @@ from weft.store.records import Shard
 from weft.types import Dataset, ReadDataset, Sample
 
 T = TypeVar("T")
-AHEAD, MOMENT = 64, 0.01  # so many samples are read at a time, or as many as can be in so many seconds
+AHEAD, MOMENT = 256, 0.05  # so many samples are read at a time, or as many as can be in so many seconds
 
 
 def load(benchmark: Benchmark, data: Path, blobs: Blobs, where: Mapping[str, str], limit: int | None) -> Dataset:

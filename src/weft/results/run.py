@@ -66,11 +66,14 @@ class Run:
         self.home = journal.path.parent
         self._journal = journal.path
         with journal.at_once():
-            self.groups: dict[str, dict[str, str]] = journal.groups(record.id)  # by sample
-            self.replies: ReplyCounts = count_replies(journal.replies(record.id))
-            found = journal.verdicts(record.id)
-            if self.replies.turns <= MOST_HELD:  # of the same moment as the verdicts, where that is no matter of memory
+            self.groups: dict[str, dict[str, str]]  # by sample
+            if journal.progress(record.id)[0] <= MOST_HELD:  # of the same moment as the verdicts, where that is no matter of memory
                 self.turns = journal.turns(record.id)
+                self.groups = {turn.sample: turn.groups for turn in self.turns}
+                self.replies: ReplyCounts = count_replies(turn.reply for turn in self.turns)
+            else:
+                self.groups, self.replies = journal.groups(record.id), count_replies(journal.replies(record.id))
+            found = journal.verdicts(record.id)
             self.totals: list[Totals] = journal.totals(record.id)
             self.rated: tuple[int, int] = journal.rated(record.id)  # questions by people, and how many people
         self.given = len(found)  # verdicts as they were given, before they were settled
