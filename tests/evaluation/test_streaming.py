@@ -330,6 +330,16 @@ def test_what_a_benchmark_raises_while_it_reads_names_it_and_loses_nothing_befor
     assert [len(journal.turns(run.id)) for run in journal.runs()] == ([sum(1 for _ in range(5))] if reads else [])
 
 
+def test_what_a_generator_of_samples_raises_names_the_benchmark(toy: Path, tmp_path: Path):
+    class Raising(Own):
+        def given(self, samples: Any) -> Any:
+            yield samples[0]
+            raise KeyError("midway")
+
+    with pytest.raises(WeftError, match=r"benchmark weave: loading .*KeyError.*midway"):
+        weft.evaluate(Raising, data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
+
+
 def test_no_sample_is_left_by_a_limit_of_zero(toy: Path, tmp_path: Path):
     with pytest.raises(UserError, match="no sample is left by what was asked for"):
         weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path, limit=0)

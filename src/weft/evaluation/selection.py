@@ -29,12 +29,12 @@ def load(benchmark: Benchmark, data: Path, blobs: Blobs, where: Mapping[str, str
     """The first `limit` samples of the groups asked for; they must be some, each with an id of its own."""
     try:
         dataset = benchmark.load(data, blobs)
+        if isinstance(dataset.samples, Iterator):  # it can be read once alone, and a run may read it twice
+            dataset = replace(dataset, samples=tuple(dataset.samples))
     except OSError:
         raise
     except Exception as error:
         raise blamed(f"benchmark {benchmark.name}: loading {data}", error) from error
-    if isinstance(dataset.samples, Iterator):  # it can be read once alone, and a run may read it twice
-        dataset = replace(dataset, samples=tuple(dataset.samples))
     if isinstance(dataset.samples, (tuple, list)):
         check_ids(dataset.samples, str(data))
     selected = Selected(dataset, f"benchmark {benchmark.name}: reading {data}", str(data), where, limit)
