@@ -88,7 +88,7 @@ def _possible(benchmark: Benchmark, question: Question, metric: str, text: str) 
     while at != -1:
         try:
             found, _ = decoder.raw_decode(text, at)
-            marks = benchmark.to_scores(question, fit_schema(found, question.schema))
+            marks = benchmark.to_scores(question, fit_schema(found, question.accepts or question.schema))
             yield from (mark.value for mark in marks if mark.metric == metric)
         except (ValueError, RecursionError, Unusable, KeyError, TypeError):
             pass
