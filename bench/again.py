@@ -1,5 +1,5 @@
-"""A finished run of IMUG-Bench's size, started again: 3,113 dialogues, 12,000 turns, endpoints on this machine, the command as a user calls
-it.
+"""A finished run of IMUG-Bench's size, started again: 3,113 dialogues, 12,000 turns, endpoints on this machine, the
+command as a user calls it.
 
     python bench/again.py [--samples 3113] [--folder DIR]
 
@@ -38,11 +38,13 @@ def main() -> None:
 
         start()
         began = time.perf_counter()
-        found = data.load(dataset, Blobs(home / "blobs")).read()
+        found = data.load(dataset, Blobs(home / "blobs")).load_all()
         reading = time.perf_counter() - began
         again = sorted(start() for _ in range(3))
         turns = sum(len(sample.turns) for sample in found.samples)
-        print(f"{len(found.samples)} dialogues, {turns} turns, started again: {', '.join(f'{one:.1f} s' for one in again)} (goal 4 s)")
+        print(
+            f"{len(found.samples)} dialogues, {turns} turns, started again: {', '.join(f'{one:.1f} s' for one in again)} (goal 4 s)"
+        )
         print(f"  reading the dataset alone {reading:.2f} s; the median is {again[1] / reading:.1f} times that")
 
 

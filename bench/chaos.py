@@ -1,12 +1,13 @@
-"""A whole run through every wire while a third of all requests meets trouble: the table of a run without, and a ledger of what happened.
+"""A whole run through every wire while a third of all requests meets trouble: the table of a run without, and a ledger
+of what happened.
 
     python bench/chaos.py [--share 0.3] [--samples 18]
 
-For each way to a model that draws: WEAVEBench's protocol on the tabletop, judged through OpenAI's chat, once undisturbed and once with
-faults of all kinds (statuses, resets, cut and half bodies, pages of HTML, nothing, errors in a 200, hangs beyond the time-out). Then
-counted, from the journal and from the servers: is anything lost (a turn or a verdict that is not there), doubled (an answer that was kept
-twice), or invented (a picture that no server drew, a verdict without a call)? The exit code is 1 if so, or if a table differs.
-"""
+For each way to a model that draws: WEAVEBench's protocol on the tabletop, judged through OpenAI's chat, once
+undisturbed and once with faults of all kinds (statuses, resets, cut and half bodies, pages of HTML, nothing, errors in
+a 200, hangs beyond the time-out). Then counted, from the journal and from the servers: is anything lost (a turn or a
+verdict that is not there), doubled (an answer that was kept twice), or invented (a picture that no server drew, a
+verdict without a call)? The exit code is 1 if so, or if a table differs."""
 
 import argparse
 import asyncio
@@ -31,10 +32,10 @@ import weft  # noqa: E402
 from fakes import BFL, FAKES, DashScope, OpenAI  # noqa: E402
 from fuzz.mock import filled  # noqa: E402
 from trouble import KINDS, Chaos  # noqa: E402
-from weft.calls.caller import Patience  # noqa: E402
+from weft.calls.caller import RetryPolicy  # noqa: E402
 from weft_tabletop.make import make  # noqa: E402
 
-PATIENCE = Patience(tries=12, rate_limit_tries=12, empty_tries=3, base=0.01, cap=0.05)
+PATIENCE = RetryPolicy(tries=12, rate_limit_tries=12, empty_tries=3, base=0.01, cap=0.05)
 DRAWING = [name for name, kind in FAKES.items() if kind.pictures_out]
 TIMEOUT = "1"
 
@@ -86,7 +87,14 @@ def measured(name: str, data: Path, home: Path, share: float, seed: int) -> dict
     drawn = {hashlib.sha256(asked.drawing).hexdigest() for asked in model.seen}
     told = re.sub(r"127\.0\.0\.1:\d+", "", run.report("csv"))
     table = [",".join(line.split(",")[2:]) for line in told.splitlines()]
-    return {"run": run, "drawn": drawn, "table": table, "chaos": (model_chaos, judge_chaos), "seconds": seconds, "home": home}
+    return {
+        "run": run,
+        "drawn": drawn,
+        "table": table,
+        "chaos": (model_chaos, judge_chaos),
+        "seconds": seconds,
+        "home": home,
+    }
 
 
 def found_wrong(found: dict) -> list[str]:
@@ -120,13 +128,22 @@ def main() -> int:
     calls = requests = retries = verdicts = 0
     with tempfile.TemporaryDirectory() as scratch:
         data = make("tabletop-weave", Path(scratch) / "data", samples=chosen.samples, seed=chosen.seed)
-        print(f"{'wire':<18}{'calls':>7}{'requests':>10}{'faults':>8}{'retries':>9}{'verdicts':>10}{'seconds':>9}  same table")
+        print(
+            f"{'wire':<18}{'calls':>7}{'requests':>10}{'faults':>8}{'retries':>9}{'verdicts':>10}{'seconds':>9}  same table"
+        )
         for name in DRAWING:
-            quiet, loud = (measured(name, data, Path(scratch) / f"{name}-{share}", share, chosen.seed) for share in (0.0, chosen.share))
+            quiet, loud = (
+                measured(name, data, Path(scratch) / f"{name}-{share}", share, chosen.seed)
+                for share in (0.0, chosen.share)
+            )
             troubled = found_wrong(quiet) + found_wrong(loud)
             same = quiet["table"] == loud["table"]
             wrong += [f"{name}: {one}" for one in troubled] + ([] if same else [f"{name}: the tables differ"])
-            rows = sqlite3.connect(loud["home"] / "journal.sqlite").execute("SELECT outcome, attempts FROM calls").fetchall()
+            rows = (
+                sqlite3.connect(loud["home"] / "journal.sqlite")
+                .execute("SELECT outcome, attempts FROM calls")
+                .fetchall()
+            )
             met = sum((one.faults for one in loud["chaos"]), Counter())
             asked = sum(one.requests for one in loud["chaos"])
             tried = sum(attempts - 1 for _, attempts in rows)
@@ -139,10 +156,16 @@ def main() -> int:
             outcomes += Counter(outcome for outcome, _ in rows)
             calls, requests, retries = calls + len(rows), requests + asked, retries + tried
             verdicts += len(loud["run"].verdicts)
-    print(f"\ncalls {calls}, requests {requests}, faults {sum(faults.values())}, retries {retries}, verdicts {verdicts}")
+    print(
+        f"\ncalls {calls}, requests {requests}, faults {sum(faults.values())}, retries {retries}, verdicts {verdicts}"
+    )
     print("faults by kind: " + ", ".join(f"{kind} {faults[kind]}" for kind in KINDS))
     print("outcomes: " + ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common()))
-    print("\n".join(["trouble:", *wrong]) if wrong else "nothing lost, nothing doubled, nothing invented; every table as without faults")
+    print(
+        "\n".join(["trouble:", *wrong])
+        if wrong
+        else "nothing lost, nothing doubled, nothing invented; every table as without faults"
+    )
     return 1 if wrong else 0
 
 

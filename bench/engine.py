@@ -2,13 +2,14 @@
 
     python bench/engine.py
 
-1. Judge calls with three 1 MB PNGs each (latency 0.5 s, 32 in flight, 256 calls): calls a second of weft's caller, with journal and
-   blob store, over those of bare aiohttp that builds its bodies with base64 and json; peak memory of each; bytes stored over the
+1. Judge calls with three 1 MB PNGs each (latency 0.5 s, 32 in flight, 256 calls): calls a second of weft's caller, with
+journal and
+   blob store, over those of bare aiohttp that builds its bodies with base64 and json; peak memory of each; bytes stored
+   over the
    bytes of distinct pictures.
 2. A whole run with model and judge at 0.4 s each: wall time over that of the longer of the two pipelines alone.
 
-Server and clients are processes of their own. Goals: at least 0.95, under 400 MB, at most 1.05, within 1.1.
-"""
+Server and clients are processes of their own. Goals: at least 0.95, under 400 MB, at most 1.05, within 1.1."""
 
 import argparse
 import asyncio
@@ -78,7 +79,7 @@ async def ours(url: str, folder: Path) -> dict:
     from weft.models.providers.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     home = Path(tempfile.mkdtemp(dir=folder))
     blobs = Blobs(home / "blobs")
@@ -89,7 +90,7 @@ async def ours(url: str, folder: Path) -> dict:
 
     async def call(number: int) -> None:
         parts = (Text(f"judge {number}"), *(images[(number + k) % PICTURES] for k in range(3)))
-        reply = await caller.reply((Message("user", parts),), Want("text"))
+        reply = await caller.reply((Message("user", parts),), Request("text"))
         assert reply.outcome == "answered", reply.reason
 
     began = time.perf_counter()
@@ -105,8 +106,8 @@ def bytes_in(folder: Path) -> int:
 
 
 async def overlap(url: str, folder: Path) -> dict:
-    """96 dialogues of the tests' toy data, 16 in flight at model and judge each. Then each pipeline alone: with the other's answers in the
-    journal, every call of its own is made anew."""
+    """96 dialogues of the tests' toy data, 16 in flight at model and judge each. Then each pipeline alone: with the
+    other's answers in the journal, every call of its own is made anew."""
     import weft
     from toy import more_records, write_weave
 
@@ -126,7 +127,11 @@ async def overlap(url: str, folder: Path) -> dict:
 
 
 def in_process(name: str, url: str, folder: Path) -> dict:
-    done = subprocess.run([sys.executable, __file__, "--part", name, "--url", url, "--folder", str(folder)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, "--part", name, "--url", url, "--folder", str(folder)],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout)
@@ -148,7 +153,9 @@ def main() -> None:
         process.kill()
         ratios = sorted(a["seconds"] / b["seconds"] for a, b in rounds)
         best = min(rounds, key=lambda pair: pair[1]["seconds"])
-        print(f"{CALLS} judge calls, 3 PNGs of {size / 1e6:.2f} MB each, latency {LATENCY} s, {WIDTH} in flight, {os.cpu_count()} cores")
+        print(
+            f"{CALLS} judge calls, 3 PNGs of {size / 1e6:.2f} MB each, latency {LATENCY} s, {WIDTH} in flight, {os.cpu_count()} cores"
+        )
         print(f"  bare aiohttp  {CALLS / best[0]['seconds']:6.1f} calls/s  peak {best[0]['peak_mb']:5.0f} MB")
         print(f"  weft          {CALLS / best[1]['seconds']:6.1f} calls/s  peak {best[1]['peak_mb']:5.0f} MB")
         print(f"  ratio {ratios[1]:.2f} (three rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)}; goal 0.95)")
@@ -157,10 +164,14 @@ def main() -> None:
         made = in_process("overlap", url, folder)
         process.kill()
         longer, calls = max(made["judge"], made["model"]), made["calls"]
-        print(f"a run with model and judge at 0.4 s, {calls['model']} and {calls['judge']} calls, 16 in flight: {made['seconds']:.1f} s")
+        print(
+            f"a run with model and judge at 0.4 s, {calls['model']} and {calls['judge']} calls, 16 in flight: {made['seconds']:.1f} s"
+        )
         print(f"  the judge's pipeline alone {made['judge']:.1f} s, the model's {made['model']:.1f} s")
         print(f"  ratio to the longer {made['seconds'] / longer:.2f} (goal 1.1)")
-        print(f"  ratio to the least that its calls can take ({made['least']:.1f} s) {made['seconds'] / made['least']:.2f}")
+        print(
+            f"  ratio to the least that its calls can take ({made['least']:.1f} s) {made['seconds'] / made['least']:.2f}"
+        )
 
 
 if __name__ == "__main__":
@@ -170,6 +181,10 @@ if __name__ == "__main__":
     parser.add_argument("--folder", type=Path)
     chosen = parser.parse_args()
     if chosen.part:
-        print(json.dumps(asyncio.run({"bare": bare, "ours": ours, "overlap": overlap}[chosen.part](chosen.url, chosen.folder))))
+        print(
+            json.dumps(
+                asyncio.run({"bare": bare, "ours": ours, "overlap": overlap}[chosen.part](chosen.url, chosen.folder))
+            )
+        )
     else:
         main()

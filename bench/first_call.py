@@ -1,10 +1,10 @@
-"""How soon a cold run asks: seconds from the start of `weft run weave` to its first call, and to the first call that wants an image.
+"""How soon a cold run asks: seconds from the start of `weft run weave` to its first call, and to the first call that
+wants an image.
 
     python bench/first_call.py [--dialogues 100] [--side 1024]
 
-The dataset is new for every run, with images of about a megabyte; beside it stands the time that reading and checking all of it takes,
-which nobody waits for.
-"""
+The dataset is new for every run, with images of about a megabyte; beside it stands the time that reading and checking
+all of it takes, which nobody waits for."""
 
 import argparse
 import io
@@ -39,7 +39,12 @@ def write_data(folder: Path, dialogues: int, side: int) -> Path:
         for at in range(2, IMAGES + 1):
             chats += [
                 {"role": "user", "type": "text", "content": f"Paint the door of Image #{at - 1} green."},
-                {"role": "assistant", "type": "image", "content": f"Image #{at}", "key_point": {"Text": "The door is green."}},
+                {
+                    "role": "assistant",
+                    "type": "image",
+                    "content": f"Image #{at}",
+                    "key_point": {"Text": "The door is green."},
+                },
             ]
         records.append({"idx": number, "domain": "edit", "images": names, "chats": chats})
     (folder / "test.json").write_text(json.dumps(records))
@@ -58,7 +63,11 @@ class Answer(BaseHTTPRequestHandler):
         kind = "image" if b'"modalities"' in body else "any"
         Server.first.setdefault("any", now)
         Server.first.setdefault(kind, now)
-        said = {"choices": [{"message": {"role": "assistant", "content": '{"reasoning": "x", "score": 5}'}, "finish_reason": "stop"}]}
+        said = {
+            "choices": [
+                {"message": {"role": "assistant", "content": '{"reasoning": "x", "score": 5}'}, "finish_reason": "stop"}
+            ]
+        }
         data = json.dumps(said).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
@@ -81,18 +90,27 @@ def main() -> None:
         server = Server(("127.0.0.1", 0), Answer)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        words = ["--data", str(data), "--model", f"openai-chat/m@{url}", "--judge", f"openai-chat/j@{url}", "--home", str(folder / "home")]
+        words = [
+            "--data",
+            str(data),
+            "--model",
+            f"openai-chat/m@{url}",
+            "--judge",
+            f"openai-chat/j@{url}",
+            "--home",
+            str(folder / "home"),
+        ]
         began = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "weft", "run", "weave", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         process.wait()
         first = {kind: at - began for kind, at in Server.first.items()}
-        code = (
-            "from pathlib import Path; from weft.store.blobs import Blobs; from weft.benchmarks.weave.data import load; import sys, time; "
-        )
+        code = "from pathlib import Path; from weft.store.blobs import Blobs; from weft.benchmarks.weave.data import load; import sys, time; "
         code += "t = time.perf_counter(); load(Path(sys.argv[1]), Blobs(Path(sys.argv[2]))).read(); print(time.perf_counter() - t)"
-        read = subprocess.run([sys.executable, "-c", code, str(data), str(folder / "other")], capture_output=True, text=True, check=True)
+        read = subprocess.run(
+            [sys.executable, "-c", code, str(data), str(folder / "other")], capture_output=True, text=True, check=True
+        )
     print(f"{chosen.dialogues} dialogues, {chosen.dialogues * IMAGES} images, {size / 1e6:.0f} MB")
     print(f"first call after {first['any']:.2f} s (goal 1 s), first that wants an image after {first['image']:.2f} s")
     print(f"reading and checking all of it takes {float(read.stdout):.1f} s")

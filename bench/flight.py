@@ -1,10 +1,10 @@
-"""A thousand calls in flight to one endpoint: weft's caller, with memo, limiter, budget and journal, beside bare aiohttp.
+"""A thousand calls in flight to one endpoint: weft's caller, with memo, limiter, budget and journal, beside bare
+aiohttp.
 
     python bench/flight.py [--calls 5000] [--width 1000] [--latency 1.0]
 
-Small requests, since it is the number that is measured. Server and clients are processes of their own. Prints calls a second and peak
-memory of each, and the ratio.
-"""
+Small requests, since it is the number that is measured. Server and clients are processes of their own. Prints calls a
+second and peak memory of each, and the ratio."""
 
 import argparse
 import asyncio
@@ -26,7 +26,13 @@ async def serve(latency: float) -> None:
     from aiohttp import web
 
     message = {"role": "assistant", "content": "yes"}
-    body = json.dumps({"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": {"prompt_tokens": 5}})
+    body = json.dumps(
+        {
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 5},
+        }
+    )
 
     async def answer(request: web.Request) -> web.Response:
         await request.read()
@@ -66,18 +72,20 @@ async def bare(url: str, calls: int, width: int) -> float:
 async def ours(url: str, calls: int, width: int) -> float:
     from weft.calls.caller import Caller
     from weft.calls.prices import Budget, Price
-    from weft.models.registry import resolve
+    from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     with tempfile.TemporaryDirectory() as scratch:
         blobs, journal = Blobs(Path(scratch) / "blobs"), Journal(Path(scratch) / "journal.sqlite")
-        endpoint = resolve(f"openai-chat/m@{url}", blobs)
+        endpoint = resolve_endpoint(f"openai-chat/m@{url}", blobs)
         told = {"journal": journal, "budget": Budget(), "price": Price(1.0, 1.0), "blobs": blobs, "run": "r"}
         caller = Caller(endpoint, role="model", concurrency=width, **told)
         began = time.perf_counter()
-        await asyncio.gather(*(caller.reply((Message("user", (Text(text(number)),)),), Want("text")) for number in range(calls)))
+        await asyncio.gather(
+            *(caller.reply((Message("user", (Text(text(number)),)),), Request("text")) for number in range(calls))
+        )
         seconds = time.perf_counter() - began
         await endpoint.close()
         kept = journal.totals("r")[0]
@@ -89,7 +97,9 @@ async def ours(url: str, calls: int, width: int) -> float:
 def measured(what: str, url: str, calls: int, width: int) -> tuple[float, float]:
     """Calls a second and megabytes, in a process of its own."""
     words = [sys.executable, __file__, "--as", what, "--url", url, "--calls", str(calls), "--width", str(width)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")})
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")}
+    )
     rate, memory = map(float, done.stdout.split())
     return rate, memory
 
@@ -113,7 +123,9 @@ def main() -> None:
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         url = server.stdout.readline().strip()
-        rounds = [{what: measured(what, url, chosen.calls, chosen.width) for what in ("bare", "ours")} for _ in range(3)]
+        rounds = [
+            {what: measured(what, url, chosen.calls, chosen.width) for what in ("bare", "ours")} for _ in range(3)
+        ]
     finally:
         server.kill()
     best = {what: max(one[what][0] for one in rounds) for what in ("bare", "ours")}

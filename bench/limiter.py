@@ -2,11 +2,11 @@
 
     python bench/limiter.py [SERVER ...]
 
-Servers that push back in seven ways, each a process of its own; each is asked the same by weft's caller, with journal and the usual
-patience: once with the limit found by trying, then with 1, 2, 4 ... 64 in flight, whatever is turned away. Calls answered a second, from
-the first call to the last answer, over those of the best fixed number. A fixed number that takes longer than the limiter did is cut short:
-it is not the best. Goal: at least 0.80 everywhere; the exit code is 1 where it is missed.
-"""
+Servers that push back in seven ways, each a process of its own; each is asked the same by weft's caller, with journal
+and the usual patience: once with the limit found by trying, then with 1, 2, 4 ... 64 in flight, whatever is turned
+away. Calls answered a second, from the first call to the last answer, over those of the best fixed number. A fixed
+number that takes longer than the limiter did is cut short: it is not the best. Goal: at least 0.80 everywhere; the exit
+code is 1 where it is missed."""
 
 import argparse
 import asyncio
@@ -77,7 +77,9 @@ class Server:
             await asyncio.sleep(shape.seconds)
         message = {"role": "assistant", "content": "yes"}
         usage = {"prompt_tokens": 10, "completion_tokens": 1}
-        return web.json_response({"model": "m", "usage": usage, "choices": [{"finish_reason": "stop", "message": message}]})
+        return web.json_response(
+            {"model": "m", "usage": usage, "choices": [{"finish_reason": "stop", "message": message}]}
+        )
 
 
 async def serve(name: str) -> None:
@@ -102,15 +104,15 @@ async def asked(name: str, url: str, width: int | None, most: float | None) -> d
     from weft.calls.prices import Budget
     from weft.calls.roles import MIN_SAMPLES_IN_FLIGHT
     from weft.errors import WeftError
-    from weft.models.registry import resolve
+    from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     shape = SHAPES[name]
     with tempfile.TemporaryDirectory() as home:
         blobs, journal = Blobs(Path(home) / "blobs"), Journal(Path(home) / "journal.sqlite")
-        endpoint = resolve(f"openai-chat/m@{url}", blobs, {"timeout": shape.timeout})
+        endpoint = resolve_endpoint(f"openai-chat/m@{url}", blobs, {"timeout": shape.timeout})
         caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), concurrency=width)
         if width is not None:
             caller.limiter.minimum = width  # a fixed number stays what it is
@@ -119,7 +121,7 @@ async def asked(name: str, url: str, width: int | None, most: float | None) -> d
         async def work() -> None:
             nonlocal answered, last
             for number in numbers:
-                reply = await caller.reply((Message("user", (Text(f"{number}"),)),), Want("text"))
+                reply = await caller.reply((Message("user", (Text(f"{number}"),)),), Request("text"))
                 if reply.outcome == "answered":
                     answered, last = answered + 1, time.perf_counter()
 

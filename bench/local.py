@@ -1,11 +1,12 @@
-"""Local models inside weft beside bare loops of their libraries, on a GPU: random weights of full size cost what trained ones cost.
+"""Local models inside weft beside bare loops of their libraries, on a GPU: random weights of full size cost what
+trained ones cost.
 
     python bench/local.py janus      Janus-Pro-1B's shape: pictures a second, bare by batch, and inside `weft run weave`
     python bench/local.py served     the same behind `weft serve`: in one process, and on Ray
     python bench/local.py diffusers  FLUX.1 Kontext's shape: pictures a second, bare and inside weft
 
-`--small` takes tiny shapes, to see on any machine that it runs. Prints figures and ratios, and writes them to --out as JSON.
-"""
+`--small` takes tiny shapes, to see on any machine that it runs. Prints figures and ratios, and writes them to --out as
+JSON."""
 
 import argparse
 import asyncio
@@ -48,7 +49,11 @@ def janus_folder(place: Path, small: bool) -> Path:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    sizes = {} if small else {"text": TEXT, "vision": VISION, "pictures": PICTURES, "device": device, "dtype": torch.bfloat16}
+    sizes = (
+        {}
+        if small
+        else {"text": TEXT, "vision": VISION, "pictures": PICTURES, "device": device, "dtype": torch.bfloat16}
+    )
     return tiny_models.make_janus(place, **sizes)
 
 
@@ -103,16 +108,18 @@ def bare_janus(folder: Path, batches: list[int], small: bool) -> float:
     import torch
     import transformers
 
-    from weft.models.local.run.processors import processor_of
+    from weft.models.local.run.processors import load_processor
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     model = transformers.JanusForConditionalGeneration.from_pretrained(folder, dtype=dtype).to(device).eval()
-    processor = processor_of(folder)
+    processor = load_processor(folder)
     best = 0.0
     for batch in batches:
         fresh()
-        texts = [f"<|User|>: A picture of a table with {number} things on it\n\n<|Assistant|>:" for number in range(batch)]
+        texts = [
+            f"<|User|>: A picture of a table with {number} things on it\n\n<|Assistant|>:" for number in range(batch)
+        ]
         inputs = processor(text=texts, generation_mode="image", padding=True, return_tensors="pt").to(device)
         model._previous_max_cache_length = -1
         began = time.monotonic()
@@ -130,17 +137,18 @@ def bare_janus(folder: Path, batches: list[int], small: bool) -> float:
 
 
 async def in_weft(model, data: Path, home: Path, judge: str = "constant/10", **options):
-    """A run whose model is loaded already. Gives pictures, seconds, and where the model and the run stood at the end."""
+    """A run whose model is loaded already. Gives pictures, seconds, and where the model and the run stood at the
+    end."""
     from weft.evaluation.config import RunConfig
     from weft.evaluation.session import open_run
 
     job = RunConfig(benchmark="weave", data=data, model=model, judge=judge, home=home, **options)
     began = time.monotonic()
     async with open_run(job) as session:
-        await session.go()
+        await session.run()
         took = time.monotonic() - began
         pictures = sum(len(turn.reply.images) for turn in session.journal.turns(session.run_id))
-        return pictures, took, session.endpoints["model"].standing, session.halt.reason
+        return pictures, took, session.endpoints["model"].status_line, session.halt.reason
 
 
 def dataset(place: Path, samples: int) -> Path:
@@ -154,7 +162,7 @@ def dataset(place: Path, samples: int) -> Path:
 
 
 def janus(place: Path, small: bool, samples: int) -> None:
-    from weft.models.registry import resolve
+    from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
 
     began = time.monotonic()
@@ -166,16 +174,20 @@ def janus(place: Path, small: bool, samples: int) -> None:
         home = place / f"home-{batch}"
         fresh()
         options = {"batch": str(batch), "max_tokens": "64"}
-        endpoint = resolve(f"hf/{folder}", Blobs(home / "blobs"), options)
+        endpoint = resolve_endpoint(f"hf/{folder}", Blobs(home / "blobs"), options)
         loading = time.monotonic()
         asyncio.run(one(endpoint, data, home, batch, best, loading, limit=1 if batch == 1 and not small else None))
 
 
-async def one(endpoint, data: Path, home: Path, batch: int, best: float, loading: float, limit: int | None = None) -> None:
+async def one(
+    endpoint, data: Path, home: Path, batch: int, best: float, loading: float, limit: int | None = None
+) -> None:
     await endpoint.load()
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
-    await asyncio.gather(*(endpoint.send((Message("user", (Text("warm"),)),), Want("image", draw=at)) for at in range(batch)))
+    await asyncio.gather(
+        *(endpoint.send((Message("user", (Text("warm"),)),), Request("image", draw=at)) for at in range(batch))
+    )
     endpoint._gatherer.done = type(endpoint.measured)()
     say(f"weft, batch {batch}: loaded in s", round(time.monotonic() - loading, 1))
     with Watch() as watch:
@@ -205,7 +217,19 @@ def served(place: Path, small: bool, samples: int) -> None:
     for way, more in ways.items():
         home = place / f"home-{way.replace(' ', '-').replace(',', '')}"
         opts = ["--model-opt", f"batch={2 if small else 64}", "--model-opt", "max_tokens=64"]
-        command = [sys.executable, "-m", "weft", "serve", f"hf/{folder}", "--port", "0", "--home", str(home), *opts, *more]
+        command = [
+            sys.executable,
+            "-m",
+            "weft",
+            "serve",
+            f"hf/{folder}",
+            "--port",
+            "0",
+            "--home",
+            str(home),
+            *opts,
+            *more,
+        ]
         began = time.monotonic()
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
@@ -233,10 +257,10 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
     import transformers
     from PIL import Image
 
-    from weft.models.registry import resolve
+    from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.types import Image as Picture
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     began, folder, steps = time.monotonic(), place / "kontext", 2 if small else 10
     parts = {}
@@ -250,7 +274,13 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
             letters = 4 + 94
             parts["text_encoder_2"] = transformers.T5EncoderModel(
                 transformers.T5Config(
-                    vocab_size=letters, d_model=4096, d_kv=64, d_ff=10240, num_layers=24, num_heads=64, feed_forward_proj="gated-gelu"
+                    vocab_size=letters,
+                    d_model=4096,
+                    d_kv=64,
+                    d_ff=10240,
+                    num_layers=24,
+                    num_heads=64,
+                    feed_forward_proj="gated-gelu",
                 )
             )
             parts["vae"] = diffusers.AutoencoderKL(
@@ -266,14 +296,18 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
     home, device = place / "home", "cuda" if torch.cuda.is_available() else "cpu"
     pictures = [Image.effect_noise((512, 512), 50 + number).convert("RGB") for number in range(samples)]
     size = {"width": 64, "height": 64, "max_area": 64 * 64} if small else {"width": 1024, "height": 1024}
-    pipe = diffusers.DiffusionPipeline.from_pretrained(folder, dtype=torch.bfloat16 if device == "cuda" else torch.float32).to(device)
+    pipe = diffusers.DiffusionPipeline.from_pretrained(
+        folder, dtype=torch.bfloat16 if device == "cuda" else torch.float32
+    ).to(device)
     pipe.set_progress_bar_config(disable=True)
 
     def bare(pipe, many: int) -> float:
         began = time.monotonic()
         for number in range(many):
             chance = torch.Generator().manual_seed(0)
-            made = pipe(image=pictures[number], prompt=f"Make it {number}", num_inference_steps=steps, generator=chance, **size).images[0]
+            made = pipe(
+                image=pictures[number], prompt=f"Make it {number}", num_inference_steps=steps, generator=chance, **size
+            ).images[0]
             made.save(place / f"{number}.png")
         return many / (time.monotonic() - began)
 
@@ -289,7 +323,7 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
     blobs = Blobs(home / "blobs")
     options = {"steps": str(steps), "width": str(size["width"]), "height": str(size["height"])}
     began = time.monotonic()
-    endpoint = resolve(f"diffusers/{folder}", blobs, options)
+    endpoint = resolve_endpoint(f"diffusers/{folder}", blobs, options)
     say("weft diffusers: known in s", round(time.monotonic() - began, 1))
 
     async def go() -> float:
@@ -301,11 +335,11 @@ def diffusers_(place: Path, small: bool, samples: int) -> None:
         say("weft diffusers: loaded in s", round(time.monotonic() - began, 1))
         journal = Journal(home / "journal.sqlite")
         caller = Caller(endpoint, role="model", journal=journal, budget=Budget(None), blobs=blobs)
-        shown: list[Picture] = [blobs.put_picture(picture) for picture in pictures]
+        shown: list[Picture] = [blobs.put_pil(picture) for picture in pictures]
         asked = [(Message("user", (picture, Text(f"Make it {number}"))),) for number, picture in enumerate(shown)]
-        await caller.reply(asked[0], Want("image", draw=1))
+        await caller.reply(asked[0], Request("image", draw=1))
         start = time.monotonic()
-        replies = await asyncio.gather(*(caller.reply(one, Want("image")) for one in asked))
+        replies = await asyncio.gather(*(caller.reply(one, Request("image")) for one in asked))
         took = time.monotonic() - start
         assert all(reply.outcome == "answered" for reply in replies), replies[0].reason
         await endpoint.close()
@@ -332,8 +366,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         place = given.place or Path(made)
         place.mkdir(parents=True, exist_ok=True)
-        usual = {"janus": 4 if given.small else 192, "served": 4 if given.small else 128, "diffusers": 3 if given.small else 10}
-        {"janus": janus, "served": served, "diffusers": diffusers_}[given.part](place, given.small, given.samples or usual[given.part])
+        usual = {
+            "janus": 4 if given.small else 192,
+            "served": 4 if given.small else 128,
+            "diffusers": 3 if given.small else 10,
+        }
+        {"janus": janus, "served": served, "diffusers": diffusers_}[given.part](
+            place, given.small, given.samples or usual[given.part]
+        )
     if given.out:
         given.out.write_text(json.dumps(FOUND, indent=1))
 

@@ -1,4 +1,5 @@
-"""What hostile amounts cost: the most memory that a process takes for eight huge pictures, ten huge replies, and very many records.
+"""What hostile amounts cost: the most memory that a process takes for eight huge pictures, ten huge replies, and very
+many records.
 
 Prints megabytes beside the goals. Each figure is of a process of its own, base and interpreter included (about 60 MB).
 
@@ -22,7 +23,9 @@ SIDE, REPLY = 9999, 100_000_000
 def peak(code: str, folder: Path) -> tuple[float, float]:
     """Megabytes at the most, and seconds, of a Python process."""
     # the kernel hands ru_maxrss on to a child process; VmHWM is the process's own
-    told = "\nprint(next(int(line.split()[1]) / 1024 for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    told = (
+        "\nprint(next(int(line.split()[1]) / 1024 for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    )
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code + told], cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -39,7 +42,14 @@ def record(number: int, pictures: list[str]) -> dict:
         }
     ]
     made = f"Image #{len(pictures)}"
-    said.append({"role": "assistant", "type": "image", "content": made, "key_point": {"GT #1": "As in <image>.", "Text": "It is there."}})
+    said.append(
+        {
+            "role": "assistant",
+            "type": "image",
+            "content": made,
+            "key_point": {"GT #1": "As in <image>.", "Text": "It is there."},
+        }
+    )
     said += [
         {"role": "user", "type": "text", "content": f"And how many things does {made} have?"},
         {"role": "assistant", "type": "text", "content": f"{number} things, as far as one can see."},
@@ -69,9 +79,7 @@ def pictures(folder: Path) -> dict[str, tuple[float, float]]:
     }.items():
         made[name] = peak(run.format(chosen), folder)
     report = "import weft\nfrom weft import api\nfrom weft.store.journal import Journal\nfrom pathlib import Path\n"
-    report += (
-        "run = api.load_run(Journal(Path('home/journal.sqlite'), readonly=True), 'last')\napi.write_report([run], 'report', home='home')"
-    )
+    report += "run = api.load_run(Journal(Path('home/journal.sqlite'), readonly=True), 'last')\napi.write_report([run], 'report', home='home')"
     made["in a report"] = peak(report, folder)
     return made
 
@@ -97,7 +105,9 @@ asyncio.run(main())
 
 def replies(folder: Path) -> dict[str, tuple[float, float]]:
     """Ten replies of 100 MB at once: words where words are due, and a picture where pictures are."""
-    server = subprocess.Popen([sys.executable, "-c", SERVER.replace("SIZE", str(REPLY))], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER.replace("SIZE", str(REPLY))], stdout=subprocess.PIPE, text=True
+    )
     assert server.stdout is not None
     url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
     code = f"""

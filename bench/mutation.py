@@ -1,10 +1,10 @@
-"""Do the tests notice? One token of a module is changed at a time (a comparison, a sign, a number, a word of logic), and its tests are run.
+"""Do the tests notice? One token of a module is changed at a time (a comparison, a sign, a number, a word of logic),
+and its tests are run.
 
     python bench/mutation.py [calls/prices calls/limiter ...] [--each 40] [--seed 0] [--jobs 2]
 
-Prints the share of changes that some test noticed, and every change that none did. Changes that cannot matter are named below, with the
-reason why; they are not counted. Goal: 90% of each module.
-"""
+Prints the share of changes that some test noticed, and every change that none did. Changes that cannot matter are named
+below, with the reason why; they are not counted. Goal: 90% of each module."""
 
 import argparse
 import ast
@@ -21,11 +21,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 STATS = ["tests/test_stats.py", "tests/test_stats_exact.py", "tests/report/test_numbers.py"]
-CALL = ["calls/test_call", "calls/test_calling", "hostile/test_wire", "hostile/test_money", "models/test_compose", "hostile/test_models"]
+CALL = [
+    "calls/test_call",
+    "calls/test_calling",
+    "hostile/test_wire",
+    "hostile/test_money",
+    "models/test_compose",
+    "hostile/test_models",
+]
 JOURNAL = ["store/test_journal", "store/test_rows", "evaluation/test_endings", "hostile/test_models"]
 MODULES = {
     "calls/prices": ["tests/calls/test_prices.py", "tests/calls/test_call.py", "tests/hostile/test_money.py"],
-    "calls/limiter": ["tests/calls/test_limits.py", "tests/calls/test_pace.py", "tests/calls/test_call.py", "tests/calls/test_calling.py"],
+    "calls/limiter": [
+        "tests/calls/test_limits.py",
+        "tests/calls/test_pace.py",
+        "tests/calls/test_call.py",
+        "tests/calls/test_calling.py",
+    ],
     "calls/caller": [f"tests/{name}.py" for name in CALL],
     "calls/sending": [f"tests/{name}.py" for name in CALL],
     "store/journal": [f"tests/{name}.py" for name in JOURNAL],
@@ -60,10 +72,12 @@ ZIPPED = (
 FREE = "return Reservation(None, Usage(), None, 0.0)"
 ARGS = "error.args = (clean(error), *error.args[1:])"
 HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed": why nobody can notice
-    PRODUCTS + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
+    PRODUCTS
+    + "(x + x0) * (y - y0) for x, y in pairs))": "deviations add up to nothing: what is added to each other factor does not count",
     PRODUCTS + "(x - x0) * (y + y0) for x, y in pairs))": "the same",
     TERMS + "True)) -> " + TERMS.partition(": ")[2] + "False))": "there is a total for each term",
-    FAR + " -> return float((np.abs(signs @ values) > found).mean())": "`found` is a little under the sum: nothing is equal to it",
+    FAR
+    + " -> return float((np.abs(signs @ values) > found).mean())": "`found` is a little under the sum: nothing is equal to it",
     FAR_TOO + " -> as_far += int((np.abs(signs @ values) > found).sum())": "the same",
     "stats/paired: corrected = [1.0] * len(values) -> corrected = [2.0] * len(values)": "each is set anew",
     TILES + "/ math.ceil(image.height / 768)": "where there are tiles both ways, the rule by pixels has more",
@@ -75,11 +89,19 @@ HARMLESS: dict[str, str] = {  # "module: line as it stands -> as it is changed":
     LETTERS.replace("-> LONG = 200_000", "-> LONG = 200001"): "the same",
     LETTERS.replace("-> LONG = 200_000", "-> LONG = 0"): "the same",
     "calls/sending: os._exit(0) -> os._exit(1)": "nobody waits for a process that should not be",
-    BATCH + " -> " + BATCH.partition(": ")[2].replace("4096", "4097"): "how many are written together changes nothing of what is written",
-    **{f"store/journal: {line} -> {line.replace('strict=True', 'strict=False')}": "as many fields as columns" for line in ZIPPED},
+    BATCH
+    + " -> "
+    + BATCH.partition(": ")[2].replace(
+        "4096", "4097"
+    ): "how many are written together changes nothing of what is written",
+    **{
+        f"store/journal: {line} -> {line.replace('strict=True', 'strict=False')}": "as many fields as columns"
+        for line in ZIPPED
+    },
     f"calls/sending: {ARGS} -> {ARGS.replace('[1:]', '[2:]')}": "it has one alone",
     f"calls/prices: {FREE} -> {FREE.replace('0.0', '1.0')}": "without a price there is no limit to keep",
-    AXES + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
+    AXES
+    + "True)) -> x0, y0 = (sum(axis) / len(pairs) for axis in zip(*pairs, strict=False))": "pairs are as long as each other",
 }
 
 
@@ -99,11 +121,17 @@ def changes(source: str) -> list[tuple[int, int, str, str]]:
                 found.append((line, column, text, "0"))
         elif text in SWAPS and token.type in (tokenize.OP, tokenize.NAME):
             before = tokens[at - 1].string
-            if text in "*-+" and before in ("(", ",", "=", "[", "{", "return", ":", "==", "<", ">", "in", "if", "lambda") and text != "-":
+            if (
+                text in "*-+"
+                and before in ("(", ",", "=", "[", "{", "return", ":", "==", "<", ">", "in", "if", "lambda")
+                and text != "-"
+            ):
                 continue  # of a call's arguments, not of arithmetic
             if text == "**" and before in ("(", ",", "{"):
                 continue
-            if text in ("is", "not", "in") and (tokens[at + 1].string in ("not", "in") or before in ("is", "not", "for")):
+            if text in ("is", "not", "in") and (
+                tokens[at + 1].string in ("not", "in") or before in ("is", "not", "for")
+            ):
                 continue
             if text == "in" and _of_a_loop(tokens, at):
                 continue
@@ -115,7 +143,10 @@ def _of_a_loop(tokens: list[tokenize.TokenInfo], at: int) -> bool:
     for token in reversed(tokens[:at]):
         if token.string == "for":
             return True
-        if token.string in ("if", "and", "or", "not", "return", "=", ":", "while", "else") or token.type == tokenize.NEWLINE:
+        if (
+            token.string in ("if", "and", "or", "not", "return", "=", ":", "while", "else")
+            or token.type == tokenize.NEWLINE
+        ):
             return False
     return False
 
@@ -190,15 +221,21 @@ def main() -> None:
         for change, found in zip(picked, seen, strict=True):
             if not found:
                 line, _, token, other = change
-                told = f"{module}: {lines[line - 1].strip()} -> {changed(source, change).splitlines()[line - 1].strip()}"
+                told = (
+                    f"{module}: {lines[line - 1].strip()} -> {changed(source, change).splitlines()[line - 1].strip()}"
+                )
                 if told in HARMLESS:
                     harmless += 1
                 else:
-                    survived.append(f"  {module}.py:{line}: {token} -> {other or '(nothing)'}: {lines[line - 1].strip()}")
+                    survived.append(
+                        f"  {module}.py:{line}: {token} -> {other or '(nothing)'}: {lines[line - 1].strip()}"
+                    )
         counted = len(picked) - harmless
         share = (counted - len(survived)) / max(counted, 1)
         missed = missed or share < 0.9
-        print(f"{module}: {counted - len(survived)} of {counted} noticed ({share:.0%}), {harmless} harmless, of {len(everything)} possible")
+        print(
+            f"{module}: {counted - len(survived)} of {counted} noticed ({share:.0%}), {harmless} harmless, of {len(everything)} possible"
+        )
         print("\n".join(survived), end="\n" if survived else "", flush=True)
     sys.exit(1 if missed else 0)
 

@@ -2,13 +2,13 @@
 
     python bench/ocr.py [--pictures 20]
 
-Maps, flowcharts, forms, panels and large pages with few words are drawn with random words, in English and, where the machine has a Chinese
-font (`fonts-wqy-zenhei`, or Noto's), in Chinese: as drawn, at half the size, and as JPEG. `found`: the share of the words in a picture that
-are read letter by letter. `made up`: the share of words that are not in it and are said to be. Then the same pictures are outputs of a
-whole run of PlanViz, whose key points are words, half of them there. They are judged by judges with bad eyes, which see every picture at a
-fourth or a sixth of its size and read what they can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided
-rightly, and how far Cor is off.
-"""
+Maps, flowcharts, forms, panels and large pages with few words are drawn with random words, in English and, where the
+machine has a Chinese font (`fonts-wqy-zenhei`, or Noto's), in Chinese: as drawn, at half the size, and as JPEG.
+`found`: the share of the words in a picture that are read letter by letter. `made up`: the share of words that are not
+in it and are said to be. Then the same pictures are outputs of a whole run of PlanViz, whose key points are words, half
+of them there. They are judged by judges with bad eyes, which see every picture at a fourth or a sixth of its size and
+read what they can, alone and with the witness; and by `--judge ocr`. Printed: how many points are decided rightly, and
+how far Cor is off."""
 
 import argparse
 import io
@@ -22,10 +22,10 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 import weft
-from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
-from weft.benchmarks.planviz.facts import plan_facts
-from weft.benchmarks.planviz.files import Task, write
-from weft.judges.ocr import is_read, lines_in, quotations
+from weft.benchmarks.planviz.drawings import draw_flowchart, draw_form, draw_park, draw_settings
+from weft.benchmarks.planviz.facts import read_plan_facts
+from weft.benchmarks.planviz.files import PlanVizTask, write_tasks
+from weft.judges.ocr import contains_phrase, find_checkable_phrases, read_lines
 from weft.store.blobs import Blobs
 from weft.types import Text
 
@@ -48,20 +48,22 @@ def words_of(text: str) -> list[str]:
     return text.split()
 
 
-def pictures(words: list[str], font: Any, count: int, chance: random.Random) -> Iterator[tuple[str, Image.Image, list[str]]]:
+def pictures(
+    words: list[str], font: Any, count: int, chance: random.Random
+) -> Iterator[tuple[str, Image.Image, list[str]]]:
     """Kind, picture, and the words in it."""
     for _ in range(count):
         some = chance.sample(words, 6)
         paths = [SPOTS[:3], SPOTS[2:5], [SPOTS[0], SPOTS[3], SPOTS[5]]]
-        yield "map", park(dict(zip(some, SPOTS, strict=True)), paths, paths[0], font), some
+        yield "map", draw_park(dict(zip(some, SPOTS, strict=True)), paths, paths[0], font), some
         some = chance.sample(words, 5)
-        yield "flowchart", flowchart(some, font), some
+        yield "flowchart", draw_flowchart(some, font), some
         some = chance.sample(words, 5)
-        yield "panel", panel(some[0], {name: chance.random() < 0.5 for name in some[1:]}, font), some
+        yield "panel", draw_settings(some[0], {name: chance.random() < 0.5 for name in some[1:]}, font), some
         some = chance.sample(words, 3)
         yield "page", sparse(some, font, chance), some
         some = chance.sample(words, 5)
-        yield "form", form(some[0], some[1:4], some[4], font), some
+        yield "form", draw_form(some[0], some[1:4], some[4], font), some
 
 
 def sparse(words: list[str], font: Any, chance: random.Random) -> Image.Image:
@@ -79,22 +81,31 @@ def shapes() -> dict[str, Callable[[Image.Image], Image.Image]]:
         picture.save(out, "JPEG", quality=60)
         return Image.open(io.BytesIO(out.getvalue()))
 
-    return {"as drawn": lambda one: one, "half size": lambda one: one.resize((one.width // 2, one.height // 2)), "JPEG, 60": jpeg}
+    return {
+        "as drawn": lambda one: one,
+        "half size": lambda one: one.resize((one.width // 2, one.height // 2)),
+        "JPEG, 60": jpeg,
+    }
 
 
-def reading(language: str, words: list[str], font: Any, count: int, blobs: Blobs) -> list[tuple[str, Image.Image, list[str]]]:
+def reading(
+    language: str, words: list[str], font: Any, count: int, blobs: Blobs
+) -> list[tuple[str, Image.Image, list[str]]]:
     made = list(pictures(words, font, count, random.Random(f"ocr {language}")))
     for shape, change in shapes().items():
         found: dict[str, list[bool]] = {}
         wrong: dict[str, list[bool]] = {}
         began = time.perf_counter()
         for kind, picture, there in made:
-            lines = [line.text for line in lines_in(blobs.put_picture(change(picture)), blobs)]
-            found.setdefault(kind, []).extend(is_read(word, lines) for word in there)
-            wrong.setdefault(kind, []).extend(is_read(word, lines) for word in words if word not in there)
+            lines = [line.text for line in read_lines(blobs.put_pil(change(picture)), blobs)]
+            found.setdefault(kind, []).extend(contains_phrase(word, lines) for word in there)
+            wrong.setdefault(kind, []).extend(contains_phrase(word, lines) for word in words if word not in there)
         seconds = (time.perf_counter() - began) / len(made)
         shares = "  ".join(f"{kind} {100 * sum(some) / len(some):5.1f}" for kind, some in found.items())
-        total, false = [one for some in found.values() for one in some], [one for some in wrong.values() for one in some]
+        total, false = (
+            [one for some in found.values() for one in some],
+            [one for some in wrong.values() for one in some],
+        )
         told = f"all {100 * sum(total) / len(total):5.1f} of {len(total)}   made up {100 * sum(false) / len(false):.2f} of {len(false)}"
         print(f"{language:8} {shape:9}  {shares}   {told}   {seconds:.2f} s a picture")
     return made
@@ -113,17 +124,21 @@ class BadEyes:
             return {"explanation": "not asked here", question.value: 5}
         picture = next(part for _, parts in messages for part in parts if not isinstance(part, str))
         small = picture.resize((picture.width // self._eyes, picture.height // self._eyes), Image.Resampling.LANCZOS)
-        seen = [line.text for line in lines_in(self._blobs.put_picture(small), self._blobs)]
+        seen = [line.text for line in read_lines(self._blobs.put_pil(small), self._blobs)]
         seen += [part.text for part in question.material.get("words", ()) if isinstance(part, Text)]
         points = [part.text for part in question.material["points"]]
-        met = [all(is_read(word, seen) for word in quotations(point)) for point in points]
-        return {"points": [{"point": at, "evidence": "as I see it", "satisfied": one} for at, one in enumerate(met, start=1)]}
+        met = [all(contains_phrase(word, seen) for word in find_checkable_phrases(point)) for point in points]
+        return {
+            "points": [
+                {"point": at, "evidence": "as I see it", "satisfied": one} for at, one in enumerate(met, start=1)
+            ]
+        }
 
 
 def judging(language: str, made: list[tuple[str, Image.Image, list[str]]], words: list[str], work: Path) -> None:
     """Half of each task's points are true."""
     chance = random.Random(f"points {language}")
-    tasks: list[Task] = []
+    tasks: list[PlanVizTask] = []
     truth: dict[str, list[bool]] = {}
     outputs = work / "outputs"
     outputs.mkdir(parents=True)
@@ -133,18 +148,31 @@ def judging(language: str, made: list[tuple[str, Image.Image, list[str]]], words
         chance.shuffle(asked)
         name = f"ui_gen-{kind}-{at}"
         truth[name] = [right for _, right in asked]
-        tasks.append(Task("ui", "gen", f"Draw picture {at}.", [f'The text "{word}" is shown' for word, _ in asked], name=f"{kind}-{at}"))
+        tasks.append(
+            PlanVizTask(
+                "ui",
+                "gen",
+                f"Draw picture {at}.",
+                [f'The text "{word}" is shown' for word, _ in asked],
+                name=f"{kind}-{at}",
+            )
+        )
         picture.save(outputs / f"{name}.png")
-    write(work / "data", tasks)
+    write_tasks(work / "data", tasks)
     ways: list[tuple[str, dict[str, Any]]] = []
     for eyes in EYES:
         judge = BadEyes(work, eyes)
-        ways += [(f"sees at 1/{eyes}, alone", {"judge": judge}), (f"sees at 1/{eyes}, witness", {"judge": judge, "witness": "ocr"})]
+        ways += [
+            (f"sees at 1/{eyes}, alone", {"judge": judge}),
+            (f"sees at 1/{eyes}, witness", {"judge": judge, "witness": "ocr"}),
+        ]
     for told, options in (*ways, ("--judge ocr", {"judge": "ocr"})):
         run = weft.evaluate("planviz", data=work / "data", model=f"folder/{outputs}", home=work / "home", **options)
         cor = [one for one in run.verdicts if one.metric == "correctness"]
         assert len(cor) == len(truth) and all(one.value is not None for one in cor)
-        right = [met == due for one in cor for met, due in zip(plan_facts(one).points, truth[one.sample], strict=True)]
+        right = [
+            met == due for one in cor for met, due in zip(read_plan_facts(one).points, truth[one.sample], strict=True)
+        ]
         off = [abs((one.value or 0.0) - sum(truth[one.sample]) / len(truth[one.sample])) for one in cor]
         shares = f"points right {100 * sum(right) / len(right):5.1f} of {len(right)}   Cor off by {sum(off) / len(off):.3f} on average"
         print(f"{language:8} {told:25} {shares}")
@@ -157,7 +185,9 @@ def main() -> None:
     chinese = next((path for path in FONTS if Path(path).is_file()), None)
     with tempfile.TemporaryDirectory(prefix="ocr-") as folder:
         blobs = Blobs(Path(folder) / "blobs")
-        languages: dict[str, tuple[list[str], Any]] = {"English": (words_of(ENGLISH), lambda size: ImageFont.load_default(size))}
+        languages: dict[str, tuple[list[str], Any]] = {
+            "English": (words_of(ENGLISH), lambda size: ImageFont.load_default(size))
+        }
         if chinese:
             languages["Chinese"] = (words_of(CHINESE), lambda size: ImageFont.truetype(chinese, size))
         else:

@@ -2,14 +2,14 @@
 
     python bench/powered.py [--studies 1000] [--dialogues 100]
 
-A study: so many dialogues of one to eight questions. Dialogues are easy or hard; a judge is too kind on average, and more so in long
-dialogues, noisy, and wrong in the same way about a whole dialogue. People rate some questions, or all of some dialogues, or one question of
-each of some dialogues, drawn at random; what is rated of dialogues of one size stands for all of that size (`evened`), but for one row that
-shows why. In the last two rows the number is half the mean of one kind of question and half that of another, which stand in the same
-dialogues, and some questions are decided by rule. Printed, for the judge's plain mean, for people alone, and corrected
-(prediction-powered): how often the interval has the true mean in it, how wide it is on average; the mean of lambda, and how far the
-corrected number is off on average.
-"""
+A study: so many dialogues of one to eight questions. Dialogues are easy or hard; a judge is too kind on average, and
+more so in long dialogues, noisy, and wrong in the same way about a whole dialogue. People rate some questions, or all
+of some dialogues, or one question of each of some dialogues, drawn at random; what is rated of dialogues of one size
+stands for all of that size (`evened`), but for one row that shows why. In the last two rows the number is half the mean
+of one kind of question and half that of another, which stand in the same dialogues, and some questions are decided by
+rule. Printed, for the judge's plain mean, for people alone, and corrected (prediction-powered): how often the interval
+has the true mean in it, how wide it is on average; the mean of lambda, and how far the corrected number is off on
+average."""
 
 import argparse
 import math
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.stats.prediction_powered import Part, Powered, evened, powered_sum
+from weft.stats.prediction_powered import PoweredEstimate, WeightedMean, estimate_powered_sum, weigh_rated_items
 
 KINDS: dict[str, dict[str, Any]] = {
     "100 questions": {"questions": 100},
@@ -31,9 +31,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "100 questions, two means": {"questions": 100, "kinds": 2},
     "20 dialogues, two means": {"rated": 20, "kinds": 2},
 }
-WAYS: dict[str, Callable[[Powered], tuple[float, float | None, float | None]]] = {
-    "plain": lambda one: (one.plain.value or 0.0, one.plain.low, one.plain.high),
-    "people": lambda one: (one.people.value or 0.0, one.people.low, one.people.high),
+WAYS: dict[str, Callable[[PoweredEstimate], tuple[float, float | None, float | None]]] = {
+    "plain": lambda one: (one.judge_only.value or 0.0, one.judge_only.low, one.judge_only.high),
+    "people": lambda one: (one.people_only.value or 0.0, one.people_only.low, one.people_only.high),
     "corrected": lambda one: (one.value, one.low, one.high),
 }
 
@@ -64,7 +64,7 @@ def study(
     noise: float = 0.12,
     kinds: int = 1,
     even: bool = True,
-) -> Powered | None:
+) -> PoweredEstimate | None:
     sizes, right, kind = truth_of(kinds, chance, dialogues)
     of = np.repeat(np.arange(dialogues), sizes)
     drift = 0.08 * chance.normal(size=dialogues)[of]
@@ -83,9 +83,11 @@ def study(
     is_rated = np.zeros(len(of), bool)
     is_rated[chosen] = True
     names = [str(one) for one in range(dialogues)]
-    judged_in, rated_in = (dict(zip(names, np.bincount(of[some], minlength=dialogues).tolist(), strict=True)) for some in (open_, chosen))
-    counts = evened(judged_in, rated_in) if even else {}
-    parts: list[Part] = []
+    judged_in, rated_in = (
+        dict(zip(names, np.bincount(of[some], minlength=dialogues).tolist(), strict=True)) for some in (open_, chosen)
+    )
+    counts = weigh_rated_items(judged_in, rated_in) if even else {}
+    parts: list[WeightedMean] = []
     for one in range(kinds):
         judged: dict[str, list[float]] = {}
         pairs: dict[str, list[tuple[float, float]]] = {}
@@ -98,8 +100,8 @@ def study(
             judged.setdefault(name, []).append(float(said[at]))
             if is_rated[at]:
                 pairs.setdefault(name, []).append((float(said[at]), float(right[at])))
-        parts.append(Part(1 / kinds, judged, pairs, known, counts))
-    return powered_sum(parts)
+        parts.append(WeightedMean(1 / kinds, judged, pairs, known, counts))
+    return estimate_powered_sum(parts)
 
 
 def coverage(studies: int, seed: int = 0, **kind: Any) -> dict[str, tuple[float, float]]:
@@ -127,7 +129,9 @@ def main() -> None:
     for name, kind in KINDS.items():
         found = coverage(given.studies, dialogues=given.dialogues, **kind)
         cells = [f"{share:.1%} ({wide:.3f})" for share, wide in (found[way] for way in WAYS)]
-        print(f"{name:28}{cells[0]:>18}{cells[1]:>18}{cells[2]:>18}{found['lambda'][0]:>8.2f}{found['error'][0]:>+9.4f}")
+        print(
+            f"{name:28}{cells[0]:>18}{cells[1]:>18}{cells[2]:>18}{found['lambda'][0]:>8.2f}{found['error'][0]:>+9.4f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""What the way through a server costs: the same calls of a model that takes no time, in this process, behind `weft serve` in one process,
-and behind two replicas on Ray.
+"""What the way through a server costs: the same calls of a model that takes no time, in this process, behind `weft
+serve` in one process, and behind two replicas on Ray.
 
     python bench/served.py [--calls 2000] [--no-ray]
 
-Each call goes through weft's caller, with its memo and its journal. Once with words alone, once with a picture of a megabyte in and out.
-Prints calls a second, milliseconds that a call costs more than in this process, and ratios.
-"""
+Each call goes through weft's caller, with its memo and its journal. Once with words alone, once with a picture of a
+megabyte in and out. Prints calls a second, milliseconds that a call costs more than in this process, and ratios."""
 
 import argparse
 import asyncio
@@ -36,18 +35,18 @@ async def timed(model: str, home: Path, calls: int, picture: bytes | None) -> fl
     """Calls a second."""
     from weft.calls.caller import Caller
     from weft.calls.prices import Budget
-    from weft.models.registry import resolve
+    from weft.models.registry import resolve_endpoint
     from weft.store.blobs import Blobs
     from weft.store.journal import Journal
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     blobs = Blobs(home / "blobs")
-    endpoint = resolve(model, blobs)
+    endpoint = resolve_endpoint(model, blobs)
     await endpoint.load()
     journal = Journal(home / "journal.sqlite")
     caller = Caller(endpoint, role="model", journal=journal, budget=Budget(None), blobs=blobs)
     shown = (blobs.put(picture),) if picture else ()
-    want = Want("image" if picture else "text")
+    want = Request("image" if picture else "text")
 
     async def call(number: int) -> None:
         reply = await caller.reply((Message("user", (*shown, Text(f"question {number}"))),), want)
@@ -90,7 +89,18 @@ def main() -> None:
             server = None
             model = f"{place}/quick.py:Model"
             if more is not None:
-                command = [sys.executable, "-m", "weft", "serve", model, "--port", "0", "--home", str(place / "server"), *more]
+                command = [
+                    sys.executable,
+                    "-m",
+                    "weft",
+                    "serve",
+                    model,
+                    "--port",
+                    "0",
+                    "--home",
+                    str(place / "server"),
+                    *more,
+                ]
                 server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
                 model = f"served/quick@{server.stdout.readline().strip()}"
             try:

@@ -2,9 +2,8 @@
 
     python bench/tiny.py [--samples 200] [--talker talker|single]
 
-Each line is a request on true pictures, the whole dialogue before it in view; a picture is right if it shows exactly the true scene, an
-answer if every word is right. Latency is one reply on one core, reading its pictures included.
-"""
+Each line is a request on true pictures, the whole dialogue before it in view; a picture is right if it shows exactly
+the true scene, an answer if every word is right. Latency is one reply on one core, reading its pictures included."""
 
 import argparse
 import os
@@ -81,17 +80,26 @@ def main() -> None:
         second = f"{questions[at]} | {shares[questions[at]]:.3f}" if at < len(questions) else " | "
         print(f"| {kind} | {shares[kind]:.3f} | | {second} |")
     edits = sum(shares[kind] for kind in EDITS) / len(EDITS)
-    print(f"\n{chosen.samples} of each. Single edits ({', '.join(EDITS)}): {edits:.3f}. All: {sum(shares.values()) / len(shares):.3f}.")
+    print(
+        f"\n{chosen.samples} of each. Single edits ({', '.join(EDITS)}): {edits:.3f}. All: {sum(shares.values()) / len(shares):.3f}."
+    )
     for pictures, found in times.items():
         found.sort()
         name = "a picture" if pictures else "an answer"
-        print(f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under {found[int(len(found) * 0.95)] * 1000:.0f} ms on one core")
+        print(
+            f"{name}: median {found[len(found) // 2] * 1000:.0f} ms, 95% under {found[int(len(found) * 0.95)] * 1000:.0f} ms on one core"
+        )
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 def special(tiny: Tiny, samples: int) -> None:
-    """With thinking before the picture, with a picture before the answer, with several pictures: all of the reply right."""
-    forms = {"thinking first": (*EVENTS, "gravity", "mirror", "pattern"), "picture first": HELPED, "several pictures": DOCUMENTS}
+    """With thinking before the picture, with a picture before the answer, with several pictures: all of the reply
+    right."""
+    forms = {
+        "thinking first": (*EVENTS, "gravity", "mirror", "pattern"),
+        "picture first": HELPED,
+        "several pictures": DOCUMENTS,
+    }
     for form, kinds in forms.items():
         said: list[str] = []
         for kind in kinds:
@@ -110,11 +118,16 @@ def special(tiny: Tiny, samples: int) -> None:
 def whole(tiny: Tiny, form: str, maker: Maker) -> bool:
     turn, base = maker.turns[-1], maker.inputs[0]
     text = say(turn.kind, turn.args, dict.fromkeys(turn.images, "the table"), maker.chance)
-    due: list = [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
+    due: list = (
+        [part for pair in frames(turn.kind, turn.args, base) for part in pair] if form == "several pictures" else []
+    )
     if form == "thinking first":
         text, due = f"{THINK} {text}", [f"<think> {described(turn.scene)} </think>", turn.scene]
     elif form == "picture first":
-        text, due = f"{SHOW} {text}", [answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}), f"Final Answer: {turn.answer}"]
+        text, due = (
+            f"{SHOW} {text}",
+            [answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}), f"Final Answer: {turn.answer}"],
+        )
     items = [vocab.USER, *([tiny.codes(draw(base))] if turn.images else []), *vocab.encode(text), vocab.ASSISTANT]
     parts = tiny.reply(items, one_picture=form == "thinking first").parts
     made = [vocab.encode(part) if isinstance(part, str) else read(tiny.picture(part)).scene for part in parts]
@@ -131,7 +144,8 @@ def reply(tiny: Tiny, maker: Maker) -> tuple[bool, float]:
     sample = sample_of(maker.dialogue(), "s", image_of)
     last = sample.turns[-1]
     seen = history.build_messages(sample, last, true_replies(sample, last.number), WeaveOptions("dialogue", "inline"))
-    if maker.turns[-1].kind in OPEN:  # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
+    # these come up in IMUG-Bench's format alone: pictures with their turn, without numbers
+    if maker.turns[-1].kind in OPEN:
         given = tuple(range(1, len(maker.inputs) + 1)) if maker.turns[-1].kind == "add any" else ()
         turns = (structs.replace(maker.turns[0], gives=given), *maker.turns[1:])
         seen = chat_messages(TableDialogue("", maker.inputs, turns), image_of)[:-1]
@@ -148,8 +162,14 @@ def is_right(made: list, turn: TableTurn, base: Scene | None) -> bool:
     if not made:
         return False
     if turn.kind in OPEN:  # right is whatever meets every point
-        checks = {"kind": turn.kind, "args": imug_points.visible(turn), "points": imug_points.written(turn, random.Random(0))[1][:-1]}
-        return not isinstance(made[0], str) and all(score == 5 for score, _ in points.scored(checks, read(made[0]), base, None))
+        checks = {
+            "kind": turn.kind,
+            "args": imug_points.visible(turn),
+            "points": imug_points.written(turn, random.Random(0))[1][:-1],
+        }
+        return not isinstance(made[0], str) and all(
+            score == 5 for score, _ in points.scored(checks, read(made[0]), base, None)
+        )
     if turn.makes is None:
         return isinstance(made[0], str) and vocab.encode(made[0]) == vocab.encode(turn.answer)
     return not isinstance(made[0], str) and read(made[0]).scene == turn.scene

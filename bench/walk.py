@@ -1,12 +1,13 @@
-"""How far a reader walks to follow one WEAVE turn through the code: a run of one dialogue with one image turn, over HTTP, traced.
+"""How far a reader walks to follow one WEAVE turn through the code: a run of one dialogue with one image turn, over
+HTTP, traced.
 
     python bench/walk.py [--list]
 
-Functions of weft are listed in the order in which they are first called. A return is a step of that list back into a file that was left
-before. Three walks are counted, each by itself: opening a run (once a command), one turn (from the first message that is built to its
-verdicts in the journal), and the report; and all of it together. `--list` shows the whole walk. The package that is importable is the one
-that is measured, so `PYTHONPATH=OTHER/src python bench/walk.py` measures another version.
-"""
+Functions of weft are listed in the order in which they are first called. A return is a step of that list back into a
+file that was left before. Three walks are counted, each by itself: opening a run (once a command), one turn (from the
+first message that is built to its verdicts in the journal), and the report; and all of it together. `--list` shows the
+whole walk. The package that is importable is the one that is measured, so `PYTHONPATH=OTHER/src python bench/walk.py`
+measures another version."""
 
 import argparse
 import asyncio
@@ -25,7 +26,8 @@ from toy import write_weave
 
 PACKAGE = str(Path(weft.__file__).parent) + "/"
 INNER = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>", "<module>")
-BEGINS, ENDS = ("build_messages", "see"), "Run.stored"  # the first function of a turn (and its former name), and the first of a report
+# the first function of a turn (and its former name), and the first of a report
+BEGINS, ENDS = ("build_messages", "see"), "Run.stored"
 
 
 class Step(NamedTuple):
@@ -48,7 +50,12 @@ def one_turn() -> list[dict[str, Any]]:
     """A dialogue with a single request for an image."""
     chats = [
         {"role": "user", "type": "text", "content": "Paint the door of Image #1 green."},
-        {"role": "assistant", "type": "image", "content": "Image #2", "key_point": {"GT #1": "Only the door of <image> is green."}},
+        {
+            "role": "assistant",
+            "type": "image",
+            "content": "Image #2",
+            "key_point": {"GT #1": "Only the door of <image> is green."},
+        },
     ]
     return [{"idx": 1, "domain": "edit", "images": ["imgs/a_1.png", "imgs/a_2.png"], "chats": chats}]
 
@@ -104,7 +111,12 @@ def walks(steps: list[Step]) -> dict[str, Walk]:
     """Opening, one turn, the report, and all of it."""
     begins = next(at for at, step in enumerate(steps) if step.name.rpartition(".")[2] in BEGINS)
     ends = next(at for at, step in enumerate(steps) if step.name == ENDS)
-    parts = {"opening a run": steps[:begins], "one turn": steps[begins:ends], "its report": steps[ends:], "all of it": steps}
+    parts = {
+        "opening a run": steps[:begins],
+        "one turn": steps[begins:ends],
+        "its report": steps[ends:],
+        "all of it": steps,
+    }
     return {name: counted(some) for name, some in parts.items()}
 
 

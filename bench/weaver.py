@@ -1,8 +1,8 @@
-"""What it saves to draw pictures that do not need each other at the same time, and to begin before the plan is whole: a planner that writes
-at a steady pace and a visualizer with a fixed latency, on real loopback sockets, through `weft write`'s own path.
+"""What it saves to draw pictures that do not need each other at the same time, and to begin before the plan is whole: a
+planner that writes at a steady pace and a visualizer with a fixed latency, on real loopback sockets, through `weft
+write`'s own path.
 
-python bench/weaver.py [--pictures 6] [--draws 1.0] [--writes 2.0]
-"""
+python bench/weaver.py [--pictures 6] [--draws 1.0] [--writes 2.0]"""
 
 import argparse
 import asyncio
@@ -18,14 +18,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from aiohttp import web
 
 from server import Provider, Seen, data_url, drawn
-from weft.evaluation.session import completed
+from weft.evaluation.session import complete_run
 from weft.evaluation.writing import WriteJob, open_writing
 
 from weft.results.run import Run  # isort: skip
 
 
 def plan(pictures: int, uses: str) -> str:
-    orders = [f"Step {at}, in a few words.\n<imagine{uses}>{'what is to be seen, ' * 20}{at}</imagine>\n" for at in range(1, pictures + 1)]
+    orders = [
+        f"Step {at}, in a few words.\n<imagine{uses}>{'what is to be seen, ' * 20}{at}</imagine>\n"
+        for at in range(1, pictures + 1)
+    ]
     return "".join(orders)
 
 
@@ -40,7 +43,9 @@ async def measured(text: str, draws: float, writes: float, *, stream: bool) -> t
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for piece in pieces:
-            await response.write(b"data: " + json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() + b"\n\n")
+            await response.write(
+                b"data: " + json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() + b"\n\n"
+            )
             await asyncio.sleep(writes / len(pieces))
         await response.write(b"data: [DONE]\n\n")
         return response
@@ -49,14 +54,18 @@ async def measured(text: str, draws: float, writes: float, *, stream: bool) -> t
         return {"role": "assistant", "content": text}
 
     def draw(seen: Seen) -> dict[str, Any]:
-        return {"role": "assistant", "content": "", "images": [{"image_url": {"url": data_url(drawn(seen.digest, 256))}}]}
+        return {
+            "role": "assistant",
+            "content": "",
+            "images": [{"image_url": {"url": data_url(drawn(seen.digest, 256))}}],
+        }
 
     plans = await Provider(answer=say, fault=planner).start()
     paints = await Provider(answer=draw, latency=draws).start()
     with tempfile.TemporaryDirectory() as home:
         model = f"weaver:planner=openai-chat/p@{plans.url},visualizer=openai-chat/v@{paints.url}"
         began = time.perf_counter()
-        run = await completed(open_writing(WriteJob(text="A guide.", model=model, home=home)), Run)
+        run = await complete_run(open_writing(WriteJob(text="A guide.", model=model, home=home)), Run)
         took = time.perf_counter() - began
         assert len(run.turns[0].reply.images) == text.count("</imagine>")
     await plans.stop()

@@ -1,4 +1,5 @@
-"""Weft beside the authors' released scripts, on loopback: what is sent to models and judges, and what is made of the answers.
+"""Weft beside the authors' released scripts, on loopback: what is sent to models and judges, and what is made of the
+answers.
 
     python -m conformance weave CHECKOUT [--data DIR]
     python -m conformance imug CHECKOUT [--data DIR]
@@ -7,15 +8,14 @@
     python -m conformance opening CHECKOUT
 
 CHECKOUT is a clone of the paper's public repository (`weichow23/weave`, `ccccEsion/IMUG-Bench`, `cheryyunl/ROVER`,
-`lijunxian111/PlanViz`, `LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they lack written to a
-scratch folder, in a virtual environment of their own (made once, in .conformance/). Both sides talk to one server, whose model and judge
-are decided by what they are sent alone, so that one right table exists whatever the order. Without --data the repository's own sample is
-used where the clone has it, else a small set of our own. OpenING's arithmetic is compared on its own verdicts and on random ones, its
-messages on items of ours.
+`lijunxian111/PlanViz`, `LanceZPF/OpenING`). Nothing of it is kept: its scripts are run where they are, with what they
+lack written to a scratch folder, in a virtual environment of their own (made once, in .conformance/). Both sides talk
+to one server, whose model and judge are decided by what they are sent alone, so that one right table exists whatever
+the order. Without --data the repository's own sample is used where the clone has it, else a small set of our own.
+OpenING's arithmetic is compared on its own verdicts and on random ones, its messages on items of ours.
 
-Printed: how much was compared, and how much agrees; what differs, with the reason where it is meant to. The last figures are in
-docs/agreement.md. The exit code is 1 if anything differs that is not explained there.
-"""
+Printed: how much was compared, and how much agrees; what differs, with the reason where it is meant to. The last
+figures are in docs/agreement.md. The exit code is 1 if anything differs that is not explained there."""
 
 import argparse
 import contextlib
@@ -36,7 +36,8 @@ CACHE = HERE.parent / ".conformance"
 
 
 def python_with(packages: tuple[str, ...]) -> Path:
-    """An interpreter that has what the released scripts import, and our own version of Pillow, so that both make the same JPEG."""
+    """An interpreter that has what the released scripts import, and our own version of Pillow, so that both make the
+    same JPEG."""
     import PIL
 
     folder = CACHE / "venv"

@@ -1,5 +1,6 @@
-"""IMUG-Bench: the released client beside `weft run imug --official`, and the five released scoring scripts beside `weft score`: requests,
-prompts, scores, every cell of the summary, missing outputs, odd replies of the judge, answers of all sorts, grid pictures."""
+"""IMUG-Bench: the released client beside `weft run imug --official`, and the five released scoring scripts beside `weft
+score`: requests, prompts, scores, every cell of the summary, missing outputs, odd replies of the judge, answers of all
+sorts, grid pictures."""
 
 import importlib.util
 import json
@@ -19,9 +20,9 @@ from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.imug import mcq
-from weft.benchmarks.imug.data import read_links
-from weft.benchmarks.imug.grid_official import released_grid
-from weft.benchmarks.imug.tables import WAYS, cell, percent
+from weft.benchmarks.imug.data import read_reference_links
+from weft.benchmarks.imug.grid_official import read_grid_as_released
+from weft.benchmarks.imug.tables import METRIC_COLUMNS, build_cell, percent
 
 FILES = ("scripts/run_evaluation.py", "scripts/auxiliary/score_image.py", "data/image_references.jsonl")
 NEEDS = ("requests", "openai", "numpy", "opencv-python-headless")
@@ -51,11 +52,23 @@ WORDS = [
 ODD = {  # what a judge may say about points, about a key; and why it is read otherwise where it is
     "a point missing": ('{"evaluation_results": [{"point_id": 1, "score": 4}]}', '{"determined_answer": "B"}', ""),
     "points as text": ('{"evaluation_results": [{"point_id": 1, "score": "4"}]}', '{"determined_answer": "b"}', ""),
-    "six points": ('{"evaluation_results": [{"point_id": 1, "score": 6, "reason": "x"}]}', '{"determined_answer": "B, D"}', ""),
-    "words around it": ('So: {"evaluation_results": [{"point_id": 1, "score": 2}]} there', 'So {"determined_answer": "None"} there', ""),
+    "six points": (
+        '{"evaluation_results": [{"point_id": 1, "score": 6, "reason": "x"}]}',
+        '{"determined_answer": "B, D"}',
+        "",
+    ),
+    "words around it": (
+        'So: {"evaluation_results": [{"point_id": 1, "score": 2}]} there',
+        'So {"determined_answer": "None"} there',
+        "",
+    ),
     "a sentence": ('{"evaluation_results": [{"point_id": 1, "score": 0.5}]}', '{"determined_answer": "Answer: B"}', ""),
     "no points": ('{"evaluation_results": []}', '{"reasoning": "x"}', ""),
-    "no JSON": ("four", "B", "an empty answer is zero in weft without asking for its key; here the scripts get none, and leave it out"),
+    "no JSON": (
+        "four",
+        "B",
+        "an empty answer is zero in weft without asking for its key; here the scripts get none, and leave it out",
+    ),
 }
 
 
@@ -63,7 +76,9 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
     folder = dataset(checkout, data, work / "data")
     records = [json.loads(line) for line in (folder / "benchmark.jsonl").read_text().splitlines()]
     turns = [task for record in records for task in record["tasks"]]
-    told.say(f"{len(records)} dialogues, {len(turns)} turns, from {data or 'invented tasks on the released keys and references'}")
+    told.say(
+        f"{len(records)} dialogues, {len(turns)} turns, from {data or 'invented tasks on the released keys and references'}"
+    )
     with Server() as server:
         server.answers = {"model": model, "judge": judge}
         side = Sides(checkout, folder, work, python, server, records)
@@ -74,7 +89,9 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
                 side.compare(name, spoil, told)
         if told.wants("odd"):
             for name, (points, key, why) in ODD.items():
-                server.answers["judge"] = lambda asked, points=points, key=key: key if "determined_answer" in asked.texts else points
+                server.answers["judge"] = lambda asked, points=points, key=key: (
+                    key if "determined_answer" in asked.texts else points
+                )
                 side.compare(f"a judge that says {name}", None, told, part="odd", why=why, requests=False)
             server.answers["judge"] = judge
     if told.wants("answers"):
@@ -84,7 +101,8 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
 
 
 def dataset(checkout: Path, data: Path | None, folder: Path) -> Path:
-    """The one that is given, or tasks made up on the repository's own keys, references and grids: its task file is not in every clone."""
+    """The one that is given, or tasks made up on the repository's own keys, references and grids: its task file is not
+    in every clone."""
     if data is not None:
         return next(one for one in (data, data / "data") if (one / "benchmark.jsonl").is_file()).absolute()
     theirs = checkout / "data"
@@ -96,11 +114,13 @@ def dataset(checkout: Path, data: Path | None, folder: Path) -> Path:
     for name in ("image_references.jsonl", "dynamic_references.jsonl"):
         shutil.copy(theirs / name, folder / name)
     shutil.copytree(theirs / "grid_gt", folder / "grid_gt")
-    links = read_links(theirs)
+    links = read_reference_links(theirs)
     keys = list(links.images or {})
     cubes = [key for key in keys if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_")]
     dynamic = list(dict.fromkeys(key for key, _ in links.dynamic or {}))
-    made = list(dict.fromkeys([*cubes, *dynamic[:: max(1, len(dynamic) // 40)], *keys[:: max(1, len(keys) // SAMPLES)]]))
+    made = list(
+        dict.fromkeys([*cubes, *dynamic[:: max(1, len(dynamic) // 40)], *keys[:: max(1, len(keys) // SAMPLES)]])
+    )
     with (folder / "benchmark.jsonl").open("w") as out:
         for key in made:
             out.write(json.dumps(invented(key, links, folder)) + "\n")
@@ -177,13 +197,17 @@ SPOILS: dict[str, Any] = {"all there": None, "a fifth of the pictures missing": 
 
 
 class Sides:
-    def __init__(self, checkout: Path, data: Path, work: Path, python: Path, server: Server, records: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, checkout: Path, data: Path, work: Path, python: Path, server: Server, records: list[dict[str, Any]]
+    ) -> None:
         self._checkout, self._data, self._work, self._python, self._server = checkout, data, work, python, server
         self._records = records
 
     def script(self, name: str, *words: object) -> None:
         """A released script. One that leaves something out ends with 1, and has written what it has."""
-        done = subprocess.run([self._python, self._checkout / "scripts" / name, *map(str, words)], capture_output=True, text=True)
+        done = subprocess.run(
+            [self._python, self._checkout / "scripts" / name, *map(str, words)], capture_output=True, text=True
+        )
         if done.returncode not in (0, 1) or "Traceback" in done.stderr:
             sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
 
@@ -191,9 +215,24 @@ class Sides:
         """What the released client leaves behind, from our server."""
         outputs = self._work / "outputs"
         if not (outputs / "m").exists():
-            data, log = ("--benchmark", self._data / "benchmark.jsonl", "--images", self._data / "images"), self._work / "client.log"
+            data, log = (
+                ("--benchmark", self._data / "benchmark.jsonl", "--images", self._data / "images"),
+                self._work / "client.log",
+            )
             address = f"{self._server.url}/released/model/infer"
-            words = ("--model", "m", "--api-url", address, *data, "--output-dir", outputs, "--log-file", log, "--workers", 4)
+            words = (
+                "--model",
+                "m",
+                "--api-url",
+                address,
+                *data,
+                "--output-dir",
+                outputs,
+                "--log-file",
+                log,
+                "--workers",
+                4,
+            )
             self.script("run_evaluation.py", *words)
         return outputs
 
@@ -205,10 +244,15 @@ class Sides:
         shutil.rmtree(home, ignore_errors=True)
         weft_cli("run", "imug", "--data", self._data, "--model", f"infer/{self._server.url}/weft/model/infer", "--judge", "constant/3",
                  "--prompts", f"official:{self._checkout}", "--official", "--home", home, "--concurrency", 4)  # fmt: skip
-        sides = ([(one.kind, one.messages, one.rest) for one in self._server.of(side, "model")] for side in ("released", "weft"))
+        sides = (
+            [(one.kind, one.messages, one.rest) for one in self._server.of(side, "model")]
+            for side in ("released", "weft")
+        )
         told.bags("model", "requests of the client", *sides)
 
-    def compare(self, name: str, spoil: Any, told: Told, part: str = "judge", why: str = "", requests: bool = True) -> None:
+    def compare(
+        self, name: str, spoil: Any, told: Told, part: str = "judge", why: str = "", requests: bool = True
+    ) -> None:
         outputs = self._work / "spoilt" / name
         shutil.rmtree(outputs, ignore_errors=True)
         shutil.copytree(self.made(), outputs)
@@ -226,24 +270,27 @@ class Sides:
         if requests:
             self._prompts(what, outputs, theirs, [one for one in ours if len(one.messages) == 2], told)
             told.bags(what, "what else is sent", {settings(one) for one in theirs}, {settings(one) for one in ours})
-        run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("imug"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("imug"))
         label = "" if part == "judge" else f"{name}: "
         told.same(what, f"{label}scores of turns", summary["scores"], self.scores(run), why)
         told.same(what, f"{label}cells of the summary", summary["cells"], cells_of(run), why)
 
     def _prompts(self, what: str, outputs: Path, theirs: list[Asked], ours: list[Asked], told: Told) -> None:
-        """The scripts ask more than weft does: about cubes, which they then read from pixels, and for keys that no answer waits for."""
+        """The scripts ask more than weft does: about cubes, which they then read from pixels, and for keys that no
+        answer waits for."""
         asked = {one.messages for one in ours}
         cubes = [one for one in theirs if "Geometric_Coloring/cubes_" in one.texts and one.messages not in asked]
         keys = [one for one in theirs if "determined_answer" in one.texts and one.messages not in asked]
         if len(keys) == self._unanswered(outputs):
-            told.say(f"{what}: the scripts also ask {len(keys)} keys that no answer waits for, and about {len(cubes)} cubes")
+            told.say(
+                f"{what}: the scripts also ask {len(keys)} keys that no answer waits for, and about {len(cubes)} cubes"
+            )
             theirs = [one for one in theirs if one not in keys]
         told.bags(what, "prompts with their pictures", [one.messages for one in theirs if one not in cubes], asked)
 
     def _unanswered(self, outputs: Path) -> int:
         """Dynamic questions without an answer."""
-        links = read_links(self._data).dynamic or {}
+        links = read_reference_links(self._data).dynamic or {}
         count = 0
         for record in self._records:
             key = (record["domain"], record["subdomain"], str(record["sample_id"]))
@@ -262,13 +309,25 @@ class Sides:
         config.write_text(json.dumps({"judge": {"api_base_url": address, "api_key": "k", "model": "m"}}))
         data = ("--benchmark", self._data / "benchmark.jsonl", "--model-output-dir", outputs, "--output-dir", scores)
         asks = ("--config", config, "--workers", 8)
-        self.script("auxiliary/resolve_dynamic_answers.py", *data, *asks, "--dynamic-references", self._data / "dynamic_references.jsonl")
+        self.script(
+            "auxiliary/resolve_dynamic_answers.py",
+            *data,
+            *asks,
+            "--dynamic-references",
+            self._data / "dynamic_references.jsonl",
+        )
         references = ("--image-references", self._data / "image_references.jsonl", "--images", self._data / "images")
         self.script("auxiliary/score_image.py", *data, *asks, *references)
         self.script("auxiliary/score_grid.py", *data, "--grid-gt", self._data / "grid_gt")
         self.script("auxiliary/score_mcq.py", *data)
         self.script(
-            "auxiliary/summarize_results.py", "--image-score-dir", scores, "--mcq-score-dir", scores, "--output-dir", scores / "sum"
+            "auxiliary/summarize_results.py",
+            "--image-score-dir",
+            scores,
+            "--mcq-score-dir",
+            scores,
+            "--output-dir",
+            scores / "sum",
         )
         found = json.loads((scores / "sum" / "summary.json").read_text())["models"]["m"]
         turns: dict[Any, float] = {}
@@ -276,7 +335,9 @@ class Sides:
             for item in lines_of(file):
                 points = [float(one["score"]) for one in item["scores"] if "score" in one]
                 if points:
-                    turns["/".join((item["domain"], item["subdomain"], item["sample_id"])), item["turn"]] = sum(points) / len(points) / 5
+                    turns["/".join((item["domain"], item["subdomain"], item["sample_id"])), item["turn"]] = (
+                        sum(points) / len(points) / 5
+                    )
         for file in scores.rglob("m_mcq_score.jsonl"):
             for item in lines_of(file):
                 place = "/".join((item["domain"], item["subdomain"], item["sample_id"]))
@@ -308,14 +369,15 @@ def cells_of(run: weft.Run) -> dict[Any, Any]:
             parts.setdefault(part, []).append(one)
     cells: dict[Any, Any] = {}
     for part, some in parts.items():
-        for way, metric in WAYS.items():
-            cells[part, way] = cell((one for one in some if one.metric == metric), by_script=True).value
-        cells[part, "Avg"] = cell(some, by_script=True).value
+        for way, metric in METRIC_COLUMNS.items():
+            cells[part, way] = build_cell((one for one in some if one.metric == metric), by_script=True).value
+        cells[part, "Avg"] = build_cell(some, by_script=True).value
     return {place: value for place, value in cells.items() if value is not None}
 
 
 def answers(checkout: Path, told: Told) -> None:
-    """Random answers and keys through the released multiple-choice scorer, which needs nothing but Python, and through ours."""
+    """Random answers and keys through the released multiple-choice scorer, which needs nothing but Python, and through
+    ours."""
     sys.path.insert(0, str(checkout / "scripts/auxiliary"))
     spec = importlib.util.spec_from_file_location("released_mcq", checkout / "scripts/auxiliary/score_mcq.py")
     assert spec is not None and spec.loader is not None
@@ -326,12 +388,13 @@ def answers(checkout: Path, told: Told) -> None:
     for _ in range(ANSWERS):
         key = chance.choice(("A", "B", "BD", "A, C", "E", "", "G", "F and G"))
         said = "".join(chance.choice((*WORDS, " ", ", ", "; ", "-", "G", "é")) for _ in range(chance.randrange(4)))
-        agree += theirs.calculate_score(key, said) == mcq.official(said, key)
+        agree += theirs.calculate_score(key, said) == mcq.score_as_released(said, key)
     told.count("answers", "random answers by the released multiple choice", agree, ANSWERS)
 
 
 def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> None:
-    """Every cubes picture of the repository, spoilt in some ways, and photographs in place of grids, through both readers."""
+    """Every cubes picture of the repository, spoilt in some ways, and photographs in place of grids, through both
+    readers."""
     folder = work / "grids"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -347,10 +410,17 @@ def grids(checkout: Path, data: Path, work: Path, python: Path, told: Told) -> N
         "import sys, json; sys.path.insert(0, sys.argv[1]); from score_grid import GridCVAnalyzer; from pathlib import Path; "
         "print(json.dumps({p.name: GridCVAnalyzer().analyze(p)[0] for p in sorted(Path(sys.argv[2]).iterdir())}))"
     )
-    done = subprocess.run([python, "-c", reader, checkout / "scripts/auxiliary", folder], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [python, "-c", reader, checkout / "scripts/auxiliary", folder], capture_output=True, text=True, check=True
+    )
     theirs = {name: as_rows(grid) for name, grid in json.loads(done.stdout).items()}
-    ours = {path.name: as_rows(released_grid(Image.open(path))) for path in sorted(folder.iterdir())}
-    told.same("grids", f"pictures ({len(pictures)} of cubes in {len(spoils(Image.new('RGB', (50, 50))))} ways, photographs)", theirs, ours)
+    ours = {path.name: as_rows(read_grid_as_released(Image.open(path))) for path in sorted(folder.iterdir())}
+    told.same(
+        "grids",
+        f"pictures ({len(pictures)} of cubes in {len(spoils(Image.new('RGB', (50, 50))))} ways, photographs)",
+        theirs,
+        ours,
+    )
 
 
 def as_rows(grid: Any) -> str:

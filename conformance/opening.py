@@ -1,10 +1,11 @@
-"""OpenING: the released scripts for win rates, agreement with people and score summaries beside weft's own arithmetic, on the files that
-are shipped and on random ones; what the released judge keeps of a reply; how many battles the sampler makes; what is sent about answers.
+"""OpenING: the released scripts for win rates, agreement with people and score summaries beside weft's own arithmetic,
+on the files that are shipped and on random ones; what the released judge keeps of a reply; how many battles the sampler
+makes; what is sent about answers.
 
-The scripts run as they are, each in a scratch folder of the layout that it expects: their paths are fixed, and one overwrites what it
-reads. What they import and do not need here is stubbed, and so is the network: replies come from a file, or from the server that weft asks.
-A difference that is a known defect of theirs, or meant, has a row with what it comes to, and beside it one without excuse: its cause away.
-"""
+The scripts run as they are, each in a scratch folder of the layout that it expects: their paths are fixed, and one
+overwrites what it reads. What they import and do not need here is stubbed, and so is the network: replies come from a
+file, or from the server that weft asks. A difference that is a known defect of theirs, or meant, has a row with what it
+comes to, and beside it one without excuse: its cause away."""
 
 import csv
 import io
@@ -25,10 +26,10 @@ from PIL import ExifTags, Image
 from conformance.server import Asked, Server
 from conformance.told import Told
 from conformance.weave import weft_cli
-from weft.arena.files import read_scores, read_verdicts
-from weft.arena.tables import CRITERIA, agreements, score_summary
-from weft.stats.battles import RATES, Battle, models_in
-from weft.stats.battles import rates as rates_of
+from weft.arena.files import read_answer_scores, read_verdicts
+from weft.arena.tables import CRITERIA, build_agreement_table, build_summary_table
+from weft.stats.battles import WIN_RATES, Battle, list_models
+from weft.stats.battles import compute_win_rates as rates_of
 from weft.store.images import encode_png
 
 ARENA, TASKS = "Interleaved_Arena", "OpenING-benchmark/test_data.jsonl"
@@ -38,14 +39,25 @@ JUDGES = {
     "IntJudge": "intjudge_rag-judge_modelAB_results.json",
     "IntJudge, new": "intjudge_rag-judge_modelAB_results_new.json",
 }
-RATED, BATTLES, ASKED = "intjudge_rag-judge_modelAB_results.json", "data_instance_modelAB.json", "new_data_instance_modelAB.json"
+RATED, BATTLES, ASKED = (
+    "intjudge_rag-judge_modelAB_results.json",
+    "data_instance_modelAB.json",
+    "new_data_instance_modelAB.json",
+)
 SCRIPTS = ("calculate_model_winrate.py", "calculate_agreement.py", "summarize_GPT_scores.py", "GPT_judge_AB.py",
            "sampling_battles_pairs.py", "GPT_score_A.py")  # fmt: skip
 PROMPT, SCORE_PROMPT, SCORED = "judge_system.txt", "prompts/detailed_score_system.txt", "data_instance_modelAB_new.json"
-FILES = (*SCRIPTS, TASKS, f"prompts/{PROMPT}", SCORE_PROMPT, *(f"{ARENA}/{one}" for one in (HUMAN, SCORES, MODELS, *JUDGES.values())))
+FILES = (
+    *SCRIPTS,
+    TASKS,
+    f"prompts/{PROMPT}",
+    SCORE_PROMPT,
+    *(f"{ARENA}/{one}" for one in (HUMAN, SCORES, MODELS, *JUDGES.values())),
+)
 NEEDS = ("pandas",)
 
-MATRICES = dict(zip(RATES, ("", "_notie", "_withtie0", "_withtie05"), strict=True))  # how the scripts' tables of pairs are called
+# how the scripts' tables of pairs are called
+MATRICES = dict(zip(WIN_RATES, ("", "_notie", "_withtie0", "_withtie05"), strict=True))
 WAYS, MEAN = ("FDT", "with tie", "without tie"), "harmonic mean"
 MEANT = {"GPT-4+DALL-E3": "GPT-4o+DALL-E3"}  # the list of unseen models has a name that no file has
 WINNERS = ("A", "B", "Tie(A)", "Tie(B)")
@@ -65,7 +77,8 @@ PIECES = [
 ]
 # fmt: on
 
-# The network: answered from a file, with the coin that is thrown where a reply says nothing on one side for a whole run; or by the server.
+# The network: answered from a file, with the coin that is thrown where a reply says nothing on one side for a whole
+# run; or by the server.
 NETWORK = """
 import json, os, random
 from types import SimpleNamespace
@@ -95,8 +108,25 @@ SAMPLE = "import random, sys, sampling_battles_pairs as s; random.seed(0); s.sav
 UNSEEN = "import json, calculate_agreement as c; print(json.dumps(c.UNSEEN_MODELS))"
 
 ITEMS, FOLDERS = 96, {"asked": "OpenING-Benchmark", "left": "left_output", "right": "right_output"}
-SAID = ["Draw it", "na\u00efve caf\u00e9", "\u56f3\u3092\u63cf\u304f", "two\nlines", "a < b & 'c'", "\U0001f600", "\u00a0odd\u2028"]
-ASKS = ["{} <image>", "{}<image>", "<image> {}", "{} <image> {}", "{}", "<BEGIN> {}", "<BEGIN>{} <image>", "{} <BEGIN> {}"]
+SAID = [
+    "Draw it",
+    "na\u00efve caf\u00e9",
+    "\u56f3\u3092\u63cf\u304f",
+    "two\nlines",
+    "a < b & 'c'",
+    "\U0001f600",
+    "\u00a0odd\u2028",
+]
+ASKS = [
+    "{} <image>",
+    "{}<image>",
+    "<image> {}",
+    "{} <image> {}",
+    "{}",
+    "<BEGIN> {}",
+    "<BEGIN>{} <image>",
+    "{} <BEGIN> {}",
+]
 TELLS = ["{}", "{}", "{}", "{} <image>", "<image>{}", "{}<image> <image>{}", "<BEGIN> {}", "<image>", "", " \n"]
 AROUND, SIZES = ["{}", "{}", " {} ", "\n{}\n\n", "\u3000{}\t"], [(640, 480), (300, 900), (512, 512), (64, 48), (7, 1)]
 MODES, NO_JPEGS = [*["RGB"] * 60, *["L"] * 20, *["1"] * 10, "RGBA", "LA", "P"], ("-RGBA.jpg", "-LA.jpg", "-P.jpg")
@@ -142,7 +172,9 @@ class Checkout:
         """What it prints. `stops`: the error that it may end with."""
         given = {**os.environ, "PYTHONUTF8": "1", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
         given |= {name: str(value) for name, value in env.items()}
-        done = subprocess.run([self._python, *map(str, words)], cwd=place, env=given, capture_output=True, text=True, encoding="utf-8")
+        done = subprocess.run(
+            [self._python, *map(str, words)], cwd=place, env=given, capture_output=True, text=True, encoding="utf-8"
+        )
         if done.returncode and not (stops and stops in done.stderr):
             sys.exit(f"{' '.join(map(str, words))[:200]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return done.stdout
@@ -152,22 +184,26 @@ class Checkout:
         place = self.place("rates", {f"{ARENA}/{RATED}": records, f"{ARENA}/{BATTLES}": []})
         made: Numbers = {}
         lists = re.split(r":\n", self.run([self.path / SCRIPTS[0]], place))[1:]
-        for rate, lines in zip(RATES, lists, strict=True):
-            made |= {(rate, model): float(value) for model, value in re.findall(r"^(.+): ([\d.]+)%$", lines, re.MULTILINE)}
+        for rate, lines in zip(WIN_RATES, lists, strict=True):
+            made |= {
+                (rate, model): float(value) for model, value in re.findall(r"^(.+): ([\d.]+)%$", lines, re.MULTILINE)
+            }
         return made, {key: value for rate, name in MATRICES.items() for key, value in self._matrix(place, rate, name)}
 
     def _matrix(self, place: Path, rate: str, name: str) -> Iterable[tuple[Any, float]]:
         with (place / ARENA / f"model_win_rates{name}.csv").open(newline="") as file:
             for row in csv.DictReader(file):
                 model = row.pop("Model")
-                yield from (((rate, model, rival), float(value.rstrip("%"))) for rival, value in row.items() if value != "N/A")
+                yield from (
+                    ((rate, model, rival), float(value.rstrip("%"))) for rival, value in row.items() if value != "N/A"
+                )
 
     def unseen(self) -> list[str]:
         return json.loads(self.run(["-c", UNSEEN], self.work, PYTHONPATH=self.path))
 
     def agreement(self, judge: Records, human: Records) -> Numbers:
-        """By way and part, with how many battles stand behind it. Of no battle the script has 0, and so has a mean with it; where both
-        halves are 0 it stops, and has nothing of what would follow."""
+        """By way and part, with how many battles stand behind it. Of no battle the script has 0, and so has a mean with
+        it; where both halves are 0 it stops, and has nothing of what would follow."""
         place = self.place("agreement", {f"{ARENA}/{HUMAN}": human, f"{ARENA}/{RATED}": judge})
         said = self.run([self.path / SCRIPTS[1]], place, stops="ZeroDivisionError")
         found: list[tuple[str, str]] = re.findall(r"([\d.]+)%(?: over (\d+))?", said)
@@ -192,14 +228,25 @@ class Checkout:
             if name not in ("Rank", "Model_ID", "Model_Name") and value
         }
         kept: Records = json.loads((place / ARENA / SCORES).read_text())
-        return made | {(name, "items"): float(count) for name, count in Counter(one["model"]["name"] for one in kept).items()}
+        return made | {
+            (name, "items"): float(count) for name, count in Counter(one["model"]["name"] for one in kept).items()
+        }
 
     def verdicts(self, replies: Sequence[str], coin: int) -> list[str]:
         """What the judge keeps of each reply, with every throw of its coin on one side."""
-        answer = {"conversations": [{"input": [{"text": "x", "image": None}]}, {"output": [{"text": "y", "image": None}]}]}
+        answer = {
+            "conversations": [{"input": [{"text": "x", "image": None}]}, {"output": [{"text": "y", "image": None}]}]
+        }
         battle = {"data_id": "1", "model_A": {"id": "0", "name": "x"}, "model_B": {"id": "1", "name": "y"}}
-        files = {f"{ARENA}/{ASKED}": [battle] * len(replies), "x_output/1.json": answer, "y_output/1.json": answer, "replies.json": replies}
-        place = self.place("parsing", files | {f"OpenING-Benchmark/{PROMPT}": (self.path / "prompts" / PROMPT).read_text()})
+        files = {
+            f"{ARENA}/{ASKED}": [battle] * len(replies),
+            "x_output/1.json": answer,
+            "y_output/1.json": answer,
+            "replies.json": replies,
+        }
+        place = self.place(
+            "parsing", files | {f"OpenING-Benchmark/{PROMPT}": (self.path / "prompts" / PROMPT).read_text()}
+        )
         results = place / ARENA / "gpt-judge_results.json"
         results.unlink(missing_ok=True)
         stubs = self.place("without network", {**UNUSED, **DRAWING, "requests.py": NETWORK})
@@ -215,11 +262,15 @@ class Checkout:
 
 
 def rates(checkout: Checkout, told: Told) -> None:
-    """All four rates of all models and of all pairs; then on random files, and on files with what the judge keeps of a tie with a space."""
+    """All four rates of all models and of all pairs; then on random files, and on files with what the judge keeps of a
+    tie with a space."""
     for name, file in {"human": HUMAN, **JUDGES}.items():
         records = checkout.shipped(file)
         lost = len(records) - len({key_of(one, "id") for one in records})
-        (theirs, pairs), battles = checkout.rates(one_id_each(records) if lost else records), battles_in(checkout, records)
+        (theirs, pairs), battles = (
+            checkout.rates(one_id_each(records) if lost else records),
+            battles_in(checkout, records),
+        )
         ours = our_rates(battles)
         told.same("rates", f"{name}, models{', an id each' if lost else ''}", theirs, ours)
         matched(name, pairs, our_pairs(battles), told)
@@ -250,7 +301,7 @@ def spaced(checkout: Checkout, files: Sequence[Records], told: Told) -> None:
     nobodys = {
         ("FDT", model, at): rates_of([to_rival(one, model) for one in battles], model)["FDT"].value
         for at, battles in enumerate(battles_in(checkout, records) for records in files)
-        for model in models_in(battles)
+        for model in list_models(battles)
     }
     told.same("rates", "ties as 'Tie ()', FDT, to nobody", only(theirs, "FDT"), nobodys)
     why = "known defect 1: the script gives such a tie to nobody, so that FDT of two models does not come to 100; weft gives each half"
@@ -273,19 +324,28 @@ def both_rates(checkout: Checkout, files: Sequence[Records]) -> tuple[Numbers, N
 
 
 def agreement(checkout: Checkout, told: Told) -> None:
-    """Each judge with people: with the script's list of unseen models, with that list as it is meant, and on random files."""
+    """Each judge with people: with the script's list of unseen models, with that list as it is meant, and on random
+    files."""
     human, unseen = checkout.shipped(HUMAN), checkout.unseen()
     meant = [MEANT.get(name, name) for name in unseen]
     for name, file in JUDGES.items():
         judge = checkout.shipped(file)
         theirs, mended = checkout.agreement(judge, human), our_agreement(checkout, judge, human, meant)
-        told.same("agreement", f"{name}, its list of unseen models", theirs, our_agreement(checkout, judge, human, unseen))
-        told.same("agreement", f"{name}, that list mended", checkout.agreement(misspelt(judge), misspelt(human)), mended)
-        figures = ["/".join(f"{some['FDT', half]:.2f}" for half in ("unseen", "seen", MEAN)) for some in (theirs, mended)]
+        told.same(
+            "agreement", f"{name}, its list of unseen models", theirs, our_agreement(checkout, judge, human, unseen)
+        )
+        told.same(
+            "agreement", f"{name}, that list mended", checkout.agreement(misspelt(judge), misspelt(human)), mended
+        )
+        figures = [
+            "/".join(f"{some['FDT', half]:.2f}" for half in ("unseen", "seen", MEAN)) for some in (theirs, mended)
+        ]
         why = f"known defect 4: FDT unseen/seen/mean {figures[0]} with a misspelt model among the seen, {figures[1]} mended"
         told.same("agreement", f"{name}, as shipped and mended", theirs, mended, why)
     chance = random.Random(2)
-    theirs, ours = both_agreements(checkout, [random_pair(chance, WINNERS, unseen) for _ in range(PAIRS_OF_FILES)], unseen)
+    theirs, ours = both_agreements(
+        checkout, [random_pair(chance, WINNERS, unseen) for _ in range(PAIRS_OF_FILES)], unseen
+    )
     for what, means in (("", False), (", harmonic means", True)):
         sides = ({key: value for key, value in some.items() if (key[1] == MEAN) == means} for some in (theirs, ours))
         told.same("agreement", f"{PAIRS_OF_FILES} random pairs of files{what}", next(sides), next(sides))
@@ -301,12 +361,16 @@ def agreement(checkout: Checkout, told: Told) -> None:
 def both_agreements(
     checkout: Checkout, pairs: Sequence[tuple[Records, Records]], unseen: Sequence[str], bare: str = "Tie"
 ) -> tuple[Numbers, Numbers]:
-    """`bare`: what weft has in the place of a tie that leans to neither. Where the script stops, only what it said before is compared."""
+    """`bare`: what weft has in the place of a tie that leans to neither. Where the script stops, only what it said
+    before is compared."""
     theirs: Numbers = {}
     ours: Numbers = {}
     for at, (judge, human) in enumerate(pairs):
         found = checkout.agreement(judge, human)
-        read = ([one | {"winner": bare if one["winner"] == "Tie" else one["winner"]} for one in some] for some in (judge, human))
+        read = (
+            [one | {"winner": bare if one["winner"] == "Tie" else one["winner"]} for one in some]
+            for some in (judge, human)
+        )
         mine = our_agreement(checkout, next(read), next(read), unseen)
         theirs |= {(*key, at): value for key, value in found.items()}
         ours |= {(*key, at): mine[key] for key in found}
@@ -314,7 +378,8 @@ def both_agreements(
 
 
 def scores(checkout: Checkout, told: Told) -> None:
-    """Means, Overall and how many entries are left, of the shipped file and of random ones with entries that are dropped."""
+    """Means, Overall and how many entries are left, of the shipped file and of random ones with entries that are
+    dropped."""
     shipped = checkout.shipped(SCORES)
     told.same("scores", "shipped", checkout.scores(shipped), our_scores(checkout, shipped))
     chance = random.Random(3)
@@ -328,21 +393,26 @@ def scores(checkout: Checkout, told: Told) -> None:
 
 
 def parsing(checkout: Checkout, told: Told) -> None:
-    """Hand-made and random replies, read by both. Those that the script decides by a coin are those whose verdict turns with it."""
-    from weft.arena.released import released_verdict
+    """Hand-made and random replies, read by both. Those that the script decides by a coin are those whose verdict turns
+    with it."""
+    from weft.arena.released import read_released_verdict
 
     chance = random.Random(4)
-    replies = HAND_MADE + ["".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(REPLIES - len(HAND_MADE))]
+    replies = HAND_MADE + [
+        "".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(REPLIES - len(HAND_MADE))
+    ]
     off: list[str] = []
     kept: Counter[str] = Counter()
     for start in range(0, len(replies), AT_ONCE):  # the script writes all of its results after each
         some = replies[start : start + AT_ONCE]
         for said, heads, tails in zip(some, checkout.verdicts(some, 0), checkout.verdicts(some, 1), strict=True):
-            theirs, ours = heads if heads == tails else None, released_verdict(said)
+            theirs, ours = heads if heads == tails else None, read_released_verdict(said)
             kept["a coin" if theirs is None else theirs if theirs in WINNERS else "another string"] += 1
             off += [f"{said!r}: released {theirs!r}, weft {ours!r}"] if theirs != ours else []
     told.count("parsing", "replies", len(replies) - len(off), len(replies), examples=off)
-    told.say(f"parsing, known defect 1: of these the script makes {', '.join(f'{name} {count:,}' for name, count in kept.most_common())}")
+    told.say(
+        f"parsing, known defect 1: of these the script makes {', '.join(f'{name} {count:,}' for name, count in kept.most_common())}"
+    )
 
 
 def sampling(checkout: Checkout, told: Told) -> None:
@@ -351,8 +421,14 @@ def sampling(checkout: Checkout, told: Told) -> None:
         made = checkout.sampled(battles)
         items = len({one["data_id"] for one in made})
         known = Counter((one["data_id"], *sorted(one[side]["name"] for side in ("model_A", "model_B"))) for one in made)
-        excess = f"known defect 6, {len(made) - battles * items:,} too many" if len(made) != battles * items else "as many as are due"
-        told.say(f"sampling, {battles} an item: {len(made):,} on {items:,} items ({excess}); {len(made) - len(known):,} repeat another")
+        excess = (
+            f"known defect 6, {len(made) - battles * items:,} too many"
+            if len(made) != battles * items
+            else "as many as are due"
+        )
+        told.say(
+            f"sampling, {battles} an item: {len(made):,} on {items:,} items ({excess}); {len(made) - len(known):,} repeat another"
+        )
 
 
 class Apart(Server):
@@ -360,20 +436,28 @@ class Apart(Server):
 
     def _message(self, message: dict[str, Any], jpeg: bool) -> tuple[str, tuple[str, ...]]:
         parts: Records = [{"text": message["content"]}] if isinstance(message["content"], str) else message["content"]
-        read = [part["text"] if "text" in part else self._pixels(part["image_url"]["url"].partition(",")[2], jpeg) for part in parts]
+        read = [
+            part["text"] if "text" in part else self._pixels(part["image_url"]["url"].partition(",")[2], jpeg)
+            for part in parts
+        ]
         return message["role"], tuple(read)
 
 
 def messages(checkout: Checkout, told: Told) -> None:
-    """Texts to the letter, pictures by their pixels. Where they differ on purpose, the scripts are run again without the cause: on pictures
-    that JPEG can hold, on steps as weft has them; and what they send without a picture is made one text. Of no answer weft asks nothing."""
+    """Texts to the letter, pictures by their pixels. Where they differ on purpose, the scripts are run again without
+    the cause: on pictures that JPEG can hold, on steps as weft has them; and what they send without a picture is made
+    one text. Of no answer weft asks nothing."""
     shutil.rmtree(checkout.work / "messages", ignore_errors=True)
     tasks, pictures = made_up(random.Random(5))
     with Apart() as server:
         place = checkout.place("messages", layout(checkout, tasks, pictures))
         ours, battles = sent_by_weft(checkout, place, server)
         theirs = sent_by_scripts(checkout, place, battles, server)
-        opaque = {name: encode_png(Image.open(io.BytesIO(pictures[name])).convert("RGB")) for name in pictures if name.endswith(NO_JPEGS)}
+        opaque = {
+            name: encode_png(Image.open(io.BytesIO(pictures[name])).convert("RGB"))
+            for name in pictures
+            if name.endswith(NO_JPEGS)
+        }
         place = checkout.place("messages/mended", layout(checkout, [kept(task) for task in tasks], pictures | opaque))
         mended = sent_by_scripts(checkout, place, battles, server, in_one=True)
     for what in ("battles", "single answers"):
@@ -386,7 +470,9 @@ def messages(checkout: Checkout, told: Told) -> None:
             agree = sum(among(theirs, [about]) == among(ours, [about]) for about in some[cause])
             told.count("messages", f"{what}, {cause}", agree, len(some[cause]), why=why)
             if cause != NO_ANSWER:
-                told.same("messages", f"{what}, {cause}, mended, parts", among(mended, some[cause]), among(ours, some[cause]))
+                told.same(
+                    "messages", f"{what}, {cause}, mended, parts", among(mended, some[cause]), among(ours, some[cause])
+                )
 
 
 def cause_of(task: Task, models: Sequence[str]) -> str:
@@ -401,7 +487,10 @@ def sent_by_weft(checkout: Checkout, place: Path, server: Server) -> tuple[Numbe
     """And the battles: the item, who stands first, who second."""
     home, scores = place / "home", {name: {"Score": 5, "Justification": "x"} for name in CRITERIA}
     server.answers |= {"battle": lambda _: "A", **dict.fromkeys(("scores", *FOLDERS), lambda _: json.dumps(scores))}
-    given, judge = ("--home", home, "--prompts", f"official:{checkout.path}", "--judge"), f"openai-chat/gpt-4o@{server.url}/weft"
+    given, judge = (
+        ("--home", home, "--prompts", f"official:{checkout.path}", "--judge"),
+        f"openai-chat/gpt-4o@{server.url}/weft",
+    )
     for model in ("left", "right"):
         data = ("--benchmark", "opening", "--data", place / FOLDERS["asked"])
         weft_cli("score", place / FOLDERS[model], *data, *given, f"{judge}/{model}/v1")
@@ -412,27 +501,46 @@ def sent_by_weft(checkout: Checkout, place: Path, server: Server) -> tuple[Numbe
     return parts_of((one, ["left", "right"] if one.label == "battle" else [one.label]) for one in server.asked), battles
 
 
-def sent_by_scripts(checkout: Checkout, place: Path, battles: list[list[str]], server: Server, *, in_one: bool = False) -> Numbers:
-    """Of the two answers in a battle only the first is taken as a single one: before the second the script tags what was asked again."""
+def sent_by_scripts(
+    checkout: Checkout, place: Path, battles: list[list[str]], server: Server, *, in_one: bool = False
+) -> Numbers:
+    """Of the two answers in a battle only the first is taken as a single one: before the second the script tags what
+    was asked again."""
     both = [*battles, *([item, second, first] for item, first, second in battles)]
     lists = {ASKED: battles, SCORED: both}
-    checkout.place(str(place), {f"{ARENA}/{name}": [verdict(item, pair) for item, *pair in some] for name, some in lists.items()})
+    checkout.place(
+        str(place), {f"{ARENA}/{name}": [verdict(item, pair) for item, *pair in some] for name, some in lists.items()}
+    )
     stubs = checkout.place("to the server", {**UNUSED, **DRAWING, "requests.py": ASKING})
     server.asked.clear()
     for label, script, *words in (("battle", SCRIPTS[3]), ("scores", SCRIPTS[5], "--mode", "pairwise_file")):
-        checkout.run([checkout.path / script, *words], place, PYTHONPATH=stubs, JUDGE=f"{server.url}/released/{label}", no_proxy="*")
+        checkout.run(
+            [checkout.path / script, *words],
+            place,
+            PYTHONPATH=stubs,
+            JUDGE=f"{server.url}/released/{label}",
+            no_proxy="*",
+        )
     sent = [(one, ["left", "right"]) for one in server.of("released", "battle")]
     sent += [(one, [first]) for one, (_, first, _) in zip(server.of("released", "scores")[::2], both, strict=True)]
     return parts_of(sent, in_one)
 
 
 def parts_of(sent: Iterable[tuple[Asked, list[str]]], in_one: bool = False) -> Numbers:
-    """Roles and parts, by what they are about and their place. `in_one`: all that the user says, where no picture is shown."""
+    """Roles and parts, by what they are about and their place. `in_one`: all that the user says, where no picture is
+    shown."""
     made: Numbers = {}
     for asked, models in sent:
-        about = ("battles" if len(models) > 1 else "single answers", re.findall(r"Show \((\d+)\)", asked.texts)[0], *models)
+        about = (
+            "battles" if len(models) > 1 else "single answers",
+            re.findall(r"Show \((\d+)\)", asked.texts)[0],
+            *models,
+        )
         read = {role: ["\n".join(parts)] if in_one and not asked.pictures else parts for role, parts in asked.messages}
-        made |= {(about, at): piece for at, piece in enumerate(piece for role, parts in read.items() for piece in (role, *parts))}
+        made |= {
+            (about, at): piece
+            for at, piece in enumerate(piece for role, parts in read.items() for piece in (role, *parts))
+        }
     return made
 
 
@@ -442,8 +550,13 @@ def among(sent: Numbers, some: Iterable[Any]) -> Numbers:
 
 def our_rates(battles: Sequence[Battle]) -> Numbers:
     """Without a rate that has nothing to divide by."""
-    found = {model: rates_of(battles, model) for model in models_in(battles)}
-    return {(rate, model): cells[rate].value for model, cells in found.items() for rate in RATES if cells[rate].value is not None}
+    found = {model: rates_of(battles, model) for model in list_models(battles)}
+    return {
+        (rate, model): cells[rate].value
+        for model, cells in found.items()
+        for rate in WIN_RATES
+        if cells[rate].value is not None
+    }
 
 
 def our_pairs(battles: Sequence[Battle]) -> Numbers:
@@ -457,17 +570,19 @@ def our_pairs(battles: Sequence[Battle]) -> Numbers:
 
 
 def our_agreement(checkout: Checkout, judge: Records, human: Records, unseen: Sequence[str]) -> Numbers:
-    table = agreements({"judge": battles_in(checkout, judge)}, battles_in(checkout, human), unseen, "agreement")
+    table = build_agreement_table(
+        {"judge": battles_in(checkout, judge)}, battles_in(checkout, human), unseen, "agreement"
+    )
     made: Numbers = {}
     for row in table.rows:
-        made |= {(way, row.of): row.cells[way].value for way in WAYS}
-        made |= {(way, row.of, "n"): row.cells[way].scored for way in WAYS if row.of != MEAN}
+        made |= {(way, row.subset): row.cells[way].value for way in WAYS}
+        made |= {(way, row.subset, "n"): row.cells[way].scored for way in WAYS if row.subset != MEAN}
     return made
 
 
 def our_scores(checkout: Checkout, records: Records) -> Numbers:
     path = checkout.place("weft", {"scores.json": records}) / "scores.json"
-    table = score_summary(read_scores(path).entries, "scores")
+    table = build_summary_table(read_answer_scores(path).entries, "scores")
     return {(row.name, name): cell.value for row in table.rows for name, cell in row.cells.items()}
 
 
@@ -488,7 +603,8 @@ def random_verdicts(chance: random.Random, winners: Sequence[str]) -> Records:
 
 
 def random_pair(chance: random.Random, winners: Sequence[str], unseen: Sequence[str]) -> tuple[Records, Records]:
-    """A judge and people, of one mind more or less often. Each lacks some battles, and has changed its mind about some."""
+    """A judge and people, of one mind more or less often. Each lacks some battles, and has changed its mind about
+    some."""
     names = [*chance.sample(unseen, 2), *(f"model {at}" for at in range(chance.randint(2, 6)))]
     pairs = [chance.sample(pair, 2) for pair in ([a, b] for at, a in enumerate(names) for b in names[:at])]
     alike, items = chance.random(), chance.choice((2, 10, 50))
@@ -499,12 +615,15 @@ def random_pair(chance: random.Random, winners: Sequence[str], unseen: Sequence[
             said = chance.choice(winners)
             human += [verdict(item, pair, said)] * (chance.random() < 0.95)
             judge += [verdict(item, pair, chance.choice(winners))] * (chance.random() < 0.1)
-            judge += [verdict(item, pair, said if chance.random() < alike else chance.choice(winners))] * (chance.random() < 0.95)
+            judge += [verdict(item, pair, said if chance.random() < alike else chance.choice(winners))] * (
+                chance.random() < 0.95
+            )
     return judge or human[:1], human or judge[:1]
 
 
 def random_scores(chance: random.Random) -> Records:
-    """Many models with a few entries each; some entries have a criterion less, a null, nothing, or what the prompt shows around it."""
+    """Many models with a few entries each; some entries have a criterion less, a null, nothing, or what the prompt
+    shows around it."""
     made: Records = []
     for model in range(60):
         for item in range(chance.choice((1, 3, 20, 90))):
@@ -542,7 +661,11 @@ def picture(chance: random.Random, mode: str) -> bytes:
     """Some are JPEGs, with a note that they are to be turned."""
     out, exif = io.BytesIO(), Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
-    made = Image.frombytes("RGBA", (4, 3), chance.randbytes(48)).resize(chance.choice(SIZES)).convert("RGB" if mode == "P" else mode)
+    made = (
+        Image.frombytes("RGBA", (4, 3), chance.randbytes(48))
+        .resize(chance.choice(SIZES))
+        .convert("RGB" if mode == "P" else mode)
+    )
     made.convert(mode).save(out, "JPEG" if mode in ("RGB", "L") and chance.random() < 0.5 else "PNG", exif=exif)
     return out.getvalue()
 
@@ -561,13 +684,16 @@ def kept(task: Task) -> Task:
 
 
 def layout(checkout: Checkout, tasks: Sequence[Task], pictures: Mapping[str, bytes]) -> dict[str, Any]:
-    """Files as the scripts look for them; weft reads the same. What was asked is its own reference, which nobody looks at."""
+    """Files as the scripts look for them; weft reads the same. What was asked is its own reference, which nobody looks
+    at."""
     files: dict[str, Any] = {**pictures, SCORE_PROMPT: (checkout.path / SCORE_PROMPT).read_bytes()}
     files |= {f"{FOLDERS['asked']}/{PROMPT}": (checkout.path / "prompts" / PROMPT).read_bytes()}
     lines: dict[str, list[str]] = {who: [] for who in FOLDERS}
     for at, task in enumerate(tasks):
         for who, steps in task.items():
-            lines[who].append(json.dumps({"total_uid": f"{at:07}", "conversations": [{"input": task["asked"]}, {"output": steps}]}))
+            lines[who].append(
+                json.dumps({"total_uid": f"{at:07}", "conversations": [{"input": task["asked"]}, {"output": steps}]})
+            )
             files |= {f"{FOLDERS[who]}/{at:07}.json": lines[who][-1]}
     return files | {f"{FOLDERS['asked']}/test_data.jsonl": "\n".join(lines["asked"])}
 
@@ -578,13 +704,19 @@ def verdict(item: int | str, pair: Sequence[str], winner: str = "") -> dict[str,
 
 
 def one_id_each(records: Records) -> Records:
-    return [one | {side: {"id": one[side]["name"], "name": one[side]["name"]} for side in ("model_A", "model_B")} for one in records]
+    return [
+        one | {side: {"id": one[side]["name"], "name": one[side]["name"]} for side in ("model_A", "model_B")}
+        for one in records
+    ]
 
 
 def misspelt(records: Records) -> Records:
     """With names as the script's list has them."""
     back = {right: wrong for wrong, right in MEANT.items()}
-    return [one | {side: {"name": back.get(one[side]["name"], one[side]["name"])} for side in ("model_A", "model_B")} for one in records]
+    return [
+        one | {side: {"name": back.get(one[side]["name"], one[side]["name"])} for side in ("model_A", "model_B")}
+        for one in records
+    ]
 
 
 def key_of(record: dict[str, Any], field: str) -> tuple[str, ...]:

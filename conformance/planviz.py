@@ -1,9 +1,10 @@
-"""PlanViz: the released judging script and scorer beside `weft score --official`: requests to the judge, what is kept of each reply, the
-number of each list and metric, missing pictures, copies, odd replies, a judge that refuses; and what both read from random replies.
-Only first requests are compared: the scripts take what comes, weft objects to what it cannot use.
+"""PlanViz: the released judging script and scorer beside `weft score --official`: requests to the judge, what is kept
+of each reply, the number of each list and metric, missing pictures, copies, odd replies, a judge that refuses; and what
+both read from random replies. Only first requests are compared: the scripts take what comes, weft objects to what it
+cannot use.
 
-The test set is not public. Without --data the tasks are the tabletop's, in the official lists, with some pictures as JPEG under names that
-end in png. What the scripts import and never use is stubbed; their client is turned to loopback.
+The test set is not public. Without --data the tasks are the tabletop's, in the official lists, with some pictures as
+JPEG under names that end in png. What the scripts import and never use is stubbed; their client is turned to loopback.
 """
 
 import json
@@ -23,12 +24,12 @@ from conformance.server import Asked, Server, pixels_of
 from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
-from weft.benchmarks.official import or_none
+from weft.benchmarks.official import score_or_none
 from weft.benchmarks.planviz import released
-from weft.benchmarks.planviz.data import Goal
-from weft.benchmarks.planviz.files import LISTS, POINTS, root_of
+from weft.benchmarks.planviz.data import PlanVizGold
+from weft.benchmarks.planviz.files import POINT_FIELDS, TASK_LISTS, find_root
 from weft.benchmarks.planviz.official import OFFICIAL
-from weft.types import Place, Question
+from weft.types import Question, TurnRef
 from weft_tabletop.make import make
 
 FILES = ("template.py", "score.py", "qwen_eval_larger_api.py")
@@ -52,14 +53,34 @@ ODD = {  # what a judge may say; KEY is the line's key, N a score that fits
     "a full-width digit": "KEY: \uff13",
     "JSON": '{"KEY": 3}',
 }
-PIECES = ["Correctness", "correctness", "Efficiency", ":", " ", "\n", "1", "3", "5", "10", "-", "/", ".", "**", "**3**", "\uff13", "\u00b2"]
+PIECES = [
+    "Correctness",
+    "correctness",
+    "Efficiency",
+    ":",
+    " ",
+    "\n",
+    "1",
+    "3",
+    "5",
+    "10",
+    "-",
+    "/",
+    ".",
+    "**",
+    "**3**",
+    "\uff13",
+    "\u00b2",
+]
 PIECES += ["score", "]", "}", "No response", "", "x", "3/5", "2.5"]
 
 
 def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: Told) -> None:
     with Server() as server:
         scoring = Scoring(checkout, work, python, server, data)
-        told.say(f"{sum(map(len, scoring.lists.values()))} tasks in {len(scoring.lists)} lists, from {data or 'the tabletop'}")
+        told.say(
+            f"{sum(map(len, scoring.lists.values()))} tasks in {len(scoring.lists)} lists, from {data or 'the tabletop'}"
+        )
         if told.wants("parsing"):
             parsing(scoring, told)
         if told.wants("judge"):
@@ -68,7 +89,9 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
             scoring.compare("a judge that refuses one in eight", told, failing)
         if told.wants("odd"):
             for name, said in ODD.items():
-                scoring.compare(f"odd, {name}", told, lambda asked, said=said: said.replace("KEY", key_of(asked.texts)), short=True)
+                scoring.compare(
+                    f"odd, {name}", told, lambda asked, said=said: said.replace("KEY", key_of(asked.texts)), short=True
+                )
 
 
 def judge(asked: Asked) -> str:
@@ -91,17 +114,22 @@ def key_of(prompt: str) -> str:
 class Scoring:
     def __init__(self, checkout: Path, work: Path, python: Path, server: Server, data: Path | None) -> None:
         self.work, self.server, self.scripts, self._python = work, server, checkout, python
-        self.root = root_of(data) if data is not None else work / "tabletop"
+        self.root = find_root(data) if data is not None else work / "tabletop"
         if data is None and not self.root.exists():
             make("tabletop-planviz", self.root, samples=60, seed=3)
             for at, path in enumerate(sorted(self.root.rglob("*.png"))):
                 if at % 5 == 0:
                     Image.open(path).save(path.with_suffix(".jpg"), quality=95)
                     path.unlink()
-        self.lists = {one.name: json.loads((self.root / one.file).read_text()) for one in LISTS if (self.root / one.file).is_file()}
+        self.lists = {
+            one.name: json.loads((self.root / one.file).read_text())
+            for one in TASK_LISTS
+            if (self.root / one.file).is_file()
+        }
 
     def made(self, missing: int) -> Path:
-        """Pictures under their official names; every so many-th is missing, and one edit of each list is a copy of its source."""
+        """Pictures under their official names; every so many-th is missing, and one edit of each list is a copy of its
+        source."""
         folder = self.work / "results" / "mine"
         shutil.rmtree(folder, ignore_errors=True)
         for name, records in self.lists.items():
@@ -111,7 +139,9 @@ class Scoring:
                     copied = at == 1 and "image_path" in record
                     source = self.root / record["image_path"] if copied else None
                     source = source if source is None or source.is_file() else source.with_suffix(".jpg")
-                    (folder / name / f"{at}.png").write_bytes(source.read_bytes() if source else drawn(f"{name} {at}", 64))
+                    (folder / name / f"{at}.png").write_bytes(
+                        source.read_bytes() if source else drawn(f"{name} {at}", 64)
+                    )
         return folder
 
     def released(self, folder: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -121,7 +151,7 @@ class Scoring:
         (place / "output_jsons").mkdir(parents=True)
         kept: dict[Any, Any] = {}
         numbers: dict[Any, Any] = {}
-        for listed in LISTS:
+        for listed in TASK_LISTS:
             records = [dict(record) for record in self.lists.get(listed.name, ())]
             for at, record in enumerate(records):
                 for field in ("image_path", "ref_image_path"):
@@ -138,9 +168,11 @@ class Scoring:
                 self.run(["judge", self.scripts, url, file, listed.task, mode], place)
                 out = place / "output_jsons" / f"{file.stem}_{mode}_after_score.json"
                 for record in json.loads(out.read_text()):
-                    said, points = record["evaluation_out"], record.get(POINTS[0]) or record[POINTS[1]]
+                    said, points = record["evaluation_out"], record.get(POINT_FIELDS[0]) or record[POINT_FIELDS[1]]
                     kept[listed.name, record["id"] - 1, mode] = share(said, mode, points)
-                numbers[listed.name, mode] = self.run(["score", self.scripts, out], place).stdout.strip().splitlines()[-1]
+                numbers[listed.name, mode] = (
+                    self.run(["score", self.scripts, out], place).stdout.strip().splitlines()[-1]
+                )
         return kept, {place: round(float(said), 6) if said[0].isdigit() else said for place, said in numbers.items()}
 
     def run(self, words: list[Any], place: Path) -> "subprocess.CompletedProcess[str]":
@@ -150,7 +182,9 @@ class Scoring:
             sys.exit(f"{' '.join(map(str, words))[:200]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return done
 
-    def compare(self, name: str, told: Told, answer: Callable[[Asked], str], *, missing: int = 0, short: bool = False) -> None:
+    def compare(
+        self, name: str, told: Told, answer: Callable[[Asked], str], *, missing: int = 0, short: bool = False
+    ) -> None:
         self.server.answers["judge"] = answer
         whole = self.lists
         self.lists = {one: some[:2] for one, some in whole.items()} if short else whole
@@ -162,16 +196,23 @@ class Scoring:
         judge = f"openai-chat/{JUDGE}@{self.server.url}/weft/judge/v1"
         weft_cli("score", folder, "--benchmark", "planviz", "--data", self.root, "--judge", judge, "--prompts", f"official:{self.scripts}",
                  "--official", "--home", home)  # fmt: skip
-        run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("planviz"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("planviz"))
         ours = self.shares(run)
         told.same(f"judge, {name}", "shares", {place: one for place, one in kept.items() if one is not None}, ours)
         told.same(f"judge, {name}", "numbers of lists", numbers, self.numbers(ours, numbers))
         if not short:
             theirs = self.server.of("released", "judge")
-            mine = [one for one in self.server.of("weft", "judge") if len(one.messages) == 1 and not self.is_ours_alone(one)]
+            mine = [
+                one for one in self.server.of("weft", "judge") if len(one.messages) == 1 and not self.is_ours_alone(one)
+            ]
             sent, ours_sent = {one.messages for one in theirs}, {one.messages for one in mine}
             told.bags(f"judge, {name}", "prompts with their pictures", sent, ours_sent)
-            told.bags(f"judge, {name}", "what else is sent", {settings(one) for one in theirs}, {settings(one) for one in mine})
+            told.bags(
+                f"judge, {name}",
+                "what else is sent",
+                {settings(one) for one in theirs},
+                {settings(one) for one in mine},
+            )
         self.lists = whole
 
     def shares(self, run: weft.Run) -> dict[Any, float]:
@@ -179,7 +220,7 @@ class Scoring:
         files = {turn.sample: self.file_of(turn.sample) for turn in run.turns}
         for one in run.verdicts:
             name, at = files[one.sample]
-            found = or_none(OFFICIAL.score(one))
+            found = score_or_none(OFFICIAL.score(one))
             if found is not None and at < len(self.lists[name]):
                 made[name, at, one.metric] = round(found, 9)
         return made
@@ -190,11 +231,17 @@ class Scoring:
                 if sample == f"{name}-{record.get('name')}":
                     return name, at
         dataset = weft.benchmarks.base.resolve("planviz").load(self.root, weft.store.blobs.Blobs(self.work / "blobs"))
-        name, _, at = next(one.turns[0].file for one in dataset.samples if one.id == sample).removesuffix(".png").partition("/")
+        name, _, at = (
+            next(one.turns[0].file for one in dataset.samples if one.id == sample).removesuffix(".png").partition("/")
+        )
         return name, int(at)
 
     def lists_whole(self) -> dict[str, list[Any]]:
-        return {one.name: json.loads((self.root / one.file).read_text()) for one in LISTS if (self.root / one.file).is_file()}
+        return {
+            one.name: json.loads((self.root / one.file).read_text())
+            for one in TASK_LISTS
+            if (self.root / one.file).is_file()
+        }
 
     def numbers(self, shares: dict[Any, float], due: dict[Any, Any]) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
@@ -214,7 +261,8 @@ class Scoring:
 
 
 def share(said: str, mode: str, points: list[str]) -> float | None:
-    """What the scorer adds for one reply, in plain words: its last character over the points or five; nothing where it is no digit."""
+    """What the scorer adds for one reply, in plain words: its last character over the points or five; nothing where it
+    is no digit."""
     try:
         return round(int(said[-1]) / (len(points) if "Correctness" in said else 5), 9)
     except (ValueError, IndexError):
@@ -228,7 +276,9 @@ def parsing(scoring: Scoring, told: Told) -> None:
     for _ in range(100_000):
         said = "".join(chance.choice(PIECES) for _ in range(chance.randint(0, 8)))
         points = [f"point {at}" for at in range(chance.randint(1, 12))]
-        records.append({"evaluation_out": [said] if chance.random() < 0.1 else said, chance.choice(POINTS): points})
+        records.append(
+            {"evaluation_out": [said] if chance.random() < 0.1 else said, chance.choice(POINT_FIELDS): points}
+        )
     file, out = scoring.work / "records.json", scoring.work / "read.json"
     file.write_text(json.dumps(records))
     scoring.run(["read", scoring.scripts, file, out], scoring.work)
@@ -236,8 +286,8 @@ def parsing(scoring: Scoring, told: Told) -> None:
     off: list[str] = []
     for record, script in zip(records, theirs, strict=True):
         said = record["evaluation_out"][0] if isinstance(record["evaluation_out"], list) else record["evaluation_out"]
-        goal = Goal(tuple(record.get(POINTS[0]) or record[POINTS[1]]), "ui", "gen")
-        found = released.share(Question(("visual",), (), {}, Place(), gold=goal, plain=True), said)
+        goal = PlanVizGold(tuple(record.get(POINT_FIELDS[0]) or record[POINT_FIELDS[1]]), "ui", "gen")
+        found = released.read_share(Question(("visual",), (), {}, TurnRef(), gold=goal, text_only=True), said)
         mine = "none" if found is None else str(found)
         if mine != script:
             off.append(f"{said!r}: released {script}, weft {mine}")

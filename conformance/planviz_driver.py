@@ -1,6 +1,7 @@
 """Run by the interpreter that has what the released scripts need: calls them where they are, as they are.
 
-judge SCRIPTS URL PATH TASK MODE      the judging script, with its client turned to URL; what it imports and never uses is stubbed
+judge SCRIPTS URL PATH TASK MODE      the judging script, with its client turned to URL; what it imports and never uses
+is stubbed
 score SCRIPTS PATH                    the scorer: its number, or what it stopped at
 read SCRIPTS FILE OUT                 what the scorer comes to for each of some lists of one record
 """

@@ -1,9 +1,10 @@
-"""ROVER: the released scorer and summary beside `weft score`: requests to the judge, scores, table cells, missing texts and pictures, odd
-replies; and what both read from random replies. The half is the checkout's: its main branch scores IG, the branch for TG scores TG.
+"""ROVER: the released scorer and summary beside `weft score`: requests to the judge, scores, table cells, missing texts
+and pictures, odd replies; and what both read from random replies. The half is the checkout's: its main branch scores
+IG, the branch for TG scores TG.
 
-The dataset is a folder in the hub's layout, read by the authors' code through `datasets` and by weft by itself. Without --data it is the
-tabletop's, with some pictures in unusual forms. The branch for TG has no summary, and imports a prompt that it does not define: one of ours
-stands in for it in the scratch folder, for both sides."""
+The dataset is a folder in the hub's layout, read by the authors' code through `datasets` and by weft by itself. Without
+--data it is the tabletop's, with some pictures in unusual forms. The branch for TG has no summary, and imports a prompt
+that it does not define: one of ours stands in for it in the scratch folder, for both sides."""
 
 import json
 import os
@@ -21,9 +22,9 @@ from conformance.told import Told
 from conformance.weave import settings, weft_cli
 from server import drawn
 from weft.benchmarks.rover import released
-from weft.benchmarks.rover.facts import rover_facts
+from weft.benchmarks.rover.facts import read_rover_facts
 from weft.benchmarks.rover.ig import tables as ig
-from weft.types import Reading
+from weft.types import OfficialReading
 from weft_tabletop.make import make
 
 FILES = ("base_metric.py", "evaluator.py", "prompts.py")
@@ -71,7 +72,25 @@ PIECES = [
         "/5",
         "out of 5",
     ),
-    *("score", "rating", "points", "stars", "is", "=", ".", ",", ")", "]", '"reasoning"', '"x"', "```json", "```", "[", "true", "10"),
+    *(
+        "score",
+        "rating",
+        "points",
+        "stars",
+        "is",
+        "=",
+        ".",
+        ",",
+        ")",
+        "]",
+        '"reasoning"',
+        '"x"',
+        "```json",
+        "```",
+        "[",
+        "true",
+        "10",
+    ),
 ]
 
 
@@ -99,7 +118,14 @@ def judge(asked: Asked) -> str:
 
 
 def key_of(prompt: str) -> str:
-    names = ("reasoning_process", "reasoning_visual", "reasoning_alignment", "visual_consistency", "image_quality", "interleaved_reasoning")
+    names = (
+        "reasoning_process",
+        "reasoning_visual",
+        "reasoning_alignment",
+        "visual_consistency",
+        "image_quality",
+        "interleaved_reasoning",
+    )
     found = {name: prompt.rfind(f'"{name}_score"') for name in names}
     return f"{max(found, key=lambda name: found[name])}_score"
 
@@ -116,7 +142,9 @@ class Scoring:
             shutil.copytree(checkout, self.scripts, ignore=shutil.ignore_patterns(".git"))
             if half == "tg" and not re.search(rf"^{LACKS}\s*=", (checkout / "prompts.py").read_text(), re.MULTILINE):
                 with (self.scripts / "prompts.py").open("a") as file:
-                    file.write(f'\n{LACKS} = "{{prompt}} {{answer}} {{model_answer}} {{{{\\"reasoning_alignment_score\\": X}}}}"\n')
+                    file.write(
+                        f'\n{LACKS} = "{{prompt}} {{answer}} {{model_answer}} {{{{\\"reasoning_alignment_score\\": X}}}}"\n'
+                    )
         if data is not None:
             self.root.parent.mkdir(parents=True, exist_ok=True)
             self.root.symlink_to(data.absolute())
@@ -127,7 +155,9 @@ class Scoring:
         self.tasks: list[dict[str, Any]] = json.loads(listed.splitlines()[-1])
 
     def _run(self, command: list[Any], **more: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(list(map(str, command)), cwd=self.work, env={**self._env, **more}, capture_output=True, text=True)
+        done = subprocess.run(
+            list(map(str, command)), cwd=self.work, env={**self._env, **more}, capture_output=True, text=True
+        )
         if done.returncode:
             sys.exit(f"{' '.join(map(str, command))[:200]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return done
@@ -141,14 +171,22 @@ class Scoring:
             if not no_picture or at % no_picture:
                 (folder / f"gen_{task['id']}.png").write_bytes(drawn(f"{task['id']}"))
                 if not no_text or at % no_text:
-                    (folder / f"gen_{task['id']}.txt").write_text(f"\n thought {task['id']} {{with braces}}\nFinal Answer: B \n")
+                    (folder / f"gen_{task['id']}.txt").write_text(
+                        f"\n thought {task['id']} {{with braces}}\nFinal Answer: B \n"
+                    )
         return folder
 
     def released(self, outputs: Path, results: Path) -> None:
         shutil.rmtree(results, ignore_errors=True)
         results.mkdir(parents=True)
-        more = {"OPENAI_BASE_URL": f"{self.server.url}/released/judge/v1", "ROVER_GEN_DIR": str(outputs), "VORTEX_GEN_DIR": str(outputs)}
-        self._run([self._python, self.scripts / "evaluate_rover.py", "--output_dir", results, "--workers", "32"], **more)
+        more = {
+            "OPENAI_BASE_URL": f"{self.server.url}/released/judge/v1",
+            "ROVER_GEN_DIR": str(outputs),
+            "VORTEX_GEN_DIR": str(outputs),
+        }
+        self._run(
+            [self._python, self.scripts / "evaluate_rover.py", "--output_dir", results, "--workers", "32"], **more
+        )
         if self.half == "tg":
             return
         lines = [json.loads(line) for line in (results / "rover_metrics.jsonl").read_text().splitlines()]
@@ -170,7 +208,7 @@ class Scoring:
         judge = f"openai-chat/m@{self.server.url}/weft/judge/v1"
         weft_cli("score", outputs, "--benchmark", f"rover-{self.half}", "--data", self.root, "--judge", judge,
                  "--prompts", f"official:{self.scripts}", "--official", "--home", home)  # fmt: skip
-        return weft.Run.stored(home, "last", weft.benchmarks.base.resolve(f"rover-{self.half}"))
+        return weft.Run.from_home(home, "last", weft.benchmarks.base.resolve(f"rover-{self.half}"))
 
     def compare(self, name: str, told: Told, **without: int) -> None:
         outputs = self.made(name, **without)
@@ -189,10 +227,14 @@ class Scoring:
     def scores(self, run: weft.Run) -> dict[tuple[str, str], Any]:
         official = run.benchmark.official
         assert official is not None
-        judged = [one for one in run.verdicts if not one.metric.startswith((ig.HELD, "accuracy", "track"))]
-        kept = {(one.sample, one.metric): official.kept(one) for one in judged}
-        kept |= {(one.sample, metric): reading for one in judged for metric, reading in rover_facts(one).unsaid.items()}
-        found = {place: one.text or one.score for place, one in kept.items() if isinstance(one, Reading)}
+        judged = [one for one in run.verdicts if not one.metric.startswith((ig.CAPPED_ALIGNMENT, "accuracy", "track"))]
+        kept = {(one.sample, one.metric): official.find_reading(one) for one in judged}
+        kept |= {
+            (one.sample, metric): reading
+            for one in judged
+            for metric, reading in read_rover_facts(one).official_readings.items()
+        }
+        found = {place: one.text or one.score for place, one in kept.items() if isinstance(one, OfficialReading)}
         return {place: score for place, score in found.items() if score is not None}
 
 
@@ -217,7 +259,7 @@ def released_cells(results: Path) -> dict[tuple[str, str], float]:
 def cells(run: weft.Run) -> dict[tuple[str, str], float]:
     made: dict[tuple[str, str], float] = {}
     for group, names in (("dimension", ig.DIMENSIONS), ("type", ig.TYPES)):
-        for part, found in ig._parts(group, names, run.finished(), True).items():
+        for part, found in ig._parts(group, names, run.results(), True).items():
             for column, cell in found.items():
                 name = "RA" if column == "Align." else column
                 if cell.value is not None and column != "Align. held":
@@ -235,14 +277,23 @@ def odd(scored: Scoring, told: Told) -> None:
         results, home = scored.work / "results" / f"odd{at}", scored.work / "homes" / f"odd{at}"
         scored.released(outputs, results)
         run = scored.score(outputs, home)
-        kept = {place: score for place, score in scored.scores(run).items() if place[0] in {task["id"] for task in scored.tasks}}
+        kept = {
+            place: score
+            for place, score in scored.scores(run).items()
+            if place[0] in {task["id"] for task in scored.tasks}
+        }
         told.same("odd", f"scores, a judge that says {name}", released_scores(results), kept)
         if scored.half == "ig":
             told.same("odd", f"cells, a judge that says {name}", released_cells(results), cells(run))
-        asked = [one for one in run.verdicts if one.by == "judge" and one.metric != ig.HELD]
+        asked = [one for one in run.verdicts if one.by == "judge" and one.metric != ig.CAPPED_ALIGNMENT]
         usable = name in ("a number as text", "doubled braces", "in a fence")
         what = "strict verdicts" if usable else "left without a strict verdict"
-        told.count("odd", f"{what}, a judge that says {name}", sum((one.value is not None) == usable for one in asked), len(asked))
+        told.count(
+            "odd",
+            f"{what}, a judge that says {name}",
+            sum((one.value is not None) == usable for one in asked),
+            len(asked),
+        )
     scored.tasks = whole
     scored.server.answers["judge"] = judge
 
@@ -260,9 +311,10 @@ def parsing(scored: Scoring, told: Told) -> None:
     file = scored.work / "replies.json"
     file.write_text(json.dumps(texts))
     scored._run(
-        [scored._python, DRIVER, "read", scored.scripts, file, key, scored.work / "read.json"], OPENAI_BASE_URL="http://127.0.0.1:9"
+        [scored._python, DRIVER, "read", scored.scripts, file, key, scored.work / "read.json"],
+        OPENAI_BASE_URL="http://127.0.0.1:9",
     )
     theirs: list[Any] = json.loads((scored.work / "read.json").read_text())
-    ours = [repr(released.read(text, key, loose=scored.half == "tg")) for text in texts]
+    ours = [repr(released.read_score(text, key, loose=scored.half == "tg")) for text in texts]
     off = [f"{text!r}: released {a}, weft {b}" for text, a, b in zip(texts, theirs, ours, strict=True) if a != b]
     told.count("parsing", "random replies", len(texts) - len(off), len(texts), examples=off)

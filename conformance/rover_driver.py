@@ -1,7 +1,8 @@
-"""Run by the interpreter that has the authors' requirements: makes a folder in the hub's layout, and calls the released code where it has
-no script for it.
+"""Run by the interpreter that has the authors' requirements: makes a folder in the hub's layout, and calls the released
+code where it has no script for it.
 
-    table TABLETOP OUT HALF         JSON lines with pictures -> OUT/HALF/*.parquet, through `datasets`, some pictures in unusual forms
+    table TABLETOP OUT HALF         JSON lines with pictures -> OUT/HALF/*.parquet, through `datasets`, some pictures in
+    unusual forms
     list ROOT HALF                  the tasks' ids, as `datasets` reads them
     read SCRIPTS FILE KEY OUT       what the released code reads from each of some replies
 """
@@ -22,8 +23,14 @@ def table(tabletop: str, out: str, half: str) -> None:
     records = [json.loads(line) for line in (Path(tabletop) / f"{half}.jsonl").read_text().splitlines()]
     if half == "ROVER-TG":  # the tabletop has neither of these
         way = "[[3, 4], [20, 30], [50, 60]]"
-        records += [{**one, "id": f"embodied_{at}", "problem_type": "embodied", "answer": way} for at, one in enumerate(records[:6])]
-        records += [{**one, "id": f"multi-view_{at}", "problem_type": "multi-view", "answer": "left"} for at, one in enumerate(records[:6])]
+        records += [
+            {**one, "id": f"embodied_{at}", "problem_type": "embodied", "answer": way}
+            for at, one in enumerate(records[:6])
+        ]
+        records += [
+            {**one, "id": f"multi-view_{at}", "problem_type": "multi-view", "answer": "left"}
+            for at, one in enumerate(records[:6])
+        ]
         for one in records:
             one["example_image"] = one["image"] if one["problem_type"] == "embodied" else None
             one["image2"] = one["reasoning_image"] if one["problem_type"] == "multi-view" else None

@@ -1,5 +1,5 @@
-"""One server for both sides: /SIDE/LABEL/v1/chat/completions, and /SIDE/LABEL/infer as IMUG-Bench's servers have it. Every request is kept
-in a form in which the two sides can be compared: pictures are digests of their pixels."""
+"""One server for both sides: /SIDE/LABEL/v1/chat/completions, and /SIDE/LABEL/infer as IMUG-Bench's servers have it.
+Every request is kept in a form in which the two sides can be compared: pictures are digests of their pixels."""
 
 import asyncio
 import base64
@@ -23,7 +23,8 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: its messages as (role, (text or `pixels:...`, ...)) with neighbouring texts as one, and what else its body says."""
+    """A request: its messages as (role, (text or `pixels:...`, ...)) with neighbouring texts as one, and what else its
+    body says."""
 
     side: str
     label: str
@@ -49,7 +50,8 @@ Answer = Callable[[Asked], str]  # a text; for a picture, its seed
 
 @dataclass
 class Server:
-    """`answers` by label. A label that ends in `jpeg` has weft's pictures put through the step that the released client takes."""
+    """`answers` by label. A label that ends in `jpeg` has weft's pictures put through the step that the released client
+    takes."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
     latency: float = 0.0
@@ -90,21 +92,31 @@ class Server:
             url = data_url(drawn(said))
             message = {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return web.json_response({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE})
+        return web.json_response(
+            {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
+        )
 
     async def _infer(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())
         kind = "image" if body["output_mode"] == "image_only" else "text"
         asked = await self._kept(request, body.pop("history"), body, kind)
         said = self.answers[asked.label](asked)
-        return web.json_response({"response": {"image": base64.b64encode(drawn(said)).decode()} if kind == "image" else {"text": said}})
+        return web.json_response(
+            {"response": {"image": base64.b64encode(drawn(said)).decode()} if kind == "image" else {"text": said}}
+        )
 
     async def _light(self, request: web.Request) -> web.Response:
         """For clocks: nothing is looked at, and what is answered is always the same."""
         await request.read()
         await asyncio.sleep(self.latency)
-        choice = {"index": 0, "message": {"role": "assistant", "content": '{"score": 5, "reasoning": "as it is"}'}, "finish_reason": "stop"}
-        return web.json_response({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE})
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": '{"score": 5, "reasoning": "as it is"}'},
+            "finish_reason": "stop",
+        }
+        return web.json_response(
+            {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
+        )
 
     async def _kept(self, request: web.Request, messages: list[Any], body: dict[str, Any], kind: str) -> Asked:
         side, label = request.match_info["side"], request.match_info["label"]

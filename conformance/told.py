@@ -26,7 +26,10 @@ class Told:
         self.rows.append((part, what, agree, of))
         if agree != of and not why:
             self.unexplained += of - agree
-            self.notes += [f"NOT EXPLAINED, {part}, {what}: {example}" for example in list(examples)[:3] or [f"{of - agree} differ"]]
+            self.notes += [
+                f"NOT EXPLAINED, {part}, {what}: {example}"
+                for example in list(examples)[:3] or [f"{of - agree} differ"]
+            ]
         elif agree != of:
             self.notes.append(f"{part}, {what}: {of - agree} differ on purpose: {why}")
 
@@ -34,16 +37,21 @@ class Told:
         """Two things by name. What only one side has differs."""
         names = [*theirs, *(name for name in ours if name not in theirs)]
         off = [name for name in names if theirs.get(name, "nothing") != ours.get(name, "nothing")]
-        shown = (f"{name}: released {theirs.get(name, 'nothing')!r}, weft {ours.get(name, 'nothing')!r}"[:600] for name in off)
+        shown = (
+            f"{name}: released {theirs.get(name, 'nothing')!r}, weft {ours.get(name, 'nothing')!r}"[:600]
+            for name in off
+        )
         self.count(part, what, len(names) - len(off), len(names), why=why, examples=shown)
 
     def bags(self, part: str, what: str, theirs: Iterable[Hashable], ours: Iterable[Hashable], why: str = "") -> None:
-        """Two heaps of things that came in any order. Weft asks the very same thing once, and has the answer for all who ask it; if none
-        came, it asks again."""
+        """Two heaps of things that came in any order. Weft asks the very same thing once, and has the answer for all
+        who ask it; if none came, it asks again."""
         left = Counter(theirs)
         right = Counter({one: left[one] or 1 for one in ours})
         both = sum((left & right).values())
-        shown = [f"released alone: {one}"[:600] for one in (left - right)][:2] + [f"weft alone: {one}"[:600] for one in (right - left)][:2]
+        shown = [f"released alone: {one}"[:600] for one in (left - right)][:2] + [
+            f"weft alone: {one}"[:600] for one in (right - left)
+        ][:2]
         self.count(part, what, both, max(sum(left.values()), sum(right.values())), why=why, examples=shown)
 
     def table(self) -> str:

@@ -1,5 +1,5 @@
-"""WEAVE: both released loops and the image loop beside `--official`, weft's own histories without a leak, and the released scorer beside
-`weft score`: requests, scores, table cells, missing outputs, odd replies, time."""
+"""WEAVE: both released loops and the image loop beside `--official`, weft's own histories without a leak, and the
+released scorer beside `weft score`: requests, scores, table cells, missing outputs, odd replies, time."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from conformance.told import Told
 from server import drawn
 from toy import toy_records, write_weave
 from weft.benchmarks.weave.domains import CLASSES
-from weft.benchmarks.weave.tables import SHORT, metrics, points_of
+from weft.benchmarks.weave.tables import SHORT_NAMES, build_metric_cells, points_out_of_ten
 from weft.types import MENTION
 
 SMALL = 200  # pixels
@@ -56,7 +56,10 @@ ODD = {  # what a judge may say, and why it is read otherwise where it is
         'Here it is: {"score": 5, "reasoning": "x"}',
         "the scripts lose the record until they are run again; weft reads it",
     ),
-    "a number as text": ('{"score": "5", "reasoning": "x"}', "it aborts the scripts' whole summary; weft reads the number"),
+    "a number as text": (
+        '{"score": "5", "reasoning": "x"}',
+        "it aborts the scripts' whole summary; weft reads the number",
+    ),
     "no JSON": ("five out of ten", "both leave the record out, weft in both rows"),
     "nothing": ("", "both leave the record out, weft in both rows"),
 }
@@ -88,7 +91,8 @@ def compare(checkout: Path, data: Path | None, work: Path, python: Path, told: T
 
 
 def dataset(checkout: Path, data: Path | None, work: Path) -> Path:
-    """A folder with test/test.json: the one that is given, the sample that the repository's page shows, or a small one of our own."""
+    """A folder with test/test.json: the one that is given, the sample that the repository's page shows, or a small one
+    of our own."""
     root = work / "root"
     if root.exists():
         return root
@@ -100,9 +104,12 @@ def dataset(checkout: Path, data: Path | None, work: Path) -> Path:
         (root / "test").symlink_to(there.absolute())
         return root
     for branch in ("html", "origin/html"):
-        if not subprocess.run(["git", "-C", checkout, "cat-file", "-e", f"{branch}:static/test.json"], capture_output=True).returncode:
+        if not subprocess.run(
+            ["git", "-C", checkout, "cat-file", "-e", f"{branch}:static/test.json"], capture_output=True
+        ).returncode:
             packed = subprocess.run(
-                ["git", "-C", checkout, "archive", branch, "static/test.json", "static/images/sample"], capture_output=True
+                ["git", "-C", checkout, "archive", branch, "static/test.json", "static/images/sample"],
+                capture_output=True,
             )
             subprocess.run(["tar", "-x", "-C", work], input=packed.stdout, check=True)
             (root / "test").mkdir()
@@ -114,7 +121,8 @@ def dataset(checkout: Path, data: Path | None, work: Path) -> Path:
 
 
 def small(root: Path, to: Path, records: list[dict[str, Any]] | None = None) -> Path:
-    """The same dialogues, or some of them, with small pictures: what is compared is which are shown, not how large they are."""
+    """The same dialogues, or some of them, with small pictures: what is compared is which are shown, not how large they
+    are."""
     (to / "test").mkdir(parents=True, exist_ok=True)
     kept = json.loads((root / "test/test.json").read_text()) if records is None else records
     (to / "test/test.json").write_text(json.dumps(kept))
@@ -152,7 +160,9 @@ def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, 
         save = work / "save" / f"{loop}-{mode}"
         shutil.rmtree(save, ignore_errors=True)  # the scripts go on with what is there
         address = f"{server.url}/released/{label}/v1/chat/completions"
-        done = subprocess.run([python, script, checkout, some, f"{save}/", loop, mode, address], capture_output=True, text=True)
+        done = subprocess.run(
+            [python, script, checkout, some, f"{save}/", loop, mode, address], capture_output=True, text=True
+        )
         if done.returncode:
             sys.exit(f"the released {loop} loop ended: {done.stderr[-2000:]}")
         run(
@@ -165,12 +175,14 @@ def loops(checkout: Path, root: Path, work: Path, python: Path, server: Server, 
         theirs, ours = ([(one.kind, one.messages) for one in server.of(side, label)] for side in ("released", "weft"))
         told.bags("model", f"requests of the {loop} loop, {mode}", theirs, ours)
         if skipped:
-            told.say(f"model, {loop} loop, {mode}: {skipped} dialogues are left out, in which the script ends (a turn without a mention)")
+            told.say(
+                f"model, {loop} loop, {mode}: {skipped} dialogues are left out, in which the script ends (a turn without a mention)"
+            )
 
 
 def that_run(root: Path, work: Path, loop: str, mode: str) -> tuple[Path, int]:
-    """The records on which a script does not end early: the complete history, the strip and the chat all need a mention in every turn
-    that they look at."""
+    """The records on which a script does not end early: the complete history, the strip and the chat all need a mention
+    in every turn that they look at."""
     if (loop, mode) in (("bagel", "no"), ("bagel", "partial")):
         return root, 0
     due = {"bagel": ("image", "text"), "step1x": ("image",), "gpt": ("text",)}[loop]
@@ -186,36 +198,54 @@ def that_run(root: Path, work: Path, loop: str, mode: str) -> tuple[Path, int]:
 
 def run(root: Path, work: Path, model: str, home: str, options: Iterable[str], judge: str = "constant/5") -> None:
     shutil.rmtree(work / "homes" / home, ignore_errors=True)
-    weft_cli("run", "weave", "--data", root / "test", "--model", model, "--judge", judge, "--home", work / "homes" / home, *options)
+    weft_cli(
+        "run",
+        "weave",
+        "--data",
+        root / "test",
+        "--model",
+        model,
+        "--judge",
+        judge,
+        "--home",
+        work / "homes" / home,
+        *options,
+    )
 
 
 def weft_cli(*words: object) -> None:
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
     done = subprocess.run([sys.executable, "-m", "weft", *map(str, words)], capture_output=True, text=True, env=env)
     if done.returncode not in (0, 1):  # 1: something is unscored
-        sys.exit(f"weft {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
+        sys.exit(
+            f"weft {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+        )
 
 
 def leaks(root: Path, work: Path, server: Server, told: Told) -> None:
     """Weft's own histories: no request has a picture that a later turn makes, or is to make in this one."""
     records = {str(record["idx"]): record for record in json.loads((root / "test/test.json").read_text())}
-    pixels = {name: pixels_of(Image.open(root / "test" / name)) for record in records.values() for name in record["images"]}
+    pixels = {
+        name: pixels_of(Image.open(root / "test" / name)) for record in records.values() for name in record["images"]
+    }
     free = total = 0
     for view in OWN:
         server.asked.clear()
         name = "own-" + "-".join(view).replace("--", "")
         run(root=root, work=work, model=f"openai-chat/m@{server.url}/weft/own/v1", home=name, options=view)
         sent = Counter((asked.kind, tuple(asked.pictures)) for asked in server.asked)
-        stored = weft.Run.stored(work / "homes" / name, "last", weft.benchmarks.base.resolve("weave"))
+        stored = weft.Run.from_home(work / "homes" / name, "last", weft.benchmarks.base.resolve("weave"))
         blobs = weft.store.blobs.Blobs(work / "homes" / name / "blobs")
         for turn in stored.turns:
             record = records[turn.sample]
             outputs = later(record, turn.turn)
-            parts = [part for message in weft_messages(turn.seen) for part in message.parts]
+            parts = [part for message in weft_messages(turn.messages_json) for part in message.parts]
             seen = [pixels_of(blobs.open(part)) for part in parts if isinstance(part, weft.types.Image)]
-            own = {pixels[name] for name in outputs} - {pixels[name] for name in record["images"] if name not in outputs}
+            own = {pixels[name] for name in outputs} - {
+                pixels[name] for name in record["images"] if name not in outputs
+            }
             total += 1
-            free += not own & set(seen) and sent[turn.want, tuple(seen)] > 0
+            free += not own & set(seen) and sent[turn.modality, tuple(seen)] > 0
     told.count("leaks", f"requests of weft's own {len(OWN)} histories that show nothing of the future", free, total)
 
 
@@ -263,7 +293,11 @@ class Scoring:
         for record in self.records:
             for output, kind in outputs_of(record):
                 if output not in without:
-                    data = drawn(f"{record['idx']} {output}", size) if kind == "image" else f"\nanswer to {output} \n".encode()
+                    data = (
+                        drawn(f"{record['idx']} {output}", size)
+                        if kind == "image"
+                        else f"\nanswer to {output} \n".encode()
+                    )
                     (folder / output).write_bytes(data)
         return folder
 
@@ -274,7 +308,7 @@ class Scoring:
         scripts = self.work / "eval"
         if not scripts.exists():
             shutil.copytree(self._checkout / "eval", scripts)
-        domains, kinds = json.dumps(CLASSES), json.dumps({"img": [*SHORT][:3], "txt": [*SHORT][3:]})
+        domains, kinds = json.dumps(CLASSES), json.dumps({"img": [*SHORT_NAMES][:3], "txt": [*SHORT_NAMES][3:]})
         facts = {
             "ROOT_PATH": self.root,
             "DATASET_PATH": self.root / "test",
@@ -285,7 +319,18 @@ class Scoring:
         lines = [f"{name} = {str(value)!r}" for name, value in facts.items()]
         (scripts / "config.py").write_text("\n".join([*lines, f"WEAVE_DOMAIN = {domains}", f"WEAVE_METRICS = {kinds}"]))
         began = time.perf_counter()
-        command = [self._python, "main.py", "--input_dir", outputs, "--output_dir", results, "--workers", str(workers), "--mode", mode]
+        command = [
+            self._python,
+            "main.py",
+            "--input_dir",
+            outputs,
+            "--output_dir",
+            results,
+            "--workers",
+            str(workers),
+            "--mode",
+            mode,
+        ]
         subprocess.run(command, cwd=scripts, check=True, capture_output=True)
         seconds = time.perf_counter() - began
         if (results / "metrics.jsonl").exists():
@@ -312,15 +357,22 @@ class Scoring:
         part = f"judge, {name}"
         told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
         told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
-        run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("weave"))
-        told.same(part, "scores", released_scores(results), {place(one): points_of(one, official=True) for one in run.verdicts})
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("weave"))
+        told.same(
+            part,
+            "scores",
+            released_scores(results),
+            {place(one): points_out_of_ten(one, official=True) for one in run.verdicts},
+        )
         told.same(part, "table cells", released_cells(results), weft_cells(run))
 
 
 def settings(asked: Asked) -> str:
     """What a body says besides its messages; that it is not streamed is the default."""
     said = json.loads(asked.rest)
-    return json.dumps({name: value for name, value in said.items() if (name, value) != ("stream", False)}, sort_keys=True)
+    return json.dumps(
+        {name: value for name, value in said.items() if (name, value) != ("stream", False)}, sort_keys=True
+    )
 
 
 def place(verdict: weft.types.Verdict) -> tuple[str, int, str]:
@@ -334,7 +386,13 @@ def released_scores(results: Path) -> dict[tuple[str, int, str], float]:
         record = json.loads(line)
         for turn, found in record.items():
             if turn.startswith("turn "):
-                made.update({(str(record["idx"]), int(turn[5:]), metric): one["score"] for metric, one in found.items() if "score" in one})
+                made.update(
+                    {
+                        (str(record["idx"]), int(turn[5:]), metric): one["score"]
+                        for metric, one in found.items()
+                        if "score" in one
+                    }
+                )
     return made
 
 
@@ -344,9 +402,13 @@ def released_cells(results: Path) -> dict[tuple[str, str], float]:
         return {}
     found = json.loads(file.read_text())
     groups = {**found["domains"], **{name: one for name, one in found["categories"].items() if one["categories"]}}
-    cells = {(name, SHORT[metric]): value for name, one in groups.items() for metric, value in one["categories"].items()}
+    cells = {
+        (name, SHORT_NAMES[metric]): value
+        for name, one in groups.items()
+        for metric, value in one["categories"].items()
+    }
     cells.update({(name, "Avg"): one["AVG"] for name, one in groups.items()})
-    cells.update({("overall", SHORT[metric]): value for metric, value in found["overall"]["metrics"].items()})
+    cells.update({("overall", SHORT_NAMES[metric]): value for metric, value in found["overall"]["metrics"].items()})
     return {**cells, ("overall", "Avg"): found["overall"]["AVG"]}
 
 
@@ -356,7 +418,11 @@ def weft_cells(run: weft.Run) -> dict[tuple[str, str], float]:
     for verdict in run.verdicts:
         for group in ("domain", "class"):
             parts.setdefault(groups[verdict.sample][group], []).append(verdict)
-    cells = {(name, column): cell.value for name, some in parts.items() for column, cell in metrics(some, official=True).items()}
+    cells = {
+        (name, column): cell.value
+        for name, some in parts.items()
+        for column, cell in build_metric_cells(some, official=True).items()
+    }
     return {name: value for name, value in cells.items() if value is not None}
 
 
@@ -368,8 +434,10 @@ def odd(scored: Scoring, told: Told) -> None:
         results, home = scored.work / "results" / f"odd {at}", scored.work / "homes" / f"odd {at}"
         scored.released(outputs, results, f"{scored.server.url}/released/judge/v1/chat/completions", workers=32)
         scored.weft(outputs, home, f"{scored.server.url}/weft/judge/v1", "--limit", "40")
-        run = weft.Run.stored(home, "last", weft.benchmarks.base.resolve("weave"))
-        ours = {place(one): points for one in run.verdicts if (points := points_of(one, official=True)) is not None}
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("weave"))
+        ours = {
+            place(one): points for one in run.verdicts if (points := points_out_of_ten(one, official=True)) is not None
+        }
         told.same("odd", f"a judge that says {name}", released_scores(results), ours, why)
     scored.server.answers["judge"] = judge
 
@@ -381,7 +449,9 @@ def clock(scored: Scoring, told: Told) -> None:
     scored.server.latency, address = 0.5, f"{scored.server.url}/light/v1"
     theirs, ours = [], []
     for number in range(3):
-        theirs.append(scored.released(outputs, scored.work / "results" / "clock", f"{address}/chat/completions", workers=32))
+        theirs.append(
+            scored.released(outputs, scored.work / "results" / "clock", f"{address}/chat/completions", workers=32)
+        )
         home = scored.work / "homes" / f"clock {number}"
         ours.append(scored.weft(outputs, home, address, "--concurrency", "32"))
     scored.server.latency = 0.0

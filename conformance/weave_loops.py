@@ -1,10 +1,11 @@
-"""Runs one of WEAVE's released inference loops, in the interpreter that has its packages, with a model that asks our server instead.
+"""Runs one of WEAVE's released inference loops, in the interpreter that has its packages, with a model that asks our
+server instead.
 
     python weave_loops.py CHECKOUT ROOT SAVE LOOP MODE ADDRESS
 
-ROOT holds test/test.json; LOOP is bagel, step1x or gpt; MODE the loader's history mode, or the chat's way of showing pictures. The loop is
-taken from the checkout's file, from the line where the model has been loaded; its placeholders are filled in.
-"""
+ROOT holds test/test.json; LOOP is bagel, step1x or gpt; MODE the loader's history mode, or the chat's way of showing
+pictures. The loop is taken from the checkout's file, from the line where the model has been loaded; its placeholders
+are filled in."""
 
 import base64
 import io
@@ -23,7 +24,8 @@ infer = Path(checkout) / "infer"
 
 
 class Bytes:
-    """A picture whose bytes are kept whatever its file is called: a JPEG of it would not be the picture that was sent."""
+    """A picture whose bytes are kept whatever its file is called: a JPEG of it would not be the picture that was
+    sent."""
 
     def __init__(self, data):
         self.data = data
@@ -40,8 +42,17 @@ def ask(parts, kind):
             continue
         out = io.BytesIO()
         part.save(out, "PNG", compress_level=1)
-        content.append({"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()}})
-    body = {"model": "m", "messages": [{"role": "user", "content": content}], **({"modalities": ["image"]} if kind == "image" else {})}
+        content.append(
+            {
+                "type": "image_url",
+                "image_url": {"url": "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()},
+            }
+        )
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": content}],
+        **({"modalities": ["image"]} if kind == "image" else {}),
+    }
     message = requests.post(address, json=body).json()["choices"][0]["message"]
     if kind == "text":
         return message["content"]
@@ -63,7 +74,10 @@ def pipe(image, prompt, **_):
 
 
 loader = types.ModuleType("loader")
-exec(compile((infer / "loader.py").read_text().replace("<YOUR_DATA_PATH>", repr(root)), "loader.py", "exec"), loader.__dict__)
+exec(
+    compile((infer / "loader.py").read_text().replace("<YOUR_DATA_PATH>", repr(root)), "loader.py", "exec"),
+    loader.__dict__,
+)
 sys.modules["loader"] = loader
 if loop == "gpt":
     source = (infer / "case_gpt.py").read_text()

@@ -1,7 +1,6 @@
 """Takes the pictures of the report that are in docs/screens: a real run of the tiny model, a real browser.
 
-python docs/screenshots.py [--folder DIR] [--documents | --counts | --rating]
-"""
+python docs/screenshots.py [--folder DIR] [--documents | --counts | --rating]"""
 
 import argparse
 import asyncio
@@ -13,11 +12,11 @@ from typing import Any
 
 import weft
 from weft import api
-from weft.judge_eval.annotation.questions import source_of
-from weft.judge_eval.annotation.server import Desk
-from weft.judge_eval.annotation.study import begun, wanted
+from weft.judge_eval.annotation.questions import open_study_source
+from weft.judge_eval.annotation.server import AnnotationServer
+from weft.judge_eval.annotation.study import begin_study, study_settings
 from weft.report.view.server import Viewer
-from weft.store.annotations import Ratings
+from weft.store.annotations import Annotations
 from weft.store.blobs import Blobs
 from weft_tabletop.make import make
 
@@ -54,8 +53,17 @@ def rover(folder: Path) -> list[weft.Run]:
     data = folder / "rover"
     if not data.exists():
         make("tabletop-rover", data, samples=24, seed=0)
-    job = {"data": data, "model": "tabletop/tiny", "judge": "tabletop/exact", "home": folder / "home", "options": {"mode": "both"}}
-    return [weft.evaluate("rover-tg", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0, 3.0)]
+    job = {
+        "data": data,
+        "model": "tabletop/tiny",
+        "judge": "tabletop/exact",
+        "home": folder / "home",
+        "options": {"mode": "both"},
+    }
+    return [
+        weft.evaluate("rover-tg", model_options={"temperature": heat} if heat else {}, **job)
+        for heat in (0.0, 2.0, 3.0)
+    ]
 
 
 def planviz(folder: Path) -> list[weft.Run]:
@@ -67,9 +75,13 @@ def planviz(folder: Path) -> list[weft.Run]:
     return [weft.evaluate("planviz", model_options={"temperature": heat} if heat else {}, **job) for heat in (0.0, 2.0)]
 
 
-def shoot(browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, tall: int = 880, act: Any = None) -> None:
+def shoot(
+    browser: Any, name: str, address: str, *, dark: bool = False, phone: bool = False, tall: int = 880, act: Any = None
+) -> None:
     size = {"width": 390, "height": 780} if phone else {"width": 1280, "height": tall}
-    page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1)
+    page = browser.new_page(
+        viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1.5 if phone else 1
+    )
     page.goto(address)
     if act:
         act(page)
@@ -121,7 +133,9 @@ def counts(browser: Any, folder: Path) -> None:
         make("tabletop-weave", data, samples=32, seed=0)
     for count in COUNTS:
         home = folder / f"home-{count}"
-        made = [weft.evaluate("weave", data=data, judge="tabletop/exact", home=home, **rival) for rival in RIVALS[:count]]
+        made = [
+            weft.evaluate("weave", data=data, judge="tabletop/exact", home=home, **rival) for rival in RIVALS[:count]
+        ]
         place = api.write_report(made, folder / f"counted-{count}", home=home).parent.absolute().as_uri()
         address = serve(home)
         for dark in (False, True):
@@ -129,7 +143,11 @@ def counts(browser: Any, folder: Path) -> None:
             shoot(browser, f"numbers-{count}{night}", f"{place}/index.html", dark=dark, tall=800)
             shoot(browser, f"plots-{count}{night}", f"{place}/index.html#plots", dark=dark)
             shoot(
-                browser, f"list-{count}{night}", f"{place}/dialogues.html", dark=dark, act=lambda page: page.locator(".row").first.click()
+                browser,
+                f"list-{count}{night}",
+                f"{place}/dialogues.html",
+                dark=dark,
+                act=lambda page: page.locator(".row").first.click(),
             )
             shoot(browser, f"view-{count}{night}", address, dark=dark, tall=420)
 
@@ -178,9 +196,11 @@ def rating(browser: Any, folder: Path) -> None:
     def here(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(60)
 
-    source, people = here(source_of(run.id, folder / "home")), Ratings(folder / "home" / "journal.sqlite")
-    study, _ = begun(source, wanted("ann,bob,cem", 40), people, Blobs(folder / "home" / "blobs"))
-    desk = Desk(folder / "home", source, study, {name: f"of-{name}" for name in study.settings["orders"]}, people)
+    source, people = here(open_study_source(run.id, folder / "home")), Annotations(folder / "home" / "journal.sqlite")
+    study, _ = begin_study(source, study_settings("ann,bob,cem", 40), people, Blobs(folder / "home" / "blobs"))
+    desk = AnnotationServer(
+        folder / "home", source, study, {name: f"of-{name}" for name in study.settings["orders"]}, people
+    )
     links = desk.links(here(desk.start())[1])
     shoot(browser, "rate", links["ann"], act=at_points)
     shoot(browser, "rate-dark", links["bob"], dark=True, act=at_points)

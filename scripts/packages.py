@@ -13,7 +13,20 @@ SOURCE = ROOT / "src" / "weft"
 PAGE = ROOT / "docs" / "design.md"
 BEGIN, END = "<!-- packages: python scripts/packages.py --write -->", "<!-- end of packages -->"
 ORDER = (  # each may import those before it, and itself; tests/test_packages.py holds it
-    *("errors", "types", "secrets", "untrusted", "plugins", "store", "models", "calls", "workspace", "stats", "judges", "benchmarks"),
+    *(
+        "errors",
+        "types",
+        "secrets",
+        "untrusted",
+        "plugins",
+        "store",
+        "models",
+        "calls",
+        "workspace",
+        "stats",
+        "judges",
+        "benchmarks",
+    ),
     *("results", "evaluation", "arena", "report", "judge_eval.agreement", "judge_eval.annotation", "serving", "api"),
     *("judge_eval.calibration", "cli"),
 )

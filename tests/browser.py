@@ -1,4 +1,5 @@
-"""A real browser for tests: Debian's chromium under Playwright. Where either is missing, a test that needs them is skipped, and says so."""
+"""A real browser for tests: Debian's chromium under Playwright. Where either is missing, a test that needs them is
+skipped, and says so."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -49,9 +50,16 @@ class Watch:
     def __init__(self, page: Any, inside: str) -> None:
         self.wrong: list[str] = []
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        page.on("console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on(
+            "console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None
+        )
         page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: None if request.url.startswith((inside, "data:", "about:")) else self.wrong.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((inside, "data:", "about:")) else self.wrong.append(request.url)
+            ),
+        )
 
 
 def wait_for_pictures(page: Any) -> None:

@@ -21,7 +21,8 @@ from weft.store.blobs import Blobs
 hypothesis.settings.register_profile("weft", deadline=None)  # a busy machine is no defect
 hypothesis.settings.load_profile("weft")
 os.environ["WEFT_PROBE"] = "0"  # calls are counted in most tests; those about the question before a run ask for it
-SEED = os.environ.get("WEFT_TEST_SEED")  # an integer: tests run in an order of chance, which is the same for the same seed
+# an integer: tests run in an order of chance, which is the same for the same seed
+SEED = os.environ.get("WEFT_TEST_SEED")
 REAL = Path(__file__).parent.parent.parent / "shared" / "data" / "weave"
 
 
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def patience_with_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judges that talk nonsense are what many tests are about; that such a one is left after a while is another's."""
-    monkeypatch.setattr("weft.judges.vlm.MOST_USELESS", 1_000_000)
+    monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", 1_000_000)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from weft.store.manifest import Manifest, manifest_from
+from weft.store.manifest import Manifest, parse_manifest
 
 
 def manifest(name: str = "m", model: dict[str, Any] | None = None, **more: Any) -> Manifest:
@@ -23,4 +23,4 @@ def manifest(name: str = "m", model: dict[str, Any] | None = None, **more: Any) 
         "limit": None,
         "where": {},
     }
-    return manifest_from(msgspec.json.encode({**usual, **more}))
+    return parse_manifest(msgspec.json.encode({**usual, **more}))

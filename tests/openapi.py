@@ -10,12 +10,15 @@ OPENAPI = Path(__file__).parents[2] / "shared" / "data" / "openai" / "openapi.js
 
 
 def validator(name: str) -> Any:
-    """Of one of its schemas, with `nullable` read as a union with null and `oneOf` as `anyOf` (as its own clients need)."""
+    """Of one of its schemas, with `nullable` read as a union with null and `oneOf` as `anyOf` (as its own clients
+    need)."""
     jsonschema = pytest.importorskip("jsonschema")
     if not OPENAPI.is_file():
         pytest.skip(f"OpenAI's OpenAPI document is not here ({OPENAPI})")
     document = _patched(json.loads(OPENAPI.read_text()))
-    return jsonschema.Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": document["components"]})
+    return jsonschema.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    )
 
 
 def _patched(node: Any) -> Any:
@@ -23,7 +26,11 @@ def _patched(node: Any) -> Any:
         return [_patched(one) for one in node]
     if not isinstance(node, dict):
         return node
-    made = {("anyOf" if key == "oneOf" else key): _patched(one) for key, one in node.items() if key not in ("discriminator", "nullable")}
+    made = {
+        ("anyOf" if key == "oneOf" else key): _patched(one)
+        for key, one in node.items()
+        if key not in ("discriminator", "nullable")
+    }
     return {"anyOf": [made, {"type": "null"}]} if node.get("nullable") else made
 
 

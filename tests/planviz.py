@@ -1,4 +1,5 @@
-"""A small PlanViz of our own: one task of each kind, pictures that only their names decide, and a judge that says what it is told."""
+"""A small PlanViz of our own: one task of each kind, pictures that only their names decide, and a judge that says what
+it is told."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,10 +8,10 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, data_url, drawn
-from weft.benchmarks.planviz.files import LISTS
-from weft.calls.caller import Patience
+from weft.benchmarks.planviz.files import TASK_LISTS
+from weft.calls.caller import RetryPolicy
 
-NAMES = {listed.name: listed for listed in LISTS}
+NAMES = {listed.name: listed for listed in TASK_LISTS}
 
 
 def records() -> dict[str, list[dict[str, Any]]]:
@@ -19,7 +20,10 @@ def records() -> dict[str, list[dict[str, Any]]]:
     for name, listed in NAMES.items():
         if name == "ui_gen_diff":
             continue
-        record: dict[str, Any] = {"prompt": f"Plan {name}.", "correctness_key_points": [f"{name} point {at}" for at in (1, 2, 3)]}
+        record: dict[str, Any] = {
+            "prompt": f"Plan {name}.",
+            "correctness_key_points": [f"{name} point {at}" for at in (1, 2, 3)],
+        }
         if listed.task == "edit":
             folder = Path(listed.file).parent
             record |= {"image_path": f"{folder}/imgs/0.png", "ref_image_path": f"{folder}/refs/0.png"}
@@ -65,7 +69,10 @@ def judged(
         given = met(seen) if met else [True] * due
         points = [{"point": at, "evidence": f"seen {at}", "satisfied": one} for at, one in enumerate(given, start=1)]
         about = {"picture_is": "an answer", "unnecessary_steps": 0, **more}
-        return {"role": "assistant", "content": json.dumps({**{key: about[key] for key in keys if key in about}, "points": points})}
+        return {
+            "role": "assistant",
+            "content": json.dumps({**{key: about[key] for key in keys if key in about}, "points": points}),
+        }
 
     return reply
 
@@ -73,7 +80,9 @@ def judged(
 def evaluate(folder: Path, home: Path, server: Provider, **options: Any) -> weft.Run:
     options.setdefault("model", f"openai-chat/model@{server.url}")
     options.setdefault("judge", f"openai-chat/judge@{server.url}")
-    return weft.evaluate("planviz", data=folder, home=home, patience=Patience(tries=2, base=0.001, cap=0.002), **options)
+    return weft.evaluate(
+        "planviz", data=folder, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
+    )
 
 
 def values(run: weft.Run) -> dict[tuple[str, str], float | None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, data_url, drawn
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 
 DIMENSIONS = ["science", "culture", "common_sense", "logic"]
 PICTURES = ("image", "target_image", "image2", "example_image", "reasoning_image")
@@ -16,7 +16,12 @@ PICTURES = ("image", "target_image", "image2", "example_image", "reasoning_image
 
 def tasks() -> list[dict[str, Any]]:
     """IG: one of each of four kinds, two with a picture of the result."""
-    facts = [("science", "temporal", 1), ("culture", "imaginative", 1), ("common_sense", "causal", 12), ("logic", "math", 3)]
+    facts = [
+        ("science", "temporal", 1),
+        ("culture", "imaginative", 1),
+        ("common_sense", "causal", 12),
+        ("logic", "math", 3),
+    ]
     made: list[dict[str, Any]] = []
     for at, (dimension, kind, number) in enumerate(facts):
         made.append(
@@ -36,7 +41,13 @@ def tasks() -> list[dict[str, Any]]:
 
 def puzzles() -> list[dict[str, Any]]:
     """TG: one of each of five types."""
-    answers = {"physical": "the red cup", "embodied": "[[2, 2], [12, 2], [20, 20]]", "logical": "12", "jigsaw": "B", "multi-view": "left"}
+    answers = {
+        "physical": "the red cup",
+        "embodied": "[[2, 2], [12, 2], [20, 20]]",
+        "logical": "12",
+        "jigsaw": "B",
+        "multi-view": "left",
+    }
     made: list[dict[str, Any]] = []
     for at, (kind, answer) in enumerate(answers.items()):
         made.append(
@@ -87,7 +98,9 @@ def as_table(records: list[dict[str, Any]], *, numbers: bool = True) -> Any:
     kinds = {name: picture if name in PICTURES else None for name in records[0]}
     columns = {name: pyarrow.array([row.get(name) for row in rows], type=kind) for name, kind in kinds.items()}
     about = {"info": {"features": {"dimension": {"names": DIMENSIONS, "_type": "ClassLabel"}}}}
-    return pyarrow.table(columns).replace_schema_metadata({b"huggingface": json.dumps(about).encode()} if numbers else {})
+    return pyarrow.table(columns).replace_schema_metadata(
+        {b"huggingface": json.dumps(about).encode()} if numbers else {}
+    )
 
 
 def write_parquet(folder: Path, half: str, records: list[dict[str, Any]], *, files: int = 1) -> Path:
@@ -107,10 +120,15 @@ def write_save(folder: Path, records: list[dict[str, Any]]) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     table = as_table(records)
-    with pyarrow.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+    with (
+        pyarrow.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as sink,
+        pyarrow.ipc.new_stream(sink, table.schema) as writer,
+    ):
         writer.write_table(table, max_chunksize=2)
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}))
-    (folder / "dataset_info.json").write_text(json.dumps({"features": {"dimension": {"names": DIMENSIONS, "_type": "ClassLabel"}}}))
+    (folder / "dataset_info.json").write_text(
+        json.dumps({"features": {"dimension": {"names": DIMENSIONS, "_type": "ClassLabel"}}})
+    )
     return folder
 
 
@@ -120,7 +138,10 @@ def metric_of(seen: Seen) -> str:
 
 
 def provider(
-    scores: Mapping[str, Any] | Callable[[Seen, str], Any] | None = None, *, think: str = "<think>It melts.</think>", answer: str = ""
+    scores: Mapping[str, Any] | Callable[[Seen, str], Any] | None = None,
+    *,
+    think: str = "<think>It melts.</think>",
+    answer: str = "",
 ) -> Callable[[Seen], dict[str, Any]]:
     """A model that thinks as it is told and draws, and a judge that gives what `scores` say, 4 by default."""
 
@@ -142,4 +163,6 @@ def provider(
 def evaluate(benchmark: str, folder: Path, home: Path, server: Provider, **options: Any) -> weft.Run:
     options.setdefault("model", f"openai-chat/model@{server.url}")
     options.setdefault("judge", f"openai-chat/judge@{server.url}")
-    return weft.evaluate(benchmark, data=folder, home=home, patience=Patience(tries=2, base=0.001, cap=0.002), **options)
+    return weft.evaluate(
+        benchmark, data=folder, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
+    )

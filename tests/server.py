@@ -1,6 +1,7 @@
-"""A provider on a real loopback socket, for tests: an OpenAI-compatible server whose model and judge are decided by what they are sent,
-so that a run has one right result whatever the order of calls. Faults are injected by a seeded generator over the request's digest
-and the number of times it was seen. Every request is kept, with pictures replaced by their digests.
+"""A provider on a real loopback socket, for tests: an OpenAI-compatible server whose model and judge are decided by
+what they are sent, so that a run has one right result whatever the order of calls. Faults are injected by a seeded
+generator over the request's digest and the number of times it was seen. Every request is kept, with pictures replaced
+by their digests.
 
 Run as a program it serves until it is killed: `python -m server --port 0 --latency 0.1`, printing its address."""
 
@@ -65,7 +66,9 @@ class Seen:
         made: list[str] = []
         for message in self.body["messages"]:
             content = message["content"]
-            made += [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+            made += (
+                [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+            )
         return made
 
     @property
@@ -79,7 +82,9 @@ class Seen:
         for message in self.body["messages"]:
             content = message["content"]
             parts = (
-                [content] if isinstance(content, str) else [p["text"] if p["type"] == "text" else p["image_url"]["url"] for p in content]
+                [content]
+                if isinstance(content, str)
+                else [p["text"] if p["type"] == "text" else p["image_url"]["url"] for p in content]
             )
             made.append((message["role"], parts))
         return made
@@ -97,7 +102,11 @@ def model_answer(seen: Seen) -> dict[str, Any]:
 
 
 def judge_score(seen: Seen) -> int:
-    scores = (0, 5, 10) if "[[" not in "".join(seen.texts) and "Only three scores exist" in "".join(seen.texts) else tuple(range(11))
+    scores = (
+        (0, 5, 10)
+        if "[[" not in "".join(seen.texts) and "Only three scores exist" in "".join(seen.texts)
+        else tuple(range(11))
+    )
     return scores[int(seen.digest[:4], 16) % len(scores)]
 
 
@@ -149,12 +158,18 @@ class Provider:
         if request.path not in self.files:
             raise web.HTTPNotFound
         found = self.files[request.path]
-        return web.Response(body=found) if isinstance(found, bytes) else web.Response(status=302, headers={"Location": found})
+        return (
+            web.Response(body=found)
+            if isinstance(found, bytes)
+            else web.Response(status=302, headers={"Location": found})
+        )
 
     async def _count(self, request: web.Request) -> web.Response:
         assert self._runner is not None and self._runner.server is not None
         others = len(self._runner.server.connections) - 1
-        return web.json_response({"count": self.count, "times": self.times, "in_flight": self.in_flight, "connections": others})
+        return web.json_response(
+            {"count": self.count, "times": self.times, "in_flight": self.in_flight, "connections": others}
+        )
 
     async def _allow(self, request: web.Request) -> web.Response:
         self.allowed = int(request.match_info["calls"])
@@ -216,7 +231,9 @@ def read_light(data: bytes) -> Seen:
     """The request without looking at its pictures: its messages, and how long the pictures are, decide the answer."""
     short = re.sub(rb"base64,[A-Za-z0-9+/=]+", b"base64,", data)
     body = json.loads(short)
-    text = json.dumps(body["messages"], sort_keys=True) + str(sum(map(len, re.findall(rb"base64,[A-Za-z0-9+/=]+", data))))
+    text = json.dumps(body["messages"], sort_keys=True) + str(
+        sum(map(len, re.findall(rb"base64,[A-Za-z0-9+/=]+", data)))
+    )
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Seen(body, [], digest, body["model"] + ":" + digest)
 
@@ -231,6 +248,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--light", action="store_true", help="do not hash pictures, so that clients are measured and not the server")
+    parser.add_argument(
+        "--light", action="store_true", help="do not hash pictures, so that clients are measured and not the server"
+    )
     arguments = parser.parse_args()
     asyncio.run(_serve(arguments.port, arguments.latency, arguments.light))

@@ -1,4 +1,5 @@
-"""Judges beside people and other judges, from runs in a journal; the papers' own tables of agreement; numbers corrected."""
+"""Judges beside people and other judges, from runs in a journal; the papers' own tables of agreement; numbers
+corrected."""
 
 import csv
 import json
@@ -18,16 +19,16 @@ import weft
 from toy import more_records, write_weave
 from waiting import HANGS
 from weft import api
-from weft.benchmarks.agreed import Agreed
-from weft.benchmarks.base import resolve
+from weft.benchmarks.base import load_benchmark
 from weft.benchmarks.imug.facts import ChoiceFacts
-from weft.benchmarks.rows import published
+from weft.benchmarks.paired_verdicts import PairedVerdicts
+from weft.benchmarks.rows import read_published
 from weft.errors import UserError
 from weft.judge_eval.agreement.corrected import Bias
 from weft.judge_eval.agreement.people import attention
 from weft.judge_eval.agreement.scores import read_ratings, scale_of
 from weft.stats.agreement import pearson
-from weft.store.annotations import Rating, Ratings, Study
+from weft.store.annotations import Annotation, Annotations, Study
 from weft.types import Table, Verdict
 
 WEFT = Path(sys.executable).parent / "weft"
@@ -73,18 +74,18 @@ def judged(run: weft.Run) -> list[Verdict]:
 
 
 def rate(run: weft.Run, path: Path, some: Sequence[Verdict], raters: dict[str, Callable[[Verdict], float]]) -> None:
-    store = Ratings(path)
+    store = Annotations(path)
     for at, one in enumerate(some):
         for rater, value in raters.items():
             said = Verdict(one.sample, one.turn, one.metric, value(one), by="person", score=10 * value(one))
-            store.put(Rating(run.id, "study", f"q{at}", rater, (said,)))
+            store.add(Annotation(run.id, "study", f"q{at}", rater, (said,)))
     store.close()
 
 
 def forget(run: weft.Run, path: Path) -> None:
-    store = Ratings(path)
-    for one in store.of(run.id):
-        store.take_back(one.study, one.item, one.rater)
+    store = Annotations(path)
+    for one in store.find(run.id):
+        store.remove(one.study, one.item, one.annotator)
     store.close()
 
 
@@ -111,7 +112,7 @@ def test_without_ratings_the_way_to_some_is_told(run: weft.Run, home: Path):
     with pytest.raises(UserError, match=f"weft rate {run.id}"):
         run.agree(home=home / ".weft")
     with pytest.raises(UserError, match=r"`weft rate .*` has people rate some of it, `weft judge check`"):
-        run.corrected(home=home / ".weft")
+        run.corrected_score(home=home / ".weft")
 
 
 def test_the_judge_beside_people_and_people_among_themselves(run: weft.Run, home: Path, rated: list[Verdict]):
@@ -123,9 +124,15 @@ def test_the_judge_beside_people_and_people_among_themselves(run: weft.Run, home
     assert cells["n"].value == len(mine) and table.cells("all metrics")["n"].value == len(rated)
     assert cells["judge"].value == pytest.approx(statistics.fmean(one.value or 0 for one in mine), abs=1e-4)
     assert cells["bias"].value is not None and cells["bias"].value > 0 and cells["bias"].low is not None
-    assert (table.cells("all metrics")["Pearson"].value or 0) > 0.9 and cells["Pearson"].value is None, "fewer than five say nothing"
+    assert (table.cells("all metrics")["Pearson"].value or 0) > 0.9 and cells["Pearson"].value is None, (
+        "fewer than five say nothing"
+    )
     people = named(found.tables, "People among themselves").cells("all metrics")
-    assert people["questions"].value == len(rated) and people["ratings"].value == 2 * len(rated) and people["raters"].value == 2
+    assert (
+        people["questions"].value == len(rated)
+        and people["ratings"].value == 2 * len(rated)
+        and people["raters"].value == 2
+    )
     assert 0 < (people["alpha (interval)"].value or 0) < 1 and 0 < (people["same"].value or 0) < 100
     each = named(found.tables, "Each rater")
     assert each.cells("ann")["bias"].value == pytest.approx(-(each.cells("ben")["bias"].value or 0.0))
@@ -133,9 +140,13 @@ def test_the_judge_beside_people_and_people_among_themselves(run: weft.Run, home
 
 
 def test_groups_are_those_that_are_asked_for(run: weft.Run, home: Path, rated: list[Verdict]):
-    titles = [[table.title for table in run.agree(by=by, home=home / ".weft").tables] for by in ("domain", "turn", "none")]
+    titles = [
+        [table.title for table in run.agree(by=by, home=home / ".weft").tables] for by in ("domain", "turn", "none")
+    ]
     assert (
-        "By metric and domain" in titles[0] and "By metric and turn" in titles[1] and not any("By metric and" in one for one in titles[2])
+        "By metric and domain" in titles[0]
+        and "By metric and turn" in titles[1]
+        and not any("By metric and" in one for one in titles[2])
     )
     with pytest.raises(UserError, match="--by nonsense: weave has class, domain, turn, none"):
         run.agree(by="nonsense", home=home / ".weft")
@@ -153,7 +164,9 @@ def test_what_no_judge_gave_is_left_out_and_counted(home: Path, data: Path):
     rate(run, path, failed[:4] + judged(run)[:6], {"ann": lambda one: 0.5})
     found = run.agree(home=home / ".weft")
     assert found.tables[0].rows[0].cells["n"].value == 6
-    assert found.notes == ("of what people rated, 4 were decided by rule or are the model's failures: no judge's, and left out",)
+    assert found.notes == (
+        "of what people rated, 4 were decided by rule or are the model's failures: no judge's, and left out",
+    )
 
 
 def test_two_judges_of_the_same_replies(run: weft.Run, other: weft.Run, home: Path):
@@ -174,7 +187,9 @@ def test_a_judge_that_was_asked_again_is_shown_beside_itself(run: weft.Run, othe
 
 def test_a_run_of_another_model_is_refused(run: weft.Run, home: Path):
     strange = weft.evaluate("weave", data=home / "data", model="reference", judge=Judge("first"), home=home / ".weft")
-    with pytest.raises(UserError, match=r"is a run of copy, .* one of reference: judges are compared over the same replies"):
+    with pytest.raises(
+        UserError, match=r"is a run of copy, .* one of reference: judges are compared over the same replies"
+    ):
         run.agree(strange)
     with pytest.raises(UserError, match="is given twice"):
         run.agree(run)
@@ -184,7 +199,11 @@ def test_replies_that_differ_are_left_out_and_told(run: weft.Run, home: Path):
     def version(count: int) -> Callable[[Any, str], Any]:
         def model(messages: Any, want: str) -> Any:
             pictures = [part for _, parts in messages for part in parts if not isinstance(part, str)]
-            return pictures[-1] if want == "image" and pictures else f"answer {count if 'Image #2' in str(messages) else 0}"
+            return (
+                pictures[-1]
+                if want == "image" and pictures
+                else f"answer {count if 'Image #2' in str(messages) else 0}"
+            )
 
         model.__name__ = "same_name"
         return model
@@ -220,18 +239,26 @@ def test_a_file_of_ratings_has_shares_or_scores(run: weft.Run, tmp_path: Path):
     ("row", "told"),
     [
         (("7", 1, "key_point", "ann", "1.5"), "line 3: value 1.5 is no share of full marks"),
-        (("7", 1, "beauty", "ann", "0.5"), "line 3: sample '7', turn 1: no metric 'beauty'; it has image_quality, key_point"),
+        (
+            ("7", 1, "beauty", "ann", "0.5"),
+            "line 3: sample '7', turn 1: no metric 'beauty'; it has image_quality, key_point",
+        ),
         (("7000", 1, "key_point", "ann", "0.5"), "line 3: the run has no sample '7000'"),
         (("7", 0, "key_point", "ann", "0.5"), "line 3: turn '0' is no number from 1 up"),
         (("7", 1, "key_point", "", "0.5"), "line 3: it names no rater"),
         (("7", 1, "key_point", "ann", "good"), "line 3: 'good' is no number"),
         (("7", 1, "key_point", "ann", "nan"), "line 3: value nan is no share"),
         (("7", 1, "key_point", "ann", ""), "line 3: give a value or a score"),
-        (("7", 1, "key_point", "zoe", "0.5"), "line 3: zoe has rated key_point of sample 7, turn 1, in an earlier line"),
+        (
+            ("7", 1, "key_point", "zoe", "0.5"),
+            "line 3: zoe has rated key_point of sample 7, turn 1, in an earlier line",
+        ),
         (("7", 1), "line 3: it has 2 columns"),
     ],
 )
-def test_what_does_not_fit_the_run_is_an_error_with_its_line(run: weft.Run, tmp_path: Path, row: tuple[Any, ...], told: str):
+def test_what_does_not_fit_the_run_is_an_error_with_its_line(
+    run: weft.Run, tmp_path: Path, row: tuple[Any, ...], told: str
+):
     file = write(tmp_path / "ratings.csv", [("7", 1, "key_point", "zoe", 0.5), row])
     with pytest.raises(UserError) as error:
         run.agree(file)
@@ -269,14 +296,14 @@ def test_a_scale_follows_from_scores_and_their_shares():
 
 def test_questions_with_known_answers_are_counted_and_in_no_number(run: weft.Run, home: Path, rated: list[Verdict]):
     path = home / ".weft" / "journal.sqlite"
-    store = Ratings(path)
+    store = Annotations(path)
     known = {"k1": {"most": 1 / 3, "values": []}, "k2": {"most": None, "values": [[["choice"], "no"]]}}
-    store.begin(Study("study", run.id, 1.0, {"known": known}))
+    store.add_study(Study("study", run.id, 1.0, {"known": known}))
     wrong, right = Verdict("7", 0, "key_point", 0.9, by="person"), Verdict("7", 0, "key_point", 0.1, by="person")
-    store.put(Rating(run.id, "study", "k1", "ann", (right,), attention=True))
-    store.put(Rating(run.id, "study", "k1", "ben", (wrong,), attention=True))
-    store.put(Rating(run.id, "study", "k2", "ben", (wrong,), {"choice": "no"}, attention=True))
-    assert attention(store.of(run.id), store.studies(run.id)) == {"ann": (1, 1), "ben": (1, 2)}
+    store.add(Annotation(run.id, "study", "k1", "ann", (right,), is_attention_check=True))
+    store.add(Annotation(run.id, "study", "k1", "ben", (wrong,), is_attention_check=True))
+    store.add(Annotation(run.id, "study", "k2", "ben", (wrong,), {"choice": "no"}, is_attention_check=True))
+    assert attention(store.find(run.id), store.studies(run.id)) == {"ann": (1, 1), "ben": (1, 2)}
     store.close()
     each = named(run.agree(home=home / ".weft").tables, "Each rater")
     assert each.cells("ben")["attention passed"].value == 1 and each.cells("ben")["attention asked"].value == 2
@@ -288,19 +315,25 @@ def test_ratings_are_of_replies_whoever_judged_them(run: weft.Run, other: weft.R
     found = other.agree(home=home / ".weft")
     assert found.judge == "second" and found.tables[0].cells("all metrics")["n"].value == len(rated)
     assert found.notes == (f"{2 * len(rated)} ratings were given in {run.id}, to the same replies",)
-    assert other.corrected(home=home / ".weft").people is not None
+    assert other.corrected_score(home=home / ".weft").people is not None
 
 
 def test_a_number_corrected_by_people_stands_beside_the_plain_one(run: weft.Run, home: Path, rated: list[Verdict]):
-    made = run.corrected(home=home / ".weft")
+    made = run.corrected_score(home=home / ".weft")
     assert made.people is not None and made.people.n == len(rated) and made.raters == 2 and made.card is None
     assert made.plain.value is not None and made.people.value < made.plain.value, "people are stricter"
-    assert made.people.low is not None and made.people.high is not None and made.people.low < made.people.value < made.people.high
+    assert (
+        made.people.low is not None
+        and made.people.high is not None
+        and made.people.low < made.people.value < made.people.high
+    )
     text = run.report("md", correct=True, home=home / ".weft")
     plain = f"{made.plain.value:.3f}"
     assert "## Main number, corrected" in text and "drawn at random" in text
     line = next(line for line in text.splitlines() if "plain, judged by first" in line)
-    assert plain in line and f"{made.people.value:.3f}" in next(line for line in text.splitlines() if "corrected by people" in line)
+    assert plain in line and f"{made.people.value:.3f}" in next(
+        line for line in text.splitlines() if "corrected by people" in line
+    )
     assert "corrected" not in run.report("md", home=home / ".weft")
     page = api.write_report([run], home / "report", home=home / ".weft", correct=True)
     assert "Main number, corrected" in page.read_text()
@@ -310,26 +343,32 @@ def test_a_part_of_the_number_that_nobody_rated_is_an_error(run: weft.Run, home:
     path = home / ".weft" / "journal.sqlite"
     rate(run, path, [one for one in judged(run) if one.metric == "key_point"], {"ann": lambda one: one.value or 0.0})
     with pytest.raises(UserError, match=r"people rated nothing of 3 of the 4 parts of the main number"):
-        run.corrected(home=home / ".weft")
+        run.corrected_score(home=home / ".weft")
     forget(run, path)
 
 
 def test_where_people_rated_everything_the_number_is_theirs(run: weft.Run, home: Path):
     path = home / ".weft" / "journal.sqlite"
     rate(run, path, judged(run), {"ann": lambda one: 0.25})
-    made = run.corrected(home=home / ".weft")
+    made = run.corrected_score(home=home / ".weft")
     forget(run, path)
-    assert made.people is not None and made.people.people.value == made.people.value
+    assert made.people is not None and made.people.people_only.value == made.people.value
     assert 0 < made.people.value <= 0.25, "what failed stays zero"
 
 
-def test_a_card_corrects_where_nobody_rated_under_its_own_heading(run: weft.Run, home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_card_corrects_where_nobody_rated_under_its_own_heading(
+    run: weft.Run, home: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(api, "CARDS", lambda run: Bias(0.1, 0.05, 0.15, "first on the tabletop"))
-    made = run.corrected(home=home / ".weft")
+    made = run.corrected_score(home=home / ".weft")
     assert made.card is not None and made.people is None and made.plain.value is not None
     assert made.card.value == pytest.approx(made.plain.value - 0.1)
     text = run.report("md", correct=True, home=home / ".weft")
-    assert "less the bias on the judge's card" in text and "errs here as it does there" in text and "first on the tabletop" in text
+    assert (
+        "less the bias on the judge's card" in text
+        and "errs here as it does there" in text
+        and "first on the tabletop" in text
+    )
 
 
 def battle(name: str, answers: dict[str, str]) -> Callable[..., dict[str, Any]]:
@@ -345,41 +384,54 @@ def test_two_arena_runs_agree_as_opening_counts(run: weft.Run, home: Path):
     data = home / "data"
     rival = weft.evaluate("weave", data=data, model="reference", judge=Judge("first"), home=home / ".weft")
     fights = [
-        weft.battle([run, rival], judge=battle(name, {}), battles=1, both_orders=False, home=home / ".weft") for name in ("one", "two")
+        weft.battle([run, rival], judge=battle(name, {}), battles=1, both_orders=False, home=home / ".weft")
+        for name in ("one", "two")
     ]
     if not judged(fights[0]):
         pytest.fail(str(fights[0].summary().lines))
     found = fights[0].agree(fights[1])
     assert found.tables[0].rows[0].cells["FDT"].value == 100.0 and found.other == "two"
-    store = Ratings(home / ".weft" / "journal.sqlite")
+    store = Annotations(home / ".weft" / "journal.sqlite")
     for at, one in enumerate(judged(fights[0])):
         said = Verdict(one.sample, one.turn, one.metric, 0.0 if at % 2 else one.value, by="person")
-        store.put(Rating(fights[0].id, "study", f"q{at}", "ann", (said,)))
+        store.add(Annotation(fights[0].id, "study", f"q{at}", "ann", (said,)))
     store.close()
     people = fights[0].agree(home=home / ".weft")
     assert 0 < (people.tables[0].rows[0].cells["without tie"].value or 0) < 100 and people.other == "people"
     with pytest.raises(UserError, match="have no number of one model to correct"):
-        fights[0].corrected(home=home / ".weft")
+        fights[0].corrected_score(home=home / ".weft")
 
 
 # the papers' own tables
 
 
-def made_up(name: str, metric: str, groups: dict[str, str], detail: Any = None, dataset: str = "x") -> Agreed:
-    pairs = [(Verdict(str(at), 0, metric, at / 10, detail=detail), min(1.0, at / 10 + 0.05 * (at % 2))) for at in range(10)]
-    return Agreed("mine", pairs, {str(at): groups for at in range(10)}, {}, "judge", dataset=dataset)
+def made_up(name: str, metric: str, groups: dict[str, str], detail: Any = None, dataset: str = "x") -> PairedVerdicts:
+    pairs = [
+        (Verdict(str(at), 0, metric, at / 10, detail=detail), min(1.0, at / 10 + 0.05 * (at % 2))) for at in range(10)
+    ]
+    return PairedVerdicts("mine", pairs, {str(at): groups for at in range(10)}, {}, "judge", dataset=dataset)
 
 
 def test_the_papers_tables_have_what_is_printed_beside_ours():
     found = made_up("imug", "points", {"class": "Hybrid"})
-    table = next(iter(resolve("imug").presentation.agreement_tables(found)))
+    table = next(iter(load_benchmark("imug").presentation.agreement_tables(found)))
     assert (table.cells("mine")["Hybrid Img."].value or 0) > 0.99 and table.cells("mine")["Avg"].value is None
-    assert table.cells("Nano Banana")["Static Spatial Dynamic"].value == 0.926 and len(table.published) == 6
+    assert table.cells("Nano Banana")["Static Spatial Dynamic"].value == 0.926 and len(table.published_rows) == 6
     dynamic = next(
-        iter(resolve("imug").presentation.agreement_tables(made_up("imug", "choice", {"class": "Hybrid"}, ChoiceFacts(dynamic=True))))
+        iter(
+            load_benchmark("imug").presentation.agreement_tables(
+                made_up("imug", "choice", {"class": "Hybrid"}, ChoiceFacts(dynamic=True))
+            )
+        )
     )
-    assert dynamic.cells("mine")["Hybrid Dynamic"].value is not None and dynamic.cells("mine")["Hybrid Img."].value is None
-    plans = next(iter(resolve("planviz").presentation.agreement_tables(made_up("planviz", "visual", {}, dataset="planviz"))))
+    assert (
+        dynamic.cells("mine")["Hybrid Dynamic"].value is not None and dynamic.cells("mine")["Hybrid Img."].value is None
+    )
+    plans = next(
+        iter(
+            load_benchmark("planviz").presentation.agreement_tables(made_up("planviz", "visual", {}, dataset="planviz"))
+        )
+    )
     assert plans.cells("OmniGen2")["Cor r"].value == 0.92 and plans.cells("GPT-Image-1")["Vis MAE"].value == 0.08
     assert plans.cells("mine")["Vis MAE"].value == pytest.approx(0.025) and plans.cells("mine")["Cor r"].value is None
 
@@ -387,14 +439,14 @@ def test_the_papers_tables_have_what_is_printed_beside_ours():
 @pytest.mark.parametrize(("name", "metric", "column"), [("weave", "key_point", "KP"), ("rover-ig", "reasoning_visual", "RV r"),
                                                        ("rover-tg", "interleaved_reasoning", "IR r")])  # fmt: skip
 def test_what_a_paper_has_in_a_figure_alone_is_not_printed(name: str, metric: str, column: str):
-    table = next(iter(resolve(name).presentation.agreement_tables(made_up(name, metric, {}))))
+    table = next(iter(load_benchmark(name).presentation.agreement_tables(made_up(name, metric, {}))))
     assert (table.cells("mine")[column].value or 0) > 0.99
-    (theirs,) = table.published
+    (theirs,) = table.published_rows
     assert "not printed" in theirs.label and not theirs.cells
 
 
 def test_imugs_table_7_follows_from_its_cells():
-    *models, last = published("weft.benchmarks.imug")["table7"]["rows"]
+    *models, last = read_published("weft.benchmarks.imug")["table7"]["rows"]
     cells = [name for name in last if name not in ("model", "Avg")]
     for row in (*models, last):
         assert statistics.fmean(row[name] for name in cells) == pytest.approx(row["Avg"], abs=0.00051), row["model"]
@@ -406,10 +458,12 @@ def test_imugs_table_7_follows_from_its_cells():
 
 
 def test_planviz_takes_five_of_six_errors_of_the_means():
-    rows = published("weft.benchmarks.planviz")["table2"]["rows"]
+    rows = read_published("weft.benchmarks.planviz")["table2"]["rows"]
     of = {(row["model"], row["statistic"]): row for row in rows}
     places = [(model, name) for model in ("OmniGen2", "GPT-Image-1") for name in ("Cor", "Vis", "Ef")]
-    gaps = {place: round(of[place[0], "MLLM Mean"][place[1]] - of[place[0], "Human Mean"][place[1]], 2) for place in places}
+    gaps = {
+        place: round(of[place[0], "MLLM Mean"][place[1]] - of[place[0], "Human Mean"][place[1]], 2) for place in places
+    }
     alike = [place for place in places if abs(gaps[place]) == of[place[0], "Human-MLLM MAE"][place[1]]]
     assert len(alike) == 5 and set(places) - set(alike) == {("GPT-Image-1", "Vis")}
     assert gaps["OmniGen2", "Vis"] == -0.05 and gaps["GPT-Image-1", "Vis"] == 0.06
@@ -431,7 +485,9 @@ def test_commands_without_ratings_end_in_one_line(run: weft.Run, home: Path):
 def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Verdict]):
     def call(*words: object) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "COLUMNS": "250"}
-        return subprocess.run([WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
+        return subprocess.run(
+            [WEFT, *map(str, words)], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env
+        )
 
     text = call("agree", run.id).stdout
     assert "Agreement between first and people, by metric" in text and "Krippendorff" in text and "all metrics" in text

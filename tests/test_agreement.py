@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.stats import agreement as found
-from weft.stats.prediction_powered import Part, corrected_by_card, evened, powered, powered_sum, quantile_of_t
+from weft.stats.prediction_powered import (
+    WeightedMean,
+    estimate_powered_mean,
+    estimate_powered_sum,
+    student_t_quantile,
+    subtract_bias,
+    weigh_rated_items,
+)
 
 scipy: Any = pytest.importorskip("scipy.stats", reason="SciPy is what these are held to: pip install -e .[dev]")
 
@@ -38,7 +45,11 @@ def units_of(observers: dict[str, Any]) -> list[dict[str, float]]:
 def test_correlations_are_those_of_scipy_ties_included(pairs: list[tuple[float, float]]):
     x, y = [a for a, _ in pairs], [b for _, b in pairs]
     flat = len(set(x)) == 1 or len(set(y)) == 1
-    for ours, theirs in ((found.pearson, scipy.pearsonr), (found.spearman, scipy.spearmanr), (found.kendall, scipy.kendalltau)):
+    for ours, theirs in (
+        (found.pearson, scipy.pearsonr),
+        (found.spearman, scipy.spearmanr),
+        (found.kendall, scipy.kendalltau),
+    ):
         if flat:
             assert ours(x, y) is None
         else:
@@ -47,10 +58,14 @@ def test_correlations_are_those_of_scipy_ties_included(pairs: list[tuple[float, 
 
 def test_what_is_undefined_is_none():
     assert found.pearson([1.0], [1.0]) is None and found.kendall([], []) is None and found.mae([], []) is None
-    assert found.spearman([1.0, 2.0], [3.0, 3.0]) is None and found.variation([1.0]) is None and found.variation([-1.0, 1.0]) is None
-    nothing = found.agreement({})
+    assert (
+        found.spearman([1.0, 2.0], [3.0, 3.0]) is None
+        and found.coefficient_of_variation([1.0]) is None
+        and found.coefficient_of_variation([-1.0, 1.0]) is None
+    )
+    nothing = found.measure_agreement({})
     assert nothing.n == 0 and nothing.pearson.value is None and nothing.bias.value is None
-    one = found.agreement({"a": [(0.5, 0.4), (0.7, 0.9)]})
+    one = found.measure_agreement({"a": [(0.5, 0.4), (0.7, 0.9)]})
     assert one.clusters == 1 and one.mae.value == pytest.approx(0.15) and one.mae.low is None
 
 
@@ -59,7 +74,7 @@ def test_agreement_has_the_values_and_intervals_by_dialogue():
     chance = random.Random(3)
     singles = {str(at): [(truth + chance.gauss(0.1, 0.2), truth)] for at in range(150) for truth in [chance.random()]}
     copied = {name: some * 10 for name, some in singles.items()}
-    one, ten = found.agreement(singles), found.agreement(copied)
+    one, ten = found.measure_agreement(singles), found.measure_agreement(copied)
     assert (one.n, ten.n, ten.clusters) == (150, 1500, 150)
     for name in ("pearson", "spearman", "kendall", "mae", "bias"):
         mine, theirs = getattr(one, name), getattr(ten, name)
@@ -70,50 +85,62 @@ def test_agreement_has_the_values_and_intervals_by_dialogue():
     assert one.bias.low is not None and one.bias.low > 0.05
 
 
-@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)])
+@pytest.mark.parametrize(
+    ("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
 def test_alpha_of_four_observers_is_as_krippendorff_prints_it(level: Any, printed: float):
-    assert found.alpha(units_of(OBSERVERS), level) == pytest.approx(printed, abs=0.0005)
+    assert found.krippendorff_alpha(units_of(OBSERVERS), level) == pytest.approx(printed, abs=0.0005)
 
 
 def test_alpha_of_two_observers_is_as_krippendorff_prints_it():
     binary = {"Meg": (0, 1, 0, 0, 0, 0, 0, 0, 1, 0), "Owen": (1, 1, 1, 0, 0, 1, 0, 0, 0, 0)}
     letters = {"Ben": "aabbdcccedda", "Gerry": "babbbccceddd"}
     named = {name: tuple("abcde".index(letter) for letter in word) for name, word in letters.items()}
-    assert found.alpha(units_of(binary), "nominal") == pytest.approx(0.095, abs=0.0005)
-    assert found.alpha(units_of(named), "nominal") == pytest.approx(0.692, abs=0.0005)
+    assert found.krippendorff_alpha(units_of(binary), "nominal") == pytest.approx(0.095, abs=0.0005)
+    assert found.krippendorff_alpha(units_of(named), "nominal") == pytest.approx(0.692, abs=0.0005)
 
 
 def test_alpha_without_anything_to_compare_is_none():
-    assert found.alpha([{"a": 1.0}, {"b": 2.0}], "interval") is None
-    assert found.alpha([{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}], "ordinal") is None
+    assert found.krippendorff_alpha([{"a": 1.0}, {"b": 2.0}], "interval") is None
+    assert found.krippendorff_alpha([{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}], "ordinal") is None
 
 
 def test_alpha_has_an_interval_by_dialogue():
     chance = random.Random(5)
     units = {
-        str(at): [{rater: float(max(0, round(truth + chance.gauss(0, 0.7)))) for rater in "abc"} for truth in [chance.randint(1, 5)] * 2]
+        str(at): [
+            {rater: float(max(0, round(truth + chance.gauss(0, 0.7)))) for rater in "abc"}
+            for truth in [chance.randint(1, 5)] * 2
+        ]
         for at in range(60)
     }
     for level in ("nominal", "ordinal", "interval", "ratio"):
-        whole = found.alpha_between(units, level)
-        assert whole.value == pytest.approx(found.alpha([unit for some in units.values() for unit in some], level) or 0.0)
-        assert whole.low is not None and whole.high is not None and whole.value is not None and whole.low < whole.value < whole.high
+        whole = found.estimate_alpha(units, level)
+        assert whole.value == pytest.approx(
+            found.krippendorff_alpha([unit for some in units.values() for unit in some], level) or 0.0
+        )
+        assert (
+            whole.low is not None
+            and whole.high is not None
+            and whole.value is not None
+            and whole.low < whole.value < whole.high
+        )
 
 
 def test_a_reliability_curve_has_the_judges_mean_in_every_bin_that_has_items():
     pairs = {"a": [(0.2, 0.0), (0.4, 0.1)], "b": [(0.4, 0.05), (0.9, 1.0)], "c": [(0.8, 0.95)]}
-    low, high = found.reliability(pairs, 4)
-    assert (low.truth, low.judge, low.n) == (pytest.approx(0.05), pytest.approx(1 / 3), 3) and low.low is not None
-    assert (high.truth, high.judge, high.n) == (pytest.approx(0.975), pytest.approx(0.85), 2)
+    low, high = found.reliability_curve(pairs, 4)
+    assert (low.reference, low.judge, low.n) == (pytest.approx(0.05), pytest.approx(1 / 3), 3) and low.low is not None
+    assert (high.reference, high.judge, high.n) == (pytest.approx(0.975), pytest.approx(0.85), 2)
 
 
 def test_variation_is_deviation_over_mean():
-    assert found.variation([1.0, 2.0, 3.0]) == pytest.approx(0.5)
+    assert found.coefficient_of_variation([1.0, 2.0, 3.0]) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("freedom", [1, 1.7, 2, 5, 30, 1000])
 def test_students_t_is_that_of_scipy(freedom: float):
-    assert quantile_of_t(freedom) == pytest.approx(scipy.t.ppf(0.975, freedom), rel=1e-5)
+    assert student_t_quantile(freedom) == pytest.approx(scipy.t.ppf(0.975, freedom), rel=1e-5)
 
 
 def test_with_one_item_a_dialogue_and_a_fixed_weight_it_is_the_published_formula():
@@ -122,77 +149,99 @@ def test_with_one_item_a_dialogue_and_a_fixed_weight_it_is_the_published_formula
     judge = [0.2 + 0.7 * one + chance.gauss(0, 0.1) for one in truth]
     judged = {str(at): [one] for at, one in enumerate(judge)}
     pairs = {str(at): [(judge[at], truth[at])] for at in range(80)}
-    one = powered(judged, pairs, weight=1.0)
+    one = estimate_powered_mean(judged, pairs, weight=1.0)
     assert one is not None and (one.n, one.total, one.clusters, one.weight) == (80, 400, 80, 1.0)
     assert one.value == pytest.approx(sum(judge) / 400 + sum(truth[at] - judge[at] for at in range(80)) / 80)
-    assert one.plain.value == pytest.approx(sum(judge) / 400) and one.people.value == pytest.approx(sum(truth[:80]) / 80)
-    tuned = powered(judged, pairs)
-    assert tuned is not None and tuned.low is not None and tuned.high is not None and one.low is not None and one.high is not None
-    assert one.people.low is not None and one.people.high is not None
-    assert 0.5 < tuned.weight <= 1 and tuned.high - tuned.low < 0.7 * (one.people.high - one.people.low)
+    assert one.judge_only.value == pytest.approx(sum(judge) / 400) and one.people_only.value == pytest.approx(
+        sum(truth[:80]) / 80
+    )
+    tuned = estimate_powered_mean(judged, pairs)
+    assert (
+        tuned is not None
+        and tuned.low is not None
+        and tuned.high is not None
+        and one.low is not None
+        and one.high is not None
+    )
+    assert one.people_only.low is not None and one.people_only.high is not None
+    assert 0.5 < tuned.weight <= 1 and tuned.high - tuned.low < 0.7 * (one.people_only.high - one.people_only.low)
 
 
 def test_people_alone_have_students_interval():
     values = [0.1, 0.5, 0.4, 0.9, 0.6, 0.3]
     pairs = {str(at): [(0.5, one)] for at, one in enumerate(values)}
-    one = powered({**{str(at): [0.5] for at in range(6)}, **{str(at): [0.5] for at in range(6, 2000)}}, pairs)
+    one = estimate_powered_mean(
+        {**{str(at): [0.5] for at in range(6)}, **{str(at): [0.5] for at in range(6, 2000)}}, pairs
+    )
     theirs = scipy.ttest_1samp(values, 0.0).confidence_interval()
     assert one is not None and one.weight == 0.0  # a judge that always says the same says nothing
-    assert one.people.low is not None and one.people.high is not None
-    wider = (one.people.high - one.people.low) / (theirs.high - theirs.low)
+    assert one.people_only.low is not None and one.people_only.high is not None
+    wider = (one.people_only.high - one.people_only.low) / (theirs.high - theirs.low)
     assert one.value == pytest.approx(sum(values) / 6) and 1 <= wider < 1.25
 
 
 def test_where_people_rated_everything_the_judge_counts_for_nothing():
     pairs = {str(at): [(0.9, at / 10), (0.1, at / 20)] for at in range(10)}
-    one = powered({name: [judge for judge, _ in some] for name, some in pairs.items()}, pairs)
-    assert one is not None and one.weight == 0.0 and one.value == one.people.value == pytest.approx(0.3375)
+    one = estimate_powered_mean({name: [judge for judge, _ in some] for name, some in pairs.items()}, pairs)
+    assert one is not None and one.weight == 0.0 and one.value == one.people_only.value == pytest.approx(0.3375)
 
 
 def test_what_a_rule_decided_stands_for_itself():
     """Half of the items are zeros that nobody needs to rate: the rest are what people say of them."""
     judged = {str(at): [0.9] for at in range(40)}
     pairs = {str(at): [(0.9, 0.5)] for at in range(10)}
-    one = powered(judged, pairs, sure={str(at): [0.0] for at in range(100, 140)})
-    assert one is not None and one.value == pytest.approx(0.25) and one.plain.value == pytest.approx(0.45) and one.total == 40
+    one = estimate_powered_mean(judged, pairs, sure={str(at): [0.0] for at in range(100, 140)})
+    assert (
+        one is not None
+        and one.value == pytest.approx(0.25)
+        and one.judge_only.value == pytest.approx(0.45)
+        and one.total == 40
+    )
 
 
 def test_nothing_is_said_of_a_part_that_nobody_rated():
     judged = {"a": [0.5], "b": [0.6]}
-    assert powered(judged, {}) is None
-    assert powered_sum([Part(0.5, judged, {"a": [(0.5, 0.4)], "b": [(0.6, 0.7)]}), Part(0.5, judged, {})]) is None
+    assert estimate_powered_mean(judged, {}) is None
+    assert (
+        estimate_powered_sum(
+            [WeightedMean(0.5, judged, {"a": [(0.5, 0.4)], "b": [(0.6, 0.7)]}), WeightedMean(0.5, judged, {})]
+        )
+        is None
+    )
 
 
 def test_one_rated_dialogue_has_no_interval():
-    one = powered({str(at): [at / 10] for at in range(10)}, {"3": [(0.3, 0.4), (0.3, 0.2)]})
+    one = estimate_powered_mean({str(at): [at / 10] for at in range(10)}, {"3": [(0.3, 0.4), (0.3, 0.2)]})
     assert one is not None and one.value == pytest.approx(0.3) and one.low is None and one.high is None
 
 
 def test_what_was_drawn_from_dialogues_of_one_size_stands_for_all_of_that_size():
     """One question of each dialogue: those of long dialogues stand for more."""
     sizes = {str(at): 2 if at < 20 else 6 for at in range(40)}
-    found_counts = evened(sizes, dict.fromkeys(sizes, 1))
+    found_counts = weigh_rated_items(sizes, dict.fromkeys(sizes, 1))
     assert found_counts == {name: float(size) for name, size in sizes.items()}
-    assert set(evened(sizes, {"0": 2, "39": 6}).values()) == {20.0}, "too few to tell sizes apart"
+    assert set(weigh_rated_items(sizes, {"0": 2, "39": 6}).values()) == {20.0}, "too few to tell sizes apart"
     judged = {name: [0.5] * size for name, size in sizes.items()}
     pairs = {name: [(0.5, 0.2 if size == 2 else 0.6)] for name, size in sizes.items()}
-    one = powered(judged, pairs)
+    one = estimate_powered_mean(judged, pairs)
     assert one is not None and one.value == pytest.approx(0.4)
-    even = powered_sum([Part(1.0, judged, pairs, counts=found_counts)])
+    even = estimate_powered_sum([WeightedMean(1.0, judged, pairs, item_weights=found_counts)])
     assert even is not None and even.value == pytest.approx((40 * 0.2 + 120 * 0.6) / 160)
 
 
 def test_a_card_takes_its_bias_off_and_widens_the_interval():
-    value, low, high = corrected_by_card(0.7, 0.66, 0.75, 0.1, 0.07, 0.14)
+    value, low, high = subtract_bias(0.7, 0.66, 0.75, 0.1, 0.07, 0.14)
     assert (
         value == pytest.approx(0.6)
         and low == pytest.approx(0.6 - math.hypot(0.04, 0.04))
         and high == pytest.approx(0.6 + math.hypot(0.05, 0.03))
     )
-    assert corrected_by_card(0.7, None, None, 0.1, 0.07, 0.14)[1:] == (None, None)
+    assert subtract_bias(0.7, None, None, 0.1, 0.07, 0.14)[1:] == (None, None)
 
 
-@pytest.mark.parametrize("kind", ["30 questions", "20 dialogues", "one each of 60 dialogues", "20 dialogues, two means"])
+@pytest.mark.parametrize(
+    "kind", ["30 questions", "20 dialogues", "one each of 60 dialogues", "20 dialogues, two means"]
+)
 def test_corrected_intervals_hold_what_they_promise_where_the_plain_ones_do_not(kind: str):
     """300 studies: 95% coverage is between 90.5% and 98.5% but in one of a thousand such tests."""
     path = Path(__file__).parents[1] / "bench" / "powered.py"

@@ -1,4 +1,5 @@
-"""The arena: which battles are drawn, what a judge is shown, both orders, rules, unscored battles, resuming, pages, files, dialogues."""
+"""The arena: which battles are drawn, what a judge is shown, both orders, rules, unscored battles, resuming, pages,
+files, dialogues."""
 
 import json
 import re
@@ -15,12 +16,12 @@ import weft
 from server import Provider, Seen, judge_answer
 from waiting import HANGS
 from weaver import evaluate, playing, prompt, written
-from weft.arena.contestants import contestants, items_of
-from weft.arena.official import BattleFacts, battle_facts
-from weft.arena.protocol import Arena, by_script, decided, fought
-from weft.arena.released import as_winner, released_verdict
-from weft.arena.sampling import drawn
-from weft.calls.caller import Patience
+from weft.arena.contestants import collect_items, name_contestants
+from weft.arena.official import BattleFacts, read_battle_facts
+from weft.arena.protocol import Arena, decided_battles, judged_battles, official_battles
+from weft.arena.released import read_released_verdict, to_winner
+from weft.arena.sampling import draw_pairings
+from weft.calls.caller import RetryPolicy
 from weft.errors import UserError
 
 Serve = Callable[..., Provider]
@@ -34,8 +35,8 @@ def test_battles_as_specified_and_none_twice():
     """Two about each item: neighbours in a ring, and a pair of others. As many for each model as can be."""
     items = {f"i{at}": ["a", "b", "c", "d", "e"] for at in range(50)}
     groups = {item: "g" if at < 25 else "h" for at, item in enumerate(items)}
-    made = drawn(items, groups, 2, 0)
-    assert len(made) == 100 and made == drawn(items, groups, 2, 0) != drawn(items, groups, 2, 1)
+    made = draw_pairings(items, groups, 2, 0)
+    assert len(made) == 100 and made == draw_pairings(items, groups, 2, 0) != draw_pairings(items, groups, 2, 1)
     of = [[(one.first, one.second) for one in made if one.item == item] for item in items]
     assert all(not set(first) & set(second) for first, second in of)
     ring = [pairs[0] for pairs in of[:25]]
@@ -47,17 +48,17 @@ def test_battles_as_specified_and_none_twice():
 @pytest.mark.parametrize("each", [1, 2, 3, 4, 0])
 def test_so_many_battles_not_doubled(each: int):
     items = {f"i{at}": ["a", "b", "c"] for at in range(10)}
-    made = drawn(items, dict.fromkeys(items, ""), each, 0)
+    made = draw_pairings(items, dict.fromkeys(items, ""), each, 0)
     assert len(made) == 10 * (min(each, 3) or 3)
     assert all(count == 1 for count in Counter((one.item, frozenset((one.first, one.second))) for one in made).values())
 
 
 def test_two_models_and_items_that_one_lacks():
     items = {"x": ["a", "b"], "y": ["b", "c"], "z": ["a", "b", "c"]}
-    made = drawn(items, dict.fromkeys(items, ""), 1, 0)
+    made = draw_pairings(items, dict.fromkeys(items, ""), 1, 0)
     assert [one.item for one in made] == ["x", "y", "z"] and {made[0].first, made[0].second} == {"a", "b"}
     assert {made[1].first, made[1].second} == {"b", "c"}
-    two = drawn({f"i{at}": ["a", "b"] for at in range(10)}, {f"i{at}": "" for at in range(10)}, 2, 0)
+    two = draw_pairings({f"i{at}": ["a", "b"] for at in range(10)}, {f"i{at}": "" for at in range(10)}, 2, 0)
     assert len(two) == 10 and Counter(one.first for one in two) == {"a": 5, "b": 5}, "both stand first as often"
 
 
@@ -69,9 +70,15 @@ def says(winner: Callable[[Seen], Any]) -> Callable[[Seen], dict[str, Any]]:
         keys = seen.body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
         if "winner" in keys:
             found = winner(seen)
-            return {"role": "assistant", "content": json.dumps({"reasoning": "because", "winner": found}) if found else "no"}
+            return {
+                "role": "assistant",
+                "content": json.dumps({"reasoning": "because", "winner": found}) if found else "no",
+            }
         if "Correctness" in keys:
-            return {"role": "assistant", "content": json.dumps({name: {"Justification": "so", "Score": 6} for name in keys})}
+            return {
+                "role": "assistant",
+                "content": json.dumps({name: {"Justification": "so", "Score": 6} for name in keys}),
+            }
         return playing()(seen)
 
     return reply
@@ -91,12 +98,14 @@ def who(seen: Seen) -> tuple[str, str]:
     return a[1], b[1]
 
 
-def stored(provider: Provider, tmp_path: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma"), count: int = 6) -> list[weft.Run]:
+def stored(
+    provider: Provider, tmp_path: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma"), count: int = 6
+) -> list[weft.Run]:
     data = written(tmp_path / "data", [prompt(f"p{at}", f"picture {at}", category="Daily Life") for at in range(count)])
     return [evaluate(provider, data, tmp_path / "home", model=f"openai-chat/{name}@{provider.url}") for name in names]
 
 
-QUICK = Patience(tries=3, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, base=0.001, cap=0.002)
 
 
 def fight(tmp_path: Path, provider: Provider, runs: list[weft.Run], **more: Any) -> weft.Run:
@@ -108,16 +117,24 @@ def test_a_judge_that_always_says_a_is_biased_and_decides_nothing(tmp_path: Path
     arena = fight(tmp_path, provider, stored(provider, tmp_path))
     rates, judge = arena.tables()
     assert all(
-        row.cells["with tie .5"].value == 50.0 and row.cells["without tie"].value is None for row in rates.rows if row.way == "strict"
+        row.cells["with tie .5"].value == 50.0 and row.cells["without tie"].value is None
+        for row in rates.rows
+        if row.arithmetic == "strict"
     )
     cells = judge.rows[0].cells
-    assert (cells["first place wins"].value, cells["both orders agree"].value, cells["ties"].value) == (100.0, 0.0, 100.0)
+    assert (cells["first place wins"].value, cells["both orders agree"].value, cells["ties"].value) == (
+        100.0,
+        0.0,
+        100.0,
+    )
     assert all("the two orders contradict each other" in verdict.reason for verdict in arena.verdicts)
     one = fight(tmp_path, provider, stored(provider, tmp_path), both_orders=False)
     assert one.tables()[1].rows[0].cells["ties"].value == 0.0 and one.id != arena.id
-    official = {row.name: row.cells for row in rates.rows if row.way == "official"}
+    official = {row.name: row.cells for row in rates.rows if row.arithmetic == "official"}
     plain = {row.name: row.cells for row in one.tables()[0].rows}
-    assert all(official[name]["FDT"].value == plain[name]["FDT"].value for name in official), "one order is what the scripts have"
+    assert all(official[name]["FDT"].value == plain[name]["FDT"].value for name in official), (
+        "one order is what the scripts have"
+    )
 
 
 def test_the_better_one_wins_whichever_way_round(tmp_path: Path, serve: Serve):
@@ -127,9 +144,13 @@ def test_the_better_one_wins_whichever_way_round(tmp_path: Path, serve: Serve):
     arena = fight(tmp_path, provider, runs, battles=0)
     assert arena.tables()[1].rows[0].cells["both orders agree"].value == 100.0
     assert arena.table().rows[0].cells["battles"].value == 12 and len(arena.verdicts) == 18
-    battles = fought(arena.finished())
-    assert len(battles) == 36 and {one.first for one in battles} == {"openai-chat/alpha", "openai-chat/beta", "openai-chat/gamma"}
-    assert len(by_script(arena.finished())) == 18
+    battles = judged_battles(arena.results())
+    assert len(battles) == 36 and {one.first for one in battles} == {
+        "openai-chat/alpha",
+        "openai-chat/beta",
+        "openai-chat/gamma",
+    }
+    assert len(official_battles(arena.results())) == 18
 
 
 def test_what_the_judge_is_shown(tmp_path: Path, serve: Serve):
@@ -145,7 +166,10 @@ def test_what_the_judge_is_shown(tmp_path: Path, serve: Serve):
     assert "alpha" not in user and "beta" not in user, "nobody is named"
     schema = asked[0].body["response_format"]["json_schema"]["schema"]["properties"]["winner"]
     assert schema["enum"] == ["A", "B", "Tie(A)", "Tie(B)"]
-    assert [battle_facts(one).winner for one in arena.verdicts[0].behind] == ["Tie(B)", "Tie(A)"] and arena.verdicts[0].value == 0.5
+    assert [read_battle_facts(one).winner for one in arena.verdicts[0].merged_from] == [
+        "Tie(B)",
+        "Tie(A)",
+    ] and arena.verdicts[0].value == 0.5
 
 
 def test_who_has_no_answer_loses_without_a_judge(tmp_path: Path, serve: Serve):
@@ -157,16 +181,23 @@ def test_who_has_no_answer_loses_without_a_judge(tmp_path: Path, serve: Serve):
     provider = serve(answer=answer)
     runs = stored(provider, tmp_path, ("alpha", "beta"), 4)
     arena = fight(tmp_path, provider, runs)
-    assert {row.name: row.cells["with tie 0"].value for row in arena.table().rows if row.way != "official"} == {
+    assert {row.name: row.cells["with tie 0"].value for row in arena.table().rows if row.arithmetic != "official"} == {
         "openai-chat/alpha": 100.0,
         "openai-chat/beta": 0.0,
     }
-    assert all(verdict.by == "rule" for verdict in arena.verdicts) and arena.tables()[1].rows[0].cells["by rule"].value == 4
+    assert (
+        all(verdict.by == "rule" for verdict in arena.verdicts)
+        and arena.tables()[1].rows[0].cells["by rule"].value == 4
+    )
 
 
 def test_an_order_that_cannot_be_judged_leaves_the_battle_unscored(tmp_path: Path, serve: Serve):
     moody = ["p0"]
-    provider = serve(answer=says(lambda seen: None if moody and "picture 0" in seen.texts[1] and who(seen)[0] > who(seen)[1] else "A"))
+    provider = serve(
+        answer=says(
+            lambda seen: None if moody and "picture 0" in seen.texts[1] and who(seen)[0] > who(seen)[1] else "A"
+        )
+    )
     runs = stored(provider, tmp_path, ("alpha", "beta"), 2)
     arena = fight(tmp_path, provider, runs, concurrency=1, patience=QUICK)
     unscored = [verdict for verdict in arena.verdicts if verdict.value is None]
@@ -175,19 +206,30 @@ def test_an_order_that_cannot_be_judged_leaves_the_battle_unscored(tmp_path: Pat
     count = provider.count
     moody.clear()
     again = fight(tmp_path, provider, runs, concurrency=1)
-    assert again.id == arena.id and provider.count == count + 1 and all(verdict.value is not None for verdict in again.verdicts)
+    assert (
+        again.id == arena.id
+        and provider.count == count + 1
+        and all(verdict.value is not None for verdict in again.verdicts)
+    )
 
 
 def test_answers_that_were_lost_are_not_fought_about_and_that_is_told(tmp_path: Path, serve: Serve):
     file = tmp_path / "own.py"
-    file.write_text("def model(messages, want):\n    if '1' in str(messages): raise OSError('disk')\n    return 'words'\n")
+    file.write_text(
+        "def model(messages, want):\n    if '1' in str(messages): raise OSError('disk')\n    return 'words'\n"
+    )
     provider = serve(answer=says(lambda seen: "A"))
     (first,) = stored(provider, tmp_path, ("alpha",), 3)
     second = evaluate(provider, tmp_path / "data", tmp_path / "home", model=f"{file}:model")
     arena = fight(tmp_path, provider, [first, second])
     assert len(arena.verdicts) == 2 and all(verdict.value is not None for verdict in arena.verdicts)
-    told = weft_("arena", "run", first.id, second.id, "--judge", f"openai-chat/judge@{provider.url}", "--home", tmp_path / "home")
-    assert "1 of 3 answers are missing through no fault of its own" in told.stderr and "nobody fights about them" in told.stderr
+    told = weft_(
+        "arena", "run", first.id, second.id, "--judge", f"openai-chat/judge@{provider.url}", "--home", tmp_path / "home"
+    )
+    assert (
+        "1 of 3 answers are missing through no fault of its own" in told.stderr
+        and "nobody fights about them" in told.stderr
+    )
 
 
 def test_unfinished_runs_and_runs_of_battles_do_not_fight(tmp_path: Path, serve: Serve):
@@ -198,15 +240,19 @@ def test_unfinished_runs_and_runs_of_battles_do_not_fight(tmp_path: Path, serve:
         fight(tmp_path, provider, [arena, first])
     first.turns.pop()
     with pytest.raises(UserError, match="has 1 of its 2 turns: finish it first"):
-        contestants([first, second])
+        name_contestants([first, second])
 
 
 def test_repeats_are_averaged_within_an_order(tmp_path: Path, serve: Serve):
     provider = serve(answer=says(lambda seen: "A"))
     arena = fight(tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3)
-    assert all(len(verdict.behind) == 6 and battle_facts(verdict).winner == "Tie" for verdict in arena.verdicts)
-    assert arena.tables()[0].rows[0].cells["battles"].value == 2 and len(fought(arena.finished())) == 4
-    one = fight(tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3, both_orders=False)
+    assert all(
+        len(verdict.merged_from) == 6 and read_battle_facts(verdict).winner == "Tie" for verdict in arena.verdicts
+    )
+    assert arena.tables()[0].rows[0].cells["battles"].value == 2 and len(judged_battles(arena.results())) == 4
+    one = fight(
+        tmp_path, provider, stored(provider, tmp_path, ("alpha", "beta"), 2), judge_repeats=3, both_orders=False
+    )
     assert one.tables()[0].rows[0].cells["battles"].value == 2, "a judgement that was repeated is no second battle"
 
 
@@ -216,7 +262,7 @@ def test_half_judged_battles_are_none(tmp_path: Path):
     ab = Verdict("s", 0, "battle", 1.0, detail=BattleFacts("A"), variant="order AB")
     assert [one.value for one in Arena().merge_variants([ab])] == [None]
     one = Verdict("s", 0, "battle", 1.0, detail=BattleFacts("A"), variant="one order")
-    assert [battle_facts(verdict).winner for verdict in Arena().merge_variants([one])] == ["A"]
+    assert [read_battle_facts(verdict).winner for verdict in Arena().merge_variants([one])] == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -230,16 +276,19 @@ def test_half_judged_battles_are_none(tmp_path: Path):
 )
 def test_the_table_has_what_the_page_says(ab: tuple[str, str], ba: tuple[str, str], due: str):
     """Repeats are averaged within an order, orders between each other; `ba` as the first one sees it."""
-    from weft.benchmarks.base import Finished
+    from weft.benchmarks.base import RunResults
     from weft.stats.battles import LEAN
     from weft.types import Verdict
 
     said = [(f"order AB, repeat {at}", one) for at, one in enumerate(ab, 1)]
     said += [(f"order BA, repeat {at}", one) for at, one in enumerate(ba, 1)]
-    some = [Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail=BattleFacts(one), variant=variant) for variant, one in said]
+    some = [
+        Verdict("s", 0, "battle", (LEAN[one] + 1) / 2, detail=BattleFacts(one), variant=variant)
+        for variant, one in said
+    ]
     (verdict,) = Arena().merge_variants(some)
-    run = Finished("r", {"s": {"item": "i", "first": "x", "second": "y"}}, [verdict])
-    assert battle_facts(verdict).winner == decided(run)[0].winner == due
+    run = RunResults("r", {"s": {"item": "i", "first": "x", "second": "y"}}, [verdict])
+    assert read_battle_facts(verdict).winner == decided_battles(run)[0].winner == due
     rates = next(iter(Arena().tables([run])))
     won = {"A": 100.0, "B": 0.0}.get(due, 0.0)
     assert next(row for row in rates.rows if row.name == "x").cells["with tie 0"].value == won
@@ -258,8 +307,12 @@ def test_agreement_is_about_what_judges_saw(tmp_path: Path, serve: Serve):
     runs = stored(provider, tmp_path, ("alpha", "beta"), 5)
     first = fight(tmp_path, provider, runs)
     second = fight(tmp_path, provider, runs, judge=f"openai-chat/judge@{other.url}")
-    table = list(Arena().tables([first.finished("a"), second.finished("b")]))[-1]
-    assert table.title.startswith("Agreement") and table.rows[0].cells["FDT"].value == 0.0 and table.rows[0].cells["FDT"].scored == 6
+    table = list(Arena().tables([first.results("a"), second.results("b")]))[-1]
+    assert (
+        table.title.startswith("Agreement")
+        and table.rows[0].cells["FDT"].value == 0.0
+        and table.rows[0].cells["FDT"].scored == 6
+    )
     told = weft_("arena", "export", first.id, "--out", tmp_path / "v.json", "--home", tmp_path / "home")
     assert "2 battles needed no judge" in told.stderr and len(json.loads((tmp_path / "v.json").read_text())) == 6
 
@@ -280,7 +333,13 @@ def test_runs_that_cannot_meet(tmp_path: Path, serve: Serve, toy: Path):
 def test_dialogues_of_several_turns_are_fought_over_as_a_whole(tmp_path: Path, serve: Serve, toy: Path):
     def answer(seen: Seen) -> dict[str, Any]:
         keys = seen.body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
-        return says(lambda seen: "B")(seen) if "winner" in keys else judge_answer(seen) if seen.is_judge else playing()(seen)
+        return (
+            says(lambda seen: "B")(seen)
+            if "winner" in keys
+            else judge_answer(seen)
+            if seen.is_judge
+            else playing()(seen)
+        )
 
     provider = serve(answer=answer)
     home = tmp_path / "home"
@@ -314,14 +373,14 @@ def test_scores_of_single_answers(tmp_path: Path, serve: Serve):
     ],
 )  # fmt: skip
 def test_what_the_released_script_makes_of_replies(said: str, stored_as: str | None, counts: str | None):
-    assert released_verdict(said) == stored_as
-    assert stored_as is None or as_winner(stored_as) == counts
+    assert read_released_verdict(said) == stored_as
+    assert stored_as is None or to_winner(stored_as) == counts
 
 
 def test_words_of_a_released_prompt_are_read():
-    from weft.types import Place, Question
+    from weft.types import Question, TurnRef
 
-    asked = Question(("battle",), (), {}, Place(), plain=True, variant="order AB")
+    asked = Question(("battle",), (), {}, TurnRef(), text_only=True, variant="order AB")
     for said, due in (("A", "A"), (" tie(b). ", "Tie(B)"), ("**B**", "B")):
         assert Arena().parse_text(asked, said) == {"winner": due}
     assert Arena().parse_text(asked, "Both are good") is None
@@ -355,7 +414,9 @@ def test_commands(tmp_path: Path, serve: Serve):
     table = weft_("arena", "table", *home, "--format", "csv")
     assert table.returncode == 0 and "openai-chat/alpha" in table.stdout
     out = tmp_path / "v.json"
-    assert weft_("arena", "export", "last", "--out", out, *home).returncode == 0 and len(json.loads(out.read_text())) == 6
+    assert (
+        weft_("arena", "export", "last", "--out", out, *home).returncode == 0 and len(json.loads(out.read_text())) == 6
+    )
     assert weft_("arena", "export", "last", "--out", out, *home).returncode == 2
     agree = weft_("arena", "agree", "last", out, *home, "--format", "csv")
     assert agree.returncode == 0 and ",FDT,100.00" in agree.stdout
@@ -378,6 +439,6 @@ def test_items_that_one_run_lacks(tmp_path: Path, serve: Serve):
     data = written(tmp_path / "data", [prompt(f"p{at}", f"picture {at}") for at in range(4)])
     first = evaluate(provider, data, tmp_path / "home")
     second = evaluate(provider, data, tmp_path / "home", model=f"openai-chat/other@{provider.url}", limit=2)
-    assert [len(item.made) for item in items_of(contestants([first, second]))] == [2, 2, 1, 1]
+    assert [len(item.answers) for item in collect_items(name_contestants([first, second]))] == [2, 2, 1, 1]
     arena = fight(tmp_path, provider, [first, second])
     assert len(arena.verdicts) == 2

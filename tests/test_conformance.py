@@ -1,5 +1,5 @@
-"""Official runs send what released scripts send and nothing else, and go on whatever the judge says. `python -m conformance NAME CHECKOUT`
-shows the same beside the scripts themselves; here stand-ins for two checkouts are enough."""
+"""Official runs send what released scripts send and nothing else, and go on whatever the judge says. `python -m
+conformance NAME CHECKOUT` shows the same beside the scripts themselves; here stand-ins for two checkouts are enough."""
 
 import sys
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import pytest
 import weft
 from server import Provider, Seen, model_answer
 from toy import more_records, write_weave
-from weft.calls.caller import EndpointDown, Patience
-from weft.errors import JudgeUseless
+from weft.calls.caller import EndpointDown, RetryPolicy
+from weft.errors import UnusableJudge
 
 Serve = Callable[..., Provider]
-QUICK = Patience(tries=2, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=2, base=0.001, cap=0.002)
 PROMPTS = '''
 prompt_keypoint_checklist = """Points of <image> are:
 """
@@ -30,7 +30,7 @@ prompt_txt_acc = """Grade {{}}. Right: {standard_answer} Said: {generated_answer
 def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The question before a run and the patience with a judge are those of a user's run."""
     monkeypatch.setenv("WEFT_PROBE", "1")
-    monkeypatch.setattr("weft.judges.vlm.MOST_USELESS", 20)
+    monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", 20)
 
 
 @pytest.fixture
@@ -61,15 +61,17 @@ def test_an_official_run_is_asked_nothing_before_it_begins(tmp_path: Path, serve
     evaluate(data, tmp_path / "plain", plain, prompts=official, official=True, probe=False)
     assert requests(asked) == requests(plain)
     evaluate(data, tmp_path / "usual", usual)
-    assert any("what is 2 + 3" in "".join(seen.texts) for seen in usual.seen), "with weft's own prompts a run is asked first"
+    assert any("what is 2 + 3" in "".join(seen.texts) for seen in usual.seen), (
+        "with weft's own prompts a run is asked first"
+    )
 
 
 def test_an_official_run_goes_on_with_a_judge_that_cannot_be_used(tmp_path: Path, serve: Serve, checkout: Path):
     data, server = write_weave(tmp_path / "data", more_records(4)), serve(answer=nonsense)
     run = evaluate(data, tmp_path / "home", server, prompts=f"official:{checkout}", official=True)
     assert run.record.state == "finished" and len(run.verdicts) > 40 and all(one.value is None for one in run.verdicts)
-    assert all(row.cells["Avg"].value is None for row in run.table().ours), "no error becomes a number, in no row"
-    with pytest.raises((JudgeUseless, EndpointDown)):
+    assert all(row.cells["Avg"].value is None for row in run.table().run_rows), "no error becomes a number, in no row"
+    with pytest.raises((UnusableJudge, EndpointDown)):
         evaluate(data, tmp_path / "own", server, probe=False)
 
 

@@ -34,5 +34,7 @@ def test_every_page_is_in_the_index_once():
 def test_who_cites_weft_is_told_the_version_and_the_license_that_it_has():
     said = (ROOT / "CITATION.cff").read_text()
     fields = dict(re.findall(r"^([a-z-]+): *(.*)$", said, re.MULTILINE))
-    assert fields["cff-version"] == "1.2.0" and fields["version"] == weft.__version__ and fields["license"] == "Apache-2.0"
+    assert (
+        fields["cff-version"] == "1.2.0" and fields["version"] == weft.__version__ and fields["license"] == "Apache-2.0"
+    )
     assert {"message", "title", "authors", "type"} <= set(fields) and "Apache License" in (ROOT / "LICENSE").read_text()

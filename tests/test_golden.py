@@ -1,4 +1,5 @@
-"""Golden values: what a refactoring must not change. tests/golden/README.md says what they are and how they are written anew."""
+"""Golden values: what a refactoring must not change. tests/golden/README.md says what they are and how they are written
+anew."""
 
 import hashlib
 import json
@@ -76,7 +77,13 @@ def opening(folder: Path) -> Path:
         (folder / "images" / "Story" / f"{name}.jpg").write_bytes(drawn(name, 40))
     asked = [{"text": "<BEGIN> Go on. <image>", "image": "./images/Story/1-i-1.jpg"}]
     answer = [{"text": "One <image>", "image": "./images/Story/1-o-1.jpg"}] * 2
-    names = {"meta_task_id": "1", "meta_task_name": "Telling", "subtask_id": "1", "subtask_name": "Story", "data_id": "1"}
+    names = {
+        "meta_task_id": "1",
+        "meta_task_name": "Telling",
+        "subtask_id": "1",
+        "subtask_name": "Story",
+        "data_id": "1",
+    }
     record = {"total_uid": "0101001", **names, "conversations": [{"input": asked}, {"output": answer}]}
     (folder / "test_data.jsonl").write_text(json.dumps(record) + "\n")
     return folder
@@ -93,7 +100,9 @@ def test_cache_keys_dataset_digests_and_run_ids_stay(benchmark: str, tmp_path: P
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
     first = min(run.turns, key=lambda turn: (turn.position, turn.turn))
     calls = list(journal.calls(first.reply.keys[:1]).values())
-    asked = min((verdict for verdict in run.verdicts if verdict.keys), key=lambda one: (one.sample, one.turn, one.metric))
+    asked = min(
+        (verdict for verdict in run.verdicts if verdict.keys), key=lambda one: (one.sample, one.turn, one.metric)
+    )
     journal.close()
     found = {
         "dataset": run.record.manifest.dataset.digest,
@@ -107,17 +116,23 @@ def test_cache_keys_dataset_digests_and_run_ids_stay(benchmark: str, tmp_path: P
 
 def tables(run: weft.Run) -> str:
     """Tables as text, without the published rows."""
-    return "\n\n".join(str(structs.replace(table, rows=table.ours)) for table in run.tables()) + "\n"
+    return "\n\n".join(str(structs.replace(table, rows=table.run_rows)) for table in run.tables()) + "\n"
 
 
 @pytest.mark.parametrize("benchmark", [one for one in DATA if one != "weave"])
 def test_tables_of_the_tabletop_stay(benchmark: str, tmp_path: Path):
     data = written(benchmark, tmp_path / "data", 12)
     ends = {"judge": "tabletop/exact", "home": tmp_path / "home"}
-    runs = [weft.evaluate(benchmark, data=data, model=model, **ends) for model in ("tabletop/oracle", "tabletop/tiny", "copy")]
+    runs = [
+        weft.evaluate(benchmark, data=data, model=model, **ends)
+        for model in ("tabletop/oracle", "tabletop/tiny", "copy")
+    ]
     pinned(f"{benchmark}.txt", "\n".join(tables(run) for run in runs))
 
 
 def test_tables_of_real_weave_dialogues_stay(real: Path, tmp_path: Path):
-    runs = [weft.evaluate("weave", data=real, model=model, judge=Judge(), home=tmp_path) for model in (Painter(), "reference", "copy")]
+    runs = [
+        weft.evaluate("weave", data=real, model=model, judge=Judge(), home=tmp_path)
+        for model in (Painter(), "reference", "copy")
+    ]
     pinned("weave-real.txt", "\n".join(tables(run) for run in runs))

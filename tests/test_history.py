@@ -12,15 +12,17 @@ from weft.benchmarks.weave.history import renumber
 from weft.benchmarks.weave.protocol import WeaveOptions
 from weft.errors import UserError
 from weft.store.blobs import Blobs
-from weft.types import Image, Reply, Sample, Text, Turn, mentions
+from weft.types import Image, Reply, Sample, Text, Turn, find_mentions
 
 OWN = "own"
 
 
-def shown(sample: Sample, turn: int, view: WeaveOptions, replies: dict[int, Reply] | None = None) -> list[tuple[str, list[str]]]:
+def shown(
+    sample: Sample, turn: int, view: WeaveOptions, replies: dict[int, Reply] | None = None
+) -> list[tuple[str, list[str]]]:
     """Messages with pictures as `<k>` (the dataset's k-th), `<own t>` (the model's own of turn t), `+n` for a label."""
     own = dialogue(sample) if replies is None else replies
-    names = {image.digest: f"{k + 1}" for k, image in enumerate(sample.pictures)}
+    names = {image.digest: f"{k + 1}" for k, image in enumerate(sample.images)}
     names.update({image.digest: f"own {number}" for number, reply in own.items() for image in reply.images})
 
     def say(part: Text | Image) -> str:
@@ -37,26 +39,30 @@ def dialogue(sample: Sample) -> dict[int, Reply]:
     made: dict[int, Reply] = {}
     for turn in sample.turns:
         own = Image(f"own-{sample.id}-{turn.number}", "image/png", 8, 8, 99)
-        made[turn.number] = Reply("answered", (Text(f"said {turn.number}"),) if turn.want == "text" else (own,))
+        made[turn.number] = Reply("answered", (Text(f"said {turn.number}"),) if turn.modality == "text" else (own,))
     return made
 
 
 @pytest.fixture
 def samples(toy: Path, blobs: Blobs) -> dict[str, Sample]:
-    return {sample.id: sample for sample in data.load(toy, blobs).read().samples}
+    return {sample.id: sample for sample in data.load(toy, blobs).load_all().samples}
 
 
 def test_none_shows_the_datasets_pictures_and_only_those_mentioned(samples: dict[str, Sample]):
     view = WeaveOptions("none")
     assert shown(samples["7"], 0, view) == [("user", ["<1>", "Paint the door of image green."])]
-    assert shown(samples["7"], 2, view) == [("user", ["<1>+1", "<2>+2", "Use Image #2 but restore the door of Image #1."])]
+    assert shown(samples["7"], 2, view) == [
+        ("user", ["<1>+1", "<2>+2", "Use Image #2 but restore the door of Image #1."])
+    ]
     assert shown(samples["7"], 1, view) == [("user", ["How many windows does ", "<2>", " have?"])]
     assert shown(samples["12"], 0, view) == [("user", ["Draw a chess board."])]
 
 
 def test_partial_shows_the_models_own_pictures_where_it_made_them(samples: dict[str, Sample]):
     view = WeaveOptions("partial")
-    assert shown(samples["7"], 2, view) == [("user", ["<1>+1", "<own 0>+2", "Use Image #2 but restore the door of Image #1."])]
+    assert shown(samples["7"], 2, view) == [
+        ("user", ["<1>+1", "<own 0>+2", "Use Image #2 but restore the door of Image #1."])
+    ]
     assert shown(samples["7"], 1, view) == [("user", ["How many windows does ", "<own 0>", " have?"])]
 
 
@@ -74,7 +80,9 @@ def test_full_gives_an_image_turn_every_picture_so_far_under_its_true_number(sam
         ("user", ["Image #1:", "<1>+1", "Image #3:", "<3>+3", "Put the hat of Image #3 on the cat of Image #1."])
     ]
     parts = ["Image #1:", "<1>+1", "Image #2:", "<2>+2", "Image #3:", "<3>+3", "Image #5:", "<own 0>+5"]
-    assert shown(samples["9"], 1, view) == [("user", [*parts, "Place the cat of Image #5 in Image #2, as big as in Image #1."])]
+    assert shown(samples["9"], 1, view) == [
+        ("user", [*parts, "Place the cat of Image #5 in Image #2, as big as in Image #1."])
+    ]
 
 
 def test_full_gives_a_question_the_whole_dialogue_with_pictures_at_the_front(samples: dict[str, Sample]):
@@ -155,7 +163,9 @@ def test_needs_names_the_turns_whose_replies_are_shown(samples: dict[str, Sample
 def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample]):
     official = {mode: WeaveOptions(mode, official=True) for mode in ("none", "partial", "full")}  # type: ignore[arg-type]
     # mention order with repeats, text renumbered ascending: the labels are swapped
-    assert shown(samples["9"], 0, official["partial"]) == [("user", ["<3>", "<1>", "Put the hat of Image #2 on the cat of Image #1."])]
+    assert shown(samples["9"], 0, official["partial"]) == [
+        ("user", ["<3>", "<1>", "Put the hat of Image #2 on the cat of Image #1."])
+    ]
     # full: the record's last picture first (a leak), then 1..max, own pictures where there are any
     expected = ["<5>", "<1>", "<2>", "<3>", "Put the hat of Image #3 on the cat of Image #1."]
     assert shown(samples["9"], 0, official["full"]) == [("user", expected)]
@@ -163,7 +173,9 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     # the loop for image and text turns shows a question what it mentions, with the text renumbered
     assert shown(samples["7"], 1, official["none"]) == [("user", ["<2>", "How many windows does image have?"])]
     assert shown(samples["7"], 1, official["partial"]) == [("user", ["<own 0>", "How many windows does image have?"])]
-    assert shown(samples["7"], 1, official["full"]) == [("user", ["<3>", "<1>", "<own 0>", "How many windows does Image #2 have?"])]
+    assert shown(samples["7"], 1, official["full"]) == [
+        ("user", ["<3>", "<1>", "<own 0>", "How many windows does Image #2 have?"])
+    ]
     assert Weave().depends_on(samples["7"], samples["7"].turns[1], official["partial"]) == {0}
     assert Weave().depends_on(samples["7"], samples["7"].turns[1], official["none"]) == set()
     # the chat loop: a question without history gets no picture at all
@@ -173,7 +185,10 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     assert Weave().depends_on(samples["7"], samples["7"].turns[1], chat["full"]) == set()
     first = WeaveOptions("full", "inline", turns="text", official=True, loop="gpt")
     assert shown(samples["12"], 2, first)[-1] == ("user", ["Which of Image #2", "<2>", " and Image #1 came first?"])
-    assert shown(samples["15"], 1, first) == [("user", ["What does Image #1", "<1>", " show?"]), ("user", ["And Image #2", "<2>", "?"])]
+    assert shown(samples["15"], 1, first) == [
+        ("user", ["What does Image #1", "<1>", " show?"]),
+        ("user", ["And Image #2", "<2>", "?"]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +201,7 @@ def test_official_keeps_what_the_released_scripts_send(samples: dict[str, Sample
     ],
 )
 def test_renumbering_follows_the_paper(text: str, expected: str):
-    assert renumber(text, sorted(set(mentions(text)))) == expected
+    assert renumber(text, sorted(set(find_mentions(text)))) == expected
 
 
 VIEWS = [
@@ -200,12 +215,15 @@ VIEWS = [
 def check_no_future(sample: Sample, view: WeaveOptions) -> None:
     replies = dialogue(sample)
     for turn in sample.turns:
-        outputs = {sample.pictures[t.makes - 1].digest for t in sample.turns[turn.number :] if t.makes is not None}
+        outputs = {
+            sample.images[t.image_number - 1].digest for t in sample.turns[turn.number :] if t.image_number is not None
+        }
         later = {f"own-{sample.id}-{t.number}" for t in sample.turns[turn.number :]}
         unseen = {
-            sample.pictures[k - 1].digest
-            for k in range(1, len(sample.pictures) + 1)
-            if all(k not in mentions(t.words) for t in sample.turns[: turn.number + 1]) and all(t.makes != k for t in sample.turns)
+            sample.images[k - 1].digest
+            for k in range(1, len(sample.images) + 1)
+            if all(k not in find_mentions(t.prompt_text) for t in sample.turns[: turn.number + 1])
+            and all(t.image_number != k for t in sample.turns)
         }
         messages = Weave().build_messages(sample, turn, {t: r for t, r in replies.items() if t < turn.number}, view)
         pictures = [part for message in messages for part in message.parts if isinstance(part, Image)]
@@ -213,8 +231,8 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
         said = {part.text for message in messages for part in message.parts if isinstance(part, Text)}
         for later_turn in sample.turns[turn.number :]:
             future = {part.text for part in later_turn.reference if isinstance(part, Text)}
-            future |= {later_turn.words} if later_turn is not turn else set()
-            past = {t.words for t in sample.turns[: turn.number + 1]} | {
+            future |= {later_turn.prompt_text} if later_turn is not turn else set()
+            past = {t.prompt_text for t in sample.turns[: turn.number + 1]} | {
                 p.text for t in sample.turns[: turn.number] for p in t.reference if isinstance(p, Text)
             }
             assert not said & (future - past)
@@ -222,7 +240,7 @@ def check_no_future(sample: Sample, view: WeaveOptions) -> None:
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_no_future_reaches_a_model_in_the_real_dialogues(real: Path, blobs: Blobs, view: WeaveOptions):
-    dataset = data.load(real, blobs).read()
+    dataset = data.load(real, blobs).load_all()
     assert len(dataset.samples) == 10
     for sample in dataset.samples:
         check_no_future(sample, view)
@@ -236,7 +254,10 @@ def any_sample(draw: Any) -> Sample:
     made = draw(st.permutations(range(1, count + 1)))
     turns: list[Turn] = []
     for number in range(draw(st.integers(1, 5))):
-        asked = " ".join(f"w{number} Image #{k}" for k in draw(st.lists(st.integers(1, count), max_size=4))) or f"ask {number}"
+        asked = (
+            " ".join(f"w{number} Image #{k}" for k in draw(st.lists(st.integers(1, count), max_size=4)))
+            or f"ask {number}"
+        )
         if made and draw(st.booleans()):
             makes = made.pop()
             turns.append(Turn(number, (Text(asked),), "image", (pictures[makes - 1],), makes))
@@ -256,19 +277,19 @@ def test_no_future_reaches_a_model_in_any_dialogue(sample: Sample, view: WeaveOp
 def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, view: WeaveOptions):
     replies = dialogue(sample)
     for turn in sample.turns:
-        if turn.want != "image" or len(mentions(turn.words)) < 2:
+        if turn.modality != "image" or len(find_mentions(turn.prompt_text)) < 2:
             continue
         (message,) = Weave().build_messages(sample, turn, replies, view)
-        new = mentions(message.parts[-1].text)  # type: ignore[union-attr]
+        new = find_mentions(message.parts[-1].text)  # type: ignore[union-attr]
         labels = {part.label: part for part in message.parts if isinstance(part, Image)}
-        for old, now in zip(mentions(turn.words), new, strict=True):
+        for old, now in zip(find_mentions(turn.prompt_text), new, strict=True):
             expected = history.picture(sample, old, turn, replies, view)
             assert (now in labels) == (expected is not None)
             assert expected is None or labels[now].digest == expected.digest
 
 
 def test_the_released_loop_is_chosen_by_what_is_asked():
-    choose = Weave().choose
+    choose = Weave().parse_options
     assert choose({"official": True}).loop == "bagel"
     assert choose({"official": True, "turns": "text"}).loop == "gpt"
     assert choose({"official": True, "turns": "text", "loop": "bagel"}).loop == "bagel"

@@ -3,46 +3,67 @@
 from typing import Any
 
 from manifests import manifest
-from weft.results.titles import Named, apart, shared, title_of
+from weft.results.titles import TitleInput, distinct_titles, format_title, shared_settings
 
 
 def test_a_title_is_the_model_and_what_was_chosen_for_it():
     chosen = {"version": "step-2", "parameters": {"temperature": 0.5, "seed": 3}}
     one = manifest(
-        "bagel", chosen, strategy="best-of:3", where={"domain": "edit"}, limit=5, sample={"count": 9, "seed": 1}, judge_repeats=2
+        "bagel",
+        chosen,
+        strategy="best-of:3",
+        where={"domain": "edit"},
+        limit=5,
+        sample={"count": 9, "seed": 1},
+        judge_repeats=2,
     )
-    assert title_of(one) == (
+    assert format_title(one) == (
         "bagel [partial, best-of:3, version step-2, temperature 0.5, seed 3, domain edit, first 5, 9 at random (seed 1), 2 judgements each]"
     )
-    assert title_of(one, names={"model": "ours"}).startswith("ours [") and title_of(one, names={"tag": "t"}) == "t"
     assert (
-        title_of(manifest(), "stopped") == "m [partial, unfinished]" and title_of(manifest(), "stopped", {"tag": "t"}) == "t [unfinished]"
+        format_title(one, names={"model": "ours"}).startswith("ours [") and format_title(one, names={"tag": "t"}) == "t"
+    )
+    assert (
+        format_title(manifest(), "stopped") == "m [partial, unfinished]"
+        and format_title(manifest(), "stopped", {"tag": "t"}) == "t [unfinished]"
     )
 
 
 def test_of_several_runs_only_what_tells_them_apart_is_said():
-    runs = [Named(manifest("m", {"seed": seed, "temperature": 1.0})) for seed in (0, 1)]
-    assert apart(runs) == ["m [seed 0]", "m [seed 1]"] and shared(runs) == ["partial", "temperature 1", "judged by j"]
-    judges = [Named(manifest(judge={"name": name})) for name in ("a", "b")]
-    assert apart(judges) == ["m [judged by a]", "m [judged by b]"]
-    assert apart([Named(manifest("x")), Named(manifest("y"))]) == ["x", "y"]
-    assert apart([Named(manifest(), {"model": "ours"}), Named(manifest("y"))]) == ["ours", "y"]
+    runs = [TitleInput(manifest("m", {"seed": seed, "temperature": 1.0})) for seed in (0, 1)]
+    assert distinct_titles(runs) == ["m [seed 0]", "m [seed 1]"] and shared_settings(runs) == [
+        "partial",
+        "temperature 1",
+        "judged by j",
+    ]
+    judges = [TitleInput(manifest(judge={"name": name})) for name in ("a", "b")]
+    assert distinct_titles(judges) == ["m [judged by a]", "m [judged by b]"]
+    assert distinct_titles([TitleInput(manifest("x")), TitleInput(manifest("y"))]) == ["x", "y"]
+    assert distinct_titles([TitleInput(manifest(), {"model": "ours"}), TitleInput(manifest("y"))]) == ["ours", "y"]
 
 
 def test_what_nothing_in_words_tells_apart_is_told_by_what_differs_and_never_by_a_bare_digest():
-    places = [Named(manifest("m", {"url": f"http://127.0.0.1:800{at}/v1"})) for at in (0, 1)]
-    assert apart(places) == ["m [url http://127.0.0.1:8000/v1]", "m [url http://127.0.0.1:8001/v1]"]
-    sources = [Named(manifest("m", {"version": f"source:{mark * 16}"})) for mark in "ab"]
-    assert apart(sources) == ["m [source aaaaaaaa]", "m [source bbbbbbbb]"]
-    data = [Named(manifest(dataset={"name": "d", "digest": mark * 64})) for mark in "ab"]
-    assert apart(data) == ["m [data aaaaaaaa]", "m [data bbbbbbbb]"]
-    assert apart([Named(manifest(), {"tag": "same"}), Named(manifest("n"), {"tag": "same"})]) != ["same", "same"]
-    assert len(set(apart([Named(manifest())] * 3))) == 3
+    places = [TitleInput(manifest("m", {"url": f"http://127.0.0.1:800{at}/v1"})) for at in (0, 1)]
+    assert distinct_titles(places) == ["m [url http://127.0.0.1:8000/v1]", "m [url http://127.0.0.1:8001/v1]"]
+    sources = [TitleInput(manifest("m", {"version": f"source:{mark * 16}"})) for mark in "ab"]
+    assert distinct_titles(sources) == ["m [source aaaaaaaa]", "m [source bbbbbbbb]"]
+    data = [TitleInput(manifest(dataset={"name": "d", "digest": mark * 64})) for mark in "ab"]
+    assert distinct_titles(data) == ["m [data aaaaaaaa]", "m [data bbbbbbbb]"]
+    assert distinct_titles([TitleInput(manifest(), {"tag": "same"}), TitleInput(manifest("n"), {"tag": "same"})]) != [
+        "same",
+        "same",
+    ]
+    assert len(set(distinct_titles([TitleInput(manifest())] * 3))) == 3
 
 
 def test_what_is_the_same_but_for_the_seed_is_found_wherever_the_seed_stands():
     parts = {"parts": {"painter": {"name": "p", "seed": 1}}}
-    places: list[dict[str, Any]] = [{"seed": 1}, {"parameters": {"seed": 1, "steps": 4}}, {"options": {"seed": 1}}, parts]
+    places: list[dict[str, Any]] = [
+        {"seed": 1},
+        {"parameters": {"seed": 1, "steps": 4}},
+        {"options": {"seed": 1}},
+        parts,
+    ]
     for changed in places:
         other = manifest("m", changed).without_seed()
         assert "seed" not in str(other.model) and other.strategy == "none"

@@ -38,7 +38,8 @@ def is_module(name: str) -> bool:
 
 
 def imports(file: Path) -> Iterator[tuple[str, int, bool]]:
-    """Modules of weft that a file imports, wherever in it, or names in a string; those for type checkers alone are no edges."""
+    """Modules of weft that a file imports, wherever in it, or names in a string; those for type checkers alone are no
+    edges."""
     tree = ast.parse(file.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -68,7 +69,10 @@ def test_no_import_and_no_target_in_a_string_goes_against_the_order(file: Path):
 
 
 def test_every_package_is_in_the_order():
-    there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {"__init__", "__main__"}
+    there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {
+        "__init__",
+        "__main__",
+    }
     assert there == {name.partition(".")[0] for name in ORDER}
 
 
@@ -100,7 +104,9 @@ def test_the_tabletop_is_a_plug_in():
     for file in SOURCE.rglob("*.py"):
         tree = ast.parse(file.read_text())
         names = [one.module or "" for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
-        assert str(file.relative_to(SOURCE)).startswith(users) or not any(name.startswith("weft_tabletop") for name in names), file
+        assert str(file.relative_to(SOURCE)).startswith(users) or not any(
+            name.startswith("weft_tabletop") for name in names
+        ), file
     for file in (SOURCE.parent / "weft_tabletop").rglob("*.py"):
         assert not any(module.startswith("weft.cli") for module, *_ in imports(file)), file
 
@@ -111,7 +117,11 @@ def test_the_table_of_packages_is_what_the_docstrings_say():
 
 
 def test_every_module_says_what_it_is():
-    assert not [file for file in [*SOURCE.rglob("*.py"), *(SOURCE.parent / "weft_tabletop").rglob("*.py")] if not SCRIPT["docstring"](file)]
+    assert not [
+        file
+        for file in [*SOURCE.rglob("*.py"), *(SOURCE.parent / "weft_tabletop").rglob("*.py")]
+        if not SCRIPT["docstring"](file)
+    ]
 
 
 FOREIGN = {  # where attributes are looked up by name, of objects that are not ours
@@ -131,5 +141,9 @@ FOREIGN = {  # where attributes are looked up by name, of objects that are not o
 def test_attributes_of_our_own_are_not_looked_up_by_name():
     for file in SOURCE.rglob("*.py"):
         place = str(file.relative_to(SOURCE))
-        calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        calls = [
+            node
+            for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        ]
         assert place.startswith(tuple(FOREIGN)) or not any(call.func.id == "getattr" for call in calls), place  # type: ignore[union-attr]

@@ -3,14 +3,14 @@ import random
 
 import pytest
 
-from weft.stats.intervals import mean
+from weft.stats.intervals import estimate_mean
 
 
 def test_the_interval_is_that_of_the_clusters_not_of_the_turns():
     """Ten turns of a dialogue that all go the same way are one observation, not ten."""
     chance = random.Random(1)
     clusters = {str(n): [float(chance.random() < 0.5)] * 10 for n in range(200)}
-    found = mean(clusters)
+    found = estimate_mean(clusters)
     p = sum(values[0] for values in clusters.values()) / 200
     half = 1.96 * math.sqrt(p * (1 - p) / 200)  # the textbook interval over 200 independent dialogues
     assert found.value == pytest.approx(p) and found.n == 2000
@@ -19,4 +19,4 @@ def test_the_interval_is_that_of_the_clusters_not_of_the_turns():
 
 def test_nothing_to_average_is_an_error():
     with pytest.raises(ValueError, match="nothing to average"):
-        mean({"a": []})
+        estimate_mean({"a": []})

@@ -13,5 +13,6 @@ def test_one_turn_can_be_followed():
     walks = SCRIPT["walks"](SCRIPT["run_and_report"]())
     told = "; ".join(f"{name}: {walk}" for name, walk in walks.items())
     assert walks["one turn"].files <= FILES and walks["one turn"].returns <= RETURNS, told
-    assert walks["opening a run"].returns <= RETURNS + 5 and walks["its report"].returns <= RETURNS, told  # threads may interleave
+    # threads may interleave
+    assert walks["opening a run"].returns <= RETURNS + 5 and walks["its report"].returns <= RETURNS, told
     assert walks["all of it"].returns <= WHOLE, told

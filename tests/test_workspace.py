@@ -1,4 +1,5 @@
-"""A program that asks three roles through a workspace: the code of docs/calling.md as it stands, with models of its own."""
+"""A program that asks three roles through a workspace: the code of docs/calling.md as it stands, with models of its
+own."""
 
 import asyncio
 import re
@@ -12,8 +13,8 @@ from PIL import Image as Pil
 from weft.errors import UserError
 from weft.store.blobs import BLOBS
 from weft.store.schema import JOURNAL
-from weft.types import Message, Text, Want
-from weft.workspace import Limits, Workspace, reading
+from weft.types import Message, Request, Text
+from weft.workspace import Limits, Workspace, read_only_journal
 
 PAGE = Path(__file__).parent.parent / "docs" / "calling.md"
 SOURCE = Path(__file__).parent.parent / "src" / "weft"
@@ -50,17 +51,27 @@ def run(program: dict[str, Any], folder: Path, asked: Counter[str], **players: A
     asyncio.run(program["main"]())
 
 
-def test_every_role_is_asked_once_and_never_again(program: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_every_role_is_asked_once_and_never_again(
+    program: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     asked: Counter[str] = Counter()
     run(program, tmp_path, asked)
     assert capsys.readouterr().out.count(": yes: Does") == 10 and asked == {"writer": 10, "painter": 10, "checker": 10}
     run(program, tmp_path, asked)
-    assert capsys.readouterr().out.count(": yes: Does") == 10 and sum(asked.values()) == 30, "the second run is answered from the journal"
-    with reading(tmp_path) as journal:
-        assert {total.role: total.calls for total in journal.totals("gardens")} == {"writer": 10, "painter": 10, "checker": 10}
+    assert capsys.readouterr().out.count(": yes: Does") == 10 and sum(asked.values()) == 30, (
+        "the second run is answered from the journal"
+    )
+    with read_only_journal(tmp_path) as journal:
+        assert {total.role: total.calls for total in journal.totals("gardens")} == {
+            "writer": 10,
+            "painter": 10,
+            "checker": 10,
+        }
 
 
-def test_what_fails_is_told_and_asked_again_the_next_time(program: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_fails_is_told_and_asked_again_the_next_time(
+    program: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     asked: Counter[str] = Counter()
     run(program, tmp_path, asked, painter=Player("painter", asked, broken=True))
     assert capsys.readouterr().out.count("the brush is lost") == 10 and asked == {"writer": 10, "painter": 10}
@@ -82,10 +93,10 @@ def test_the_same_question_under_another_role_is_answered_from_the_journal(tmp_p
 
     async def work(role: str) -> str:
         async with Workspace(tmp_path).models({role: Player("one", asked)}, run=role) as models:
-            return (await models[role].reply((Message("user", (Text("Hello"),)),), Want("text"))).text
+            return (await models[role].reply((Message("user", (Text("Hello"),)),), Request("text"))).text
 
     assert asyncio.run(work("writer")) == asyncio.run(work("checker")) == "yes: Hello" and asked == {"one": 1}
-    with reading(tmp_path) as journal:
+    with read_only_journal(tmp_path) as journal:
         assert journal.totals("writer")[0].calls == 1 and not journal.totals("checker")
 
 

@@ -8,7 +8,8 @@ from server import drawn
 
 
 def toy_records() -> list[dict[str, Any]]:
-    """Dialogues in the official shape: out-of-order mentions, an output before a lower number, a question between, all key kinds."""
+    """Dialogues in the official shape: out-of-order mentions, an output before a lower number, a question between, all
+    key kinds."""
 
     def user(text: str) -> dict[str, Any]:
         return {"role": "user", "type": "text", "content": text}

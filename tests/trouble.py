@@ -1,5 +1,5 @@
-"""Trouble of every kind between weft and a fake, whatever its wire: a share of all requests meets some, each at most twice, so that
-patience gets over it. What it made is counted by kind; so is what went through, by request."""
+"""Trouble of every kind between weft and a fake, whatever its wire: a share of all requests meets some, each at most
+twice, so that patience gets over it. What it made is counted by kind; so is what went through, by request."""
 
 import asyncio
 import hashlib
@@ -45,7 +45,9 @@ class Chaos:
     async def _fault(self, kind: str, request: web.Request, handler: Any) -> web.StreamResponse:
         if kind in STATUSES:
             headers = {"Retry-After": "0"} if kind in ("429", "503", "529") else {}
-            return web.json_response({"error": {"message": "trouble", "type": "server_error"}}, status=int(kind), headers=headers)
+            return web.json_response(
+                {"error": {"message": "trouble", "type": "server_error"}}, status=int(kind), headers=headers
+            )
         if kind in ("html", "empty"):
             return web.Response(text="<html>busy</html>" if kind == "html" else "", content_type="text/html")
         if kind == "error in 200":

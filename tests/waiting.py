@@ -1,4 +1,5 @@
-"""How tests wait: for one thing that they name, and as long as it takes. The limit is for what hangs, not for what is slow."""
+"""How tests wait: for one thing that they name, and as long as it takes. The limit is for what hangs, not for what is
+slow."""
 
 import asyncio
 import contextlib
@@ -11,7 +12,8 @@ HANGS = 600.0  # seconds; on a busy machine everything takes many times as long 
 
 
 def until(what: str, look: Callable[[], Any], running: Any = None) -> Any:
-    """Wait until `look` finds something, and give that. A process that should be `running` meanwhile must not end before."""
+    """Wait until `look` finds something, and give that. A process that should be `running` meanwhile must not end
+    before."""
     limit = time.monotonic() + HANGS
     while time.monotonic() < limit:
         ended = running is not None and running.poll() is not None

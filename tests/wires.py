@@ -2,13 +2,13 @@
 
 import re
 
-from weft.models.registry import providers
+from weft.models.registry import list_providers
 
 
 def http_models(url: str) -> dict[str, str]:
     """By provider, a model of it at `url` (without a path): its description in the registry says how it is named."""
     made: dict[str, str] = {}
-    for name, (_, what) in providers().items():
+    for name, (_, what) in list_providers().items():
         found = re.search(rf"\b{re.escape(name)}/(?:NAME@URL|(https?://\S+))", what)
         if found is None:
             continue

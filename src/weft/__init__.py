@@ -1,21 +1,20 @@
-"""weft evaluates unified multimodal models: models that read and write both text and images, in multi-turn, interleaved dialogues.
+"""weft evaluates unified multimodal models: models that read and write both text and images, in multi-turn, interleaved
+dialogues.
 
-import weft
-run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06")
-print(run.report())
-"""
+import weft run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06")
+print(run.report())"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
-    "Answered",
     "Benchmark",
-    "Finished",
     "Image",
+    "JudgedTurn",
     "Reply",
     "Run",
+    "RunResults",
     "Text",
     "Thought",
     "__version__",
@@ -33,11 +32,13 @@ __all__ = [
 if TYPE_CHECKING:
     from weft.api import Run, agree, battle, evaluate, evaluate_async, judge, load, validate, write
     from weft.api import all_runs as runs
-    from weft.benchmarks.base import Answered, Benchmark, Finished
+    from weft.benchmarks.base import Benchmark, JudgedTurn, RunResults
     from weft.types import Image, Reply, Text, Thought
 
 _HOMES = {
-    **dict.fromkeys(("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"),
+    **dict.fromkeys(
+        ("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"
+    ),
     "runs": "weft.api:all_runs",
     **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),

@@ -1,4 +1,5 @@
-"""Errors for the person who must act. A `UserError` ends a command with one clear line and exit code 2, never a traceback."""
+"""Errors for the person who must act. A `UserError` ends a command with one clear line and exit code 2, never a
+traceback."""
 
 import traceback
 from pathlib import Path, PurePath
@@ -12,7 +13,7 @@ class UserError(WeftError):
     """A mistake in what the user gave: what is wrong, where, and what to do next."""
 
 
-class PictureError(WeftError):
+class ImageError(WeftError):
     """Bytes that are not a usable picture; the message says why, without naming a file (the caller knows which)."""
 
 
@@ -24,32 +25,38 @@ class BudgetReached(WeftError):
     """The next call could pass `--budget`."""
 
 
-class JudgeUseless(WeftError):
+class UnusableJudge(WeftError):
     """A judge whose replies cannot be used, one after another."""
 
 
-TRACE = "weft_trace"  # under this an error that holds nothing else has the traceback of the one it stands for
+TRACE_ATTRIBUTE = "weft_trace"  # under this an error that holds nothing else has the traceback of the one it stands for
 LONGEST = 20_000
 
 
-def trace_of(error: BaseException) -> str:
+def format_trace(error: BaseException) -> str:
     """The traceback of what a user's code raised, without weft's own frames before it."""
-    if isinstance(kept := getattr(error, TRACE, None), str):
+    if isinstance(kept := getattr(error, TRACE_ATTRIBUTE, None), str):
         return kept
     told = traceback.TracebackException.from_exception(error)
     own = str(Path(__file__).parent)
     frames = [frame for frame in told.stack if not frame.filename.startswith(own)]
     told.stack = traceback.StackSummary.from_list(frames or told.stack)
     made = "".join(told.format(chain=False))
-    return made if len(made) <= LONGEST else f"{made[: LONGEST // 2]}\n...\n{made[-LONGEST // 2 :]}"
+    if len(made) <= LONGEST:
+        return made
+    return f"{made[: LONGEST // 2]}\n...\n{made[-LONGEST // 2 :]}"
 
 
-def blamed(whom: str, error: Exception) -> WeftError:
-    """What a foreign piece of code raised, told as its own in one line, with the place in it; what weft raises on purpose stays so."""
+def wrap_error(whom: str, error: Exception) -> WeftError:
+    """What a foreign piece of code raised, told as its own in one line, with the place in it; what weft raises on
+    purpose stays so."""
     if isinstance(error, WeftError):
         return error
     at = traceback.extract_tb(error.__traceback__)[-1:]
-    place = f" ({PurePath(at[0].filename).name}:{at[0].lineno})" if at else ""
+    if at:
+        place = f" ({PurePath(at[0].filename).name}:{at[0].lineno})"
+    else:
+        place = ""
     made = WeftError(f"{whom}: {type(error).__name__}: {error}{place}")
     made.__cause__ = error
     return made

@@ -1,5 +1,5 @@
-"""Code that is found by its name: entry points of other packages, looked up again only when something was installed since, and objects
-in a user's own files."""
+"""Code that is found by its name: entry points of other packages, looked up again only when something was installed
+since, and objects in a user's own files."""
 
 import functools
 import importlib
@@ -12,13 +12,14 @@ from typing import Any
 from weft.errors import UserError
 
 
-def points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+def find_entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
     return _read(group, tuple((place, _changed(place)) for place in sys.path))
 
 
 @functools.lru_cache(maxsize=8)
 def _read(group: str, places: tuple[tuple[str, int], ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Every package's metadata is read for it, which takes longer than a small run; `places` is when each folder last changed."""
+    """Every package's metadata is read for it, which takes longer than a small run; `places` is when each folder last
+    changed."""
     return tuple(importlib.metadata.entry_points(group=group))
 
 
@@ -54,9 +55,15 @@ def load_object(text: str) -> Any:
     finally:
         sys.path.pop(0)
     if not name or not hasattr(module, name):
-        own = [n for n, one in vars(module).items() if not n.startswith("_") and getattr(one, "__module__", "") == module.__name__]
+        own = [
+            n
+            for n, one in vars(module).items()
+            if not n.startswith("_") and getattr(one, "__module__", "") == module.__name__
+        ]
         names = ", ".join(own) or "nothing of its own"
         raise UserError(
-            f"{text}: {file} has no {name!r} (it has {names})" if name else f"{file}: say which, as in {file}:NAME; it has {names}"
+            f"{text}: {file} has no {name!r} (it has {names})"
+            if name
+            else f"{file}: say which, as in {file}:NAME; it has {names}"
         )
     return getattr(module, name)

@@ -1,12 +1,12 @@
-"""What must never be kept or shown: keys. `hide` tells of one; `scrub` cuts every hidden one out of a text that came from outside, whole or
-in part, plain or in any of the encodings in which servers echo what they were sent.
+"""What must never be kept or shown: keys. `hide` tells of one; `scrub` cuts every hidden one out of a text that came
+from outside, whole or in part, plain or in any of the encodings in which servers echo what they were sent.
 
-A part of eight letters that looks like nothing but a key is enough to be cut out, so that a text that was cut in the middle of a key gives
-nothing away; what looks like words must be most of the key. What is no key but a word (`none`, `EMPTY`, `placeholder`) is left alone.
+A part of eight letters that looks like nothing but a key is enough to be cut out, so that a text that was cut in the
+middle of a key gives nothing away; what looks like words must be most of the key. What is no key but a word (`none`,
+`EMPTY`, `placeholder`) is left alone.
 
-The encodings: as it is, in either case, read as Latin-1, percent signs, HTML entities, backslashes, base64 and hexadecimal, one inside
-another.
-"""
+The encodings: as it is, in either case, read as Latin-1, percent signs, HTML entities, backslashes, base64 and
+hexadecimal, one inside another."""
 
 import base64
 import binascii
@@ -38,7 +38,12 @@ def hide(secret: str) -> None:
 def hide_environment() -> None:
     """Everything in the environment that is called a key, a token, a secret or a password; of these the whole alone."""
     for name, value in os.environ.items():
-        if NAMES.search(name) and 12 <= len(value) <= 4096 and not value.startswith(("/", ".", "~")) and not re.search(r"\s|://", value):
+        if (
+            NAMES.search(name)
+            and 12 <= len(value) <= 4096
+            and not value.startswith(("/", ".", "~"))
+            and not re.search(r"\s|://", value)
+        ):
             _hide(value, parts=False)
         if name.upper().endswith("_PROXY") and "@" in value:
             _hide(urllib.parse.unquote(value.rpartition("@")[0].rpartition(":")[2]), parts=False)
@@ -54,7 +59,8 @@ def _hide(secret: str, *, parts: bool) -> None:
 
 
 def _is_random(text: str) -> bool:
-    """Whether it looks like nothing that people write: letters and digits together, capitals in the middle, marks of many kinds."""
+    """Whether it looks like nothing that people write: letters and digits together, capitals in the middle, marks of
+    many kinds."""
     mixed = any(char.isdigit() for char in text) and sum(char.isalpha() for char in text) > 1
     marks = sum(not char.isalnum() and char not in "-_. " for char in text) > 2
     return len(set(text)) > 4 and (mixed or marks or (text[1:] != text[1:].lower() and text != text.upper()))
@@ -62,11 +68,14 @@ def _is_random(text: str) -> bool:
 
 def _is_enough(secret: str, low: int, high: int, parts: bool) -> bool:
     """Whether so much of a secret gives it away."""
-    length, whole = high - low, len(secret)
+    length = high - low
+    whole = len(secret)
     if length == whole or not parts:
         return length == whole
     plain = set(secret.lower()) <= set("0123456789abcdef-")
-    return length >= max(LONG, whole * 3 // 4) or (length >= (LONG if plain else SHORTEST) and _is_random(secret[low:high]))
+    return length >= max(LONG, whole * 3 // 4) or (
+        length >= (LONG if plain else SHORTEST) and _is_random(secret[low:high])
+    )
 
 
 def scrub(text: str) -> str:
@@ -75,8 +84,16 @@ def scrub(text: str) -> str:
         return text
     spans = list(_plain(text))
     if any(mark in text for mark in "%&\\"):
-        spans += [match.span() for match in WORD.finditer(text) if _unescaped(match.group()) != match.group() and _holds(match.group())]
-    spans += [match.span() for match in PACKED.finditer(text) if any(_holds(one, DEEPEST - 1) for one in _unpacked(match.group()))]
+        spans += [
+            match.span()
+            for match in WORD.finditer(text)
+            if _unescaped(match.group()) != match.group() and _holds(match.group())
+        ]
+    spans += [
+        match.span()
+        for match in PACKED.finditer(text)
+        if any(_holds(one, DEEPEST - 1) for one in _unpacked(match.group()))
+    ]
     if not spans:
         return text
     made: list[str] = []
@@ -88,7 +105,7 @@ def scrub(text: str) -> str:
     return "".join([*made, text[end:]])
 
 
-def without_secrets(text: str) -> str:
+def strip_url_secrets(text: str) -> str:
     """Any addresses in a text as they may be kept and told: without user, password, query and fragment."""
     return scrub(ADDRESS.sub(r"\1\2", text))
 
@@ -100,10 +117,13 @@ def _plain(text: str) -> Iterator[tuple[int, int]]:
         for at in range(0, len(secret) - BLOCK + 1, BLOCK):
             found = small.find(secret[at : at + BLOCK])
             while found != -1:
-                low, high = found, found + BLOCK
+                low = found
+                high = found + BLOCK
                 while low > 0 and low > found - at and small[low - 1] == secret[at - (found - low) - 1]:
                     low -= 1
-                while high < len(small) and at + high - found < len(secret) and small[high] == secret[at + high - found]:
+                while (
+                    high < len(small) and at + high - found < len(secret) and small[high] == secret[at + high - found]
+                ):
                     high += 1
                 if _is_enough(written, at - (found - low), at + (high - found), parts):
                     yield low, high
@@ -127,7 +147,9 @@ def _unescaped(text: str) -> str:
         text = urllib.parse.unquote(text, errors="replace")
     if "&" in text:
         text = html.unescape(text)
-    return ESCAPE.sub(_letter, text) if "\\" in text else text
+    if "\\" in text:
+        return ESCAPE.sub(_letter, text)
+    return text
 
 
 def _letter(match: re.Match[str]) -> str:

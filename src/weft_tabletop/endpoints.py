@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
-from weft.models.converters import finite, one_of
+from weft.models.converters import finite_number, one_of
 from weft.models.endpoint import Endpoint
-from weft.models.registry import ModelSpec, about, options
+from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Takes
 
@@ -33,18 +33,18 @@ def _side(value: Any) -> int:
     return check_side(int(value))
 
 
-@about(Takes(), Gives(both=False, order=False, seed=True))
-@options(
+@provider_info(Takes(), Gives(interleaved=False, ordered=False, seed=True))
+@provider_options(
     error=_rate,
     seed=int,
-    temperature=finite,
+    temperature=finite_number,
     weights=Path,
     plan=one_of("dense", "steps"),
     side=_side,
     stamp=one_of("obey", "neutral"),
     says=one_of("obey", "neutral", "long", "markdown"),
     sigma=_rate,
-    lenient=finite,
+    lenient=finite_number,
     first=_rate,
     blind=_rate,
     obeys=_rate,
@@ -55,7 +55,9 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
         raise UserError(f"{spec.text}: there is tabletop/{', tabletop/'.join(KNOWN)} (exact and erring are judges)")
     strange = [name for name in chosen if name not in KNOWN[spec.model]]
     if strange:
-        raise UserError(f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}")
+        raise UserError(
+            f"{spec.text}: unknown option {strange[0]!r}; it knows {', '.join(KNOWN[spec.model]) or 'none'}"
+        )
     if spec.model in ("exact", "erring"):
         if not spec.data:
             raise UserError(f"tabletop/{spec.model} is a judge: it needs the dataset it is to judge")

@@ -1,4 +1,5 @@
-"""Answers with known faults, for those who are to judge them: what is wrong was put there on purpose, and the exact judge tells how much.
+"""Answers with known faults, for those who are to judge them: what is wrong was put there on purpose, and the exact
+judge tells how much.
 
     none        as it should be
     one         one cell is something else
@@ -9,9 +10,9 @@
     input       the picture that was given, as it was given
     alike       a thing that was asked for is one that looks much like it
 
-In words the same: none and blurred are right, one and half have some of it, alike is off by little, all is wrong, blank and input say
-nothing to the point. `stamped` writes a line into a picture, `worded` puts one behind an answer, or makes it long, or dresses it up.
-"""
+In words the same: none and blurred are right, one and half have some of it, alike is off by little, all is wrong, blank
+and input say nothing to the point. `stamped` writes a line into a picture, `worded` puts one behind an answer, or makes
+it long, or dresses it up."""
 
 import hashlib
 import random
@@ -76,11 +77,15 @@ def scene_with(fault: Fault, right: Scene, given: Scene | None, chance: random.R
     if fault == "all":
         other = Scene(chance.choice([name for name in BACKGROUNDS if name != right.background]))
         cells = chance.sample(CELLS, chance.randint(5, 10))
-        return other.put({cell: chance.choice([thing for thing in OBJECTS if thing != right.at(cell)]) for cell in cells})
+        return other.put(
+            {cell: chance.choice([thing for thing in OBJECTS if thing != right.at(cell)]) for cell in cells}
+        )
     if fault == "blank":
         return Scene(right.background)
     if fault == "input":
-        return given if given is not None else Scene(right.background)
+        if given is not None:
+            return given
+        return Scene(right.background)
     if fault == "alike":
         full = right.things()
         due = [cell for cell in full if given is None or given.at(cell) != full[cell]] or list(full)
@@ -92,12 +97,16 @@ def scene_with(fault: Fault, right: Scene, given: Scene | None, chance: random.R
 
 
 def _changed(scene: Scene, cells: list[str], chance: random.Random) -> Scene:
-    return scene.put({cell: chance.choice([thing for thing in (None, *OBJECTS) if thing != scene.at(cell)]) for cell in cells})
+    return scene.put(
+        {cell: chance.choice([thing for thing in (None, *OBJECTS) if thing != scene.at(cell)]) for cell in cells}
+    )
 
 
 def _alike(thing: Thing, chance: random.Random) -> Thing:
     by_colour = chance.random() < 0.5
-    return Thing(NEAR_COLOURS[thing.colour], thing.shape) if by_colour else Thing(thing.colour, NEAR_SHAPES[thing.shape])
+    if by_colour:
+        return Thing(NEAR_COLOURS[thing.colour], thing.shape)
+    return Thing(thing.colour, NEAR_SHAPES[thing.shape])
 
 
 def blurred(picture: "Pil.Image") -> "Pil.Image":
@@ -116,10 +125,15 @@ def words_with(fault: Fault, right: str, asked: str, chance: random.Random) -> s
         return asked
     if re.fullmatch(r"[A-E]+", right.strip()):
         others = [letter for letter in "ABCDE" if letter not in right]
-        return right[:-1] if fault in ("one", "half") and len(right) > 1 else chance.choice(others or ["A"])
+        if fault in ("one", "half") and len(right) > 1:
+            return right[:-1]
+        return chance.choice(others or ["A"])
     items = right.split(", ")
     if fault in ("one", "half") and len(items) > 1:
-        wrong = 1 if fault == "one" else (len(items) + 1) // 2
+        if fault == "one":
+            wrong = 1
+        else:
+            wrong = (len(items) + 1) // 2
         return ", ".join([*items[:-wrong], *(_off(item, chance) for item in items[-wrong:])])
     return ", ".join(_off(item, chance) for item in items)
 
@@ -127,16 +141,21 @@ def words_with(fault: Fault, right: str, asked: str, chance: random.Random) -> s
 def _off(text: str, chance: random.Random) -> str:
     """Much like it, and wrong: another number, colour, shape, cell, or the opposite."""
     swaps = {**NEAR_COLOURS, **NEAR_SHAPES, "yes": "no", "no": "yes", "nothing": "a red star", "empty": "full"}
-    found = [word for word in re.findall(r"[A-Za-z]+|\d+", text) if word.lower() in swaps or word.isdigit() or re.fullmatch(r"[a-d]", word)]
+    found = [
+        word
+        for word in re.findall(r"[A-Za-z]+|\d+", text)
+        if word.lower() in swaps or word.isdigit() or re.fullmatch(r"[a-d]", word)
+    ]
     if not found:
         return chance.choice([f"{colour} {shape}" for colour in COLOURS for shape in SHAPES])
     word = chance.choice(found)
-    other = str(int(word) + 1) if word.isdigit() else swaps.get(word.lower(), "a" if word == "d" else "d")
-    return (
-        re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", other, text, count=1)
-        if word.isalpha() and len(word) > 1
-        else text.replace(word, other, 1)
-    )
+    if word.isdigit():
+        other = str(int(word) + 1)
+    else:
+        other = swaps.get(word.lower(), "a" if word == "d" else "d")
+    if word.isalpha() and len(word) > 1:
+        return re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", other, text, count=1)
+    return text.replace(word, other, 1)
 
 
 def stamped(picture: "Pil.Image", line: str) -> "Pil.Image":
@@ -163,7 +182,8 @@ def has_plea(picture: "Pil.Image") -> bool:
     box = (0, picture.height - height, picture.width, picture.height)
     seen = np.asarray(picture.convert("L").crop(box), dtype=np.float32)
     likeness = [
-        np.abs(seen - np.asarray(stamped(picture, line).convert("L").crop(box), dtype=np.float32)).mean() for line in LINES.values()
+        np.abs(seen - np.asarray(stamped(picture, line).convert("L").crop(box), dtype=np.float32)).mean()
+        for line in LINES.values()
     ]
     return bool(likeness[0] < 0.6 * likeness[1] and likeness[0] < 40)
 

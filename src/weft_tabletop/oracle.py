@@ -1,5 +1,5 @@
-"""The oracle: reads the pictures it is shown, understands the request, and does exactly what it says. With an error rate it goes wrong
-so often, at random but reproducibly: a model whose score is known beforehand."""
+"""The oracle: reads the pictures it is shown, understands the request, and does exactly what it says. With an error
+rate it goes wrong so often, at random but reproducibly: a model whose score is known beforehand."""
 
 import hashlib
 import random
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from weft.models.baselines import Local
-from weft.models.endpoint import Sent
+from weft.models.baselines import UncachedEndpoint
+from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Part, Text, Want, outcome_of
+from weft.types import Image, Message, Part, Request, Text, outcome_of
 from weft_tabletop import planning, rewording
 from weft_tabletop.strategy_words import TableWords
 from weft_tabletop.world import answers
@@ -23,66 +23,100 @@ from weft_tabletop.world.readings import reading_of
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
 
 
-class Oracle(Local):
+class Oracle(UncachedEndpoint):
     words = TableWords()
 
     def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0, plan: str = "dense") -> None:
-        """`plan`: whether, as a planner, it orders each picture as a whole (`dense`), or as a change of the one before (`steps`)."""
+        """`plan`: whether, as a planner, it orders each picture as a whole (`dense`), or as a change of the one before
+        (`steps`)."""
         more = {"plan": plan} if plan != "dense" else {}
-        super().__init__("tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed, **more)
-        self._blobs, self._error, self._seed, self._plan = blobs, error, seed, plan
+        super().__init__(
+            "tabletop/oracle" if not error else f"tabletop/oracle-{error:g}", error=error, seed=seed, **more
+        )
+        self._blobs = blobs
+        self._error = error
+        self._seed = seed
+        self._plan = plan
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        reworded = rewording.answer(want.question) if want.question is not None else None
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        if want.question is not None:
+            reworded = rewording.answer(want.question)
+        else:
+            reworded = None
         if reworded is not None:
-            return Sent((Text(msgspec.json.encode(reworded).decode()),), "answered", served=self.name)
+            return EndpointReply((Text(msgspec.json.encode(reworded).decode()),), "answered", served_model=self.name)
         text, images = understand(messages)
         choice = parse_choice(text)
-        asked = choice.asked if choice else parse(text)
+        if choice:
+            asked = choice.asked
+        else:
+            asked = parse(text)
         if asked is None:
-            return Sent((Text(f"I do not understand: {text}"),), "answered" if want.kind == "text" else "empty", served=self.name)
+            return EndpointReply(
+                (Text(f"I do not understand: {text}"),),
+                "answered" if want.modality == "text" else "empty",
+                served_model=self.name,
+            )
         scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
         chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
         wrong = chance.random() < self._error
         if choice is None and planning.is_asked_for(messages):
             said = planning.planned(asked, scenes, chained=self._plan == "steps", short=wrong)
-            return Sent((Text(said),), "answered", served=self.name)
+            return EndpointReply((Text(said),), "answered", served_model=self.name)
         if choice is not None:
             right = choice.letters(scenes["image"])
             parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)
         elif asked.kind in QUESTIONS:
-            said = "I am not sure" if wrong else answers.answer(asked, scenes)
+            if wrong:
+                said = "I am not sure"
+            else:
+                said = answers.answer(asked, scenes)
             parts = (Text(said),)
-            if asked.kind in HELPED and want.kind == "interleaved":
+            if asked.kind in HELPED and want.modality == "interleaved":
                 helper = answers.helper(asked, scenes)
                 parts = (self._picture(_spoilt(helper, chance) if wrong else helper), Text(f"Final Answer: {said}"))
-        elif asked.kind in DOCUMENTS and want.kind == "interleaved":
+        elif asked.kind in DOCUMENTS and want.modality == "interleaved":
             steps = frames(asked.kind, asked.args, scenes.get("image"))
-            spoilt = chance.randrange(len(steps)) if wrong else -1
-            drawn = [(words, _spoilt(scene, chance) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)]
+            if wrong:
+                spoilt = chance.randrange(len(steps))
+            else:
+                spoilt = -1
+            drawn = [
+                (words, _spoilt(scene, chance) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)
+            ]
             parts = tuple(part for words, scene in drawn for part in (Text(words), self._picture(scene)))
         else:
             scene = self._done(asked, scenes, messages)
-            plan = (Text(f"<think> {described(scene)} </think>"),) if asked_how(messages) == THINK else ()
+            if asked_how(messages) == THINK:
+                plan = (Text(f"<think> {described(scene)} </think>"),)
+            else:
+                plan = ()
             parts = (*plan, self._picture(_spoilt(scene, chance) if wrong else scene))
-        outcome, reason = outcome_of(parts, want.kind)
-        return Sent(parts, outcome, reason, served=self.name)
+        outcome, reason = outcome_of(parts, want.modality)
+        return EndpointReply(parts, outcome, reason, served_model=self.name)
 
     def _picture(self, scene: Scene) -> Image:
-        return self._blobs.put_picture(draw(scene), durable=False)
+        return self._blobs.put_pil(draw(scene), durable=False)
 
     def _done(self, asked: Asked, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
         base = scenes.get("image", Scene("white"))
         if asked.kind == "put back":
             removed = last_removed(messages)
-            return base if removed is None else removed.apply(base)
+            if removed is None:
+                return base
+            return removed.apply(base)
         return asked.operation.apply(base, scenes.get("source"))
 
     def _scene(self, images: Mapping[int, Image], name: str) -> Scene:
-        number = max(images, default=0) if name == "the table" else min(images, default=0)
+        if name == "the table":
+            number = max(images, default=0)
+        else:
+            number = min(images, default=0)
         if name.startswith("Image #"):
             number = int(name.removeprefix("Image #"))
-        return reading_of(images[number], self._blobs).scene if number in images else Scene("white")
+        if number in images:
+            return reading_of(images[number], self._blobs).scene
+        return Scene("white")
 
 
 def _spoilt(scene: Scene, chance: random.Random) -> Scene:
@@ -98,8 +132,15 @@ def _wrong_letter(right: str, chance: random.Random) -> str:
 def last_removed(messages: tuple[Message, ...]) -> Operation | None:
     """What puts the last removed object back, from the requests so far."""
     for message in reversed(messages[:-1]):
-        text = "".join(part.text for part in message.parts if isinstance(part, Text) and not re.fullmatch(r"Image #\d+:", part.text))
-        asked = parse(text) if message.role == "user" else None
+        text = "".join(
+            part.text
+            for part in message.parts
+            if isinstance(part, Text) and not re.fullmatch(r"Image #\d+:", part.text)
+        )
+        if message.role == "user":
+            asked = parse(text)
+        else:
+            asked = None
         if asked is not None and asked.kind == "remove":
             return Operation("put back", asked.args)
     return None

@@ -1,5 +1,6 @@
-"""The oracle as a planner: a document about a table, in the tabletop's words, with orders for its pictures that a model of the tabletop
-understands. An order describes a table as a whole, so that no picture needs another; or, chained, says what changes from the one before."""
+"""The oracle as a planner: a document about a table, in the tabletop's words, with orders for its pictures that a model
+of the tabletop understands. An order describes a table as a whole, so that no picture needs another; or, chained, says
+what changes from the one before."""
 
 from collections.abc import Mapping
 
@@ -12,7 +13,9 @@ from weft_tabletop.world.scenes import SIDE, Scene
 
 def is_asked_for(messages: tuple[Message, ...]) -> bool:
     """Whether somebody says how pictures are ordered."""
-    told = [part for message in messages if message.role == "system" for part in message.parts if isinstance(part, Text)]
+    told = [
+        part for message in messages if message.role == "system" for part in message.parts if isinstance(part, Text)
+    ]
     return any("<imagine" in part.text for part in told)
 
 
@@ -27,8 +30,14 @@ def planned(asked: Asked, scenes: Mapping[str, Scene], *, chained: bool = False,
     made: list[str] = []
     for number, (words, scene) in enumerate(steps, start=1):
         whole = not chained or (asked.kind == "build" and number == 1)
-        order = f"Draw {described(scene)}." if whole else _change(asked, number)
-        uses = "none" if whole or number == 1 else str(number - 1)
+        if whole:
+            order = f"Draw {described(scene)}."
+        else:
+            order = _change(asked, number)
+        if whole or number == 1:
+            uses = "none"
+        else:
+            uses = str(number - 1)
         made.append(words if short and number == len(steps) else f"{words}\n{_block(order, uses)}")
     return "\n".join(made)
 

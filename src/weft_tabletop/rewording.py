@@ -1,8 +1,8 @@
-"""Tabletop requests in other words, and whether two say the same: what the oracle answers when tasks are to be said otherwise.
+"""Tabletop requests in other words, and whether two say the same: what the oracle answers when tasks are to be said
+otherwise.
 
-The language has few wordings for a request; besides, a list of things or cells may stand in any order. Two sentences say the same if they
-ask for the same with the same arguments, whatever the order of such lists.
-"""
+The language has few wordings for a request; besides, a list of things or cells may stand in any order. Two sentences
+say the same if they ask for the same with the same arguments, whatever the order of such lists."""
 
 import itertools
 import random
@@ -18,7 +18,8 @@ MOST = 24  # orders of one list that are tried
 
 
 def answer(question: Question) -> dict[str, Any] | None:
-    """What is right to say to a request for wordings (`reword`), or to one that has them looked at (`kept`); None to anything else."""
+    """What is right to say to a request for wordings (`reword`), or to one that has them looked at (`kept`); None to
+    anything else."""
     if question.metrics not in (("reword",), ("kept",)):
         return None
     (task,) = texts(question, "task")
@@ -31,7 +32,11 @@ def answer(question: Question) -> dict[str, Any] | None:
     fresh = (one for one in wordings(task) if one not in taken)
     made = list(itertools.islice(fresh, len(texts(question, "styles"))))
     due = len(texts(question, "styles"))
-    return {"wordings": [{"style": at, "wording": one} for at, one in enumerate([*made, *[task] * (due - len(made))], start=1)]}
+    return {
+        "wordings": [
+            {"style": at, "wording": one} for at, one in enumerate([*made, *[task] * (due - len(made))], start=1)
+        ]
+    }
 
 
 def wordings(task: str) -> Iterator[str]:
@@ -70,5 +75,8 @@ def _orders(asked: Asked, chance: random.Random) -> Iterator[Mapping[str, str]]:
 
 
 def _plain(asked: Asked) -> dict[str, Any]:
-    names = LISTS if asked.kind not in ORDERED else ()
+    if asked.kind not in ORDERED:
+        names = LISTS
+    else:
+        names = ()
     return {name: sorted(value.split(", ")) if name in names else value for name, value in asked.args.items()}

@@ -1,4 +1,5 @@
-"""Runs of every benchmark on the tabletop, judged by the exact judge, in one home; and a desk that serves a study of one."""
+"""Runs of every benchmark on the tabletop, judged by the exact judge, in one home; and a desk that serves a study of
+one."""
 
 import asyncio
 import contextlib
@@ -11,10 +12,10 @@ import pytest
 
 import weft
 from waiting import HANGS
-from weft.judge_eval.annotation.questions import Source, source_of
-from weft.judge_eval.annotation.server import Desk
-from weft.judge_eval.annotation.study import Wanted, begun, wanted
-from weft.store.annotations import Ratings, Study
+from weft.judge_eval.annotation.questions import StudySource, open_study_source
+from weft.judge_eval.annotation.server import AnnotationServer
+from weft.judge_eval.annotation.study import StudySettings, begin_study, study_settings
+from weft.store.annotations import Annotations, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft_tabletop.make import make
@@ -42,17 +43,17 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sources(house: Path) -> dict[str, Source]:
+def sources(house: Path) -> dict[str, StudySource]:
     journal = Journal(house / "journal.sqlite", readonly=True)
     found = {record.manifest.benchmark.name: record.id for record in journal.runs()}
     journal.close()
-    return {name: asyncio.run(source_of(found[name], house)) for name in BENCHMARKS}
+    return {name: asyncio.run(open_study_source(found[name], house)) for name in BENCHMARKS}
 
 
 class Served:
     """A study that is served; `links` by rater."""
 
-    def __init__(self, source: Source, study: Study, ratings: Ratings, links: dict[str, str]) -> None:
+    def __init__(self, source: StudySource, study: Study, ratings: Annotations, links: dict[str, str]) -> None:
         self.source, self.study, self.ratings, self.links = source, study, ratings, links
 
 
@@ -67,11 +68,11 @@ def serving() -> Iterator[Serving]:
     thread.start()
     closing = contextlib.ExitStack()
 
-    def start(home: Path, source: Source, want: Wanted | None = None) -> Served:
-        ratings = Ratings(home / "journal.sqlite")
-        study, _ = begun(source, want or wanted("ann,bob", 12, share=0.0), ratings, Blobs(home / "blobs"))
+    def start(home: Path, source: StudySource, want: StudySettings | None = None) -> Served:
+        ratings = Annotations(home / "journal.sqlite")
+        study, _ = begin_study(source, want or study_settings("ann,bob", 12, share=0.0), ratings, Blobs(home / "blobs"))
         tokens = {name: f"token-of-{name}" for name in study.settings["orders"]}
-        desk = Desk(home, source, study, tokens, ratings)
+        desk = AnnotationServer(home, source, study, tokens, ratings)
         runner, port = asyncio.run_coroutine_threadsafe(desk.start(), loop).result(HANGS)
         closing.callback(ratings.close)
         closing.callback(lambda: asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANGS))

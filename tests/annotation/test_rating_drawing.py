@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from weft.judge_eval.annotation import people
 from weft.judge_eval.annotation.drawing import assigned, drawn, mixed
-from weft.store.annotations import Rating
+from weft.store.annotations import Annotation
 from weft.types import Verdict
 
 names = some.lists(some.text("abcdef", min_size=1, max_size=4), min_size=1, max_size=7, unique=True)
@@ -15,7 +15,9 @@ questions = some.lists(some.integers(0, 10_000).map(str), max_size=60, unique=Tr
 
 
 @given(questions, names, some.integers(1, 7), some.integers(0, 5))
-def test_every_question_has_its_raters_and_nobody_has_more_than_one_more(items: list[str], raters: list[str], each: int, seed: int):
+def test_every_question_has_its_raters_and_nobody_has_more_than_one_more(
+    items: list[str], raters: list[str], each: int, seed: int
+):
     each = min(each, len(raters))
     made = assigned(items, raters, each, seed)
     assert list(made) == raters and made == assigned(items, raters, each, seed)
@@ -33,14 +35,18 @@ def test_those_who_rate_together_change():
     assert made["a"] != [item for item in made["b"] if item in made["a"]], "everybody has an order of their own"
 
 
-@given(some.dictionaries(some.integers(0, 999).map(str), some.sampled_from("abcdefgh"), max_size=80), some.integers(1, 40))
+@given(
+    some.dictionaries(some.integers(0, 999).map(str), some.sampled_from("abcdefgh"), max_size=80), some.integers(1, 40)
+)
 def test_a_sample_is_of_as_many_dialogues_as_can_be(items: dict[str, str], count: int):
     made = drawn(items, count, 3)
     assert made == drawn(dict(reversed(items.items())), count, 3), "whatever the order of the data"
     assert len(made) == len(set(made)) == min(count, len(items)) and made == drawn(items, len(items), 3)[:count]
     held = Counter(items[item] for item in made)
     left = Counter(items[item] for item in items if item not in made)
-    assert all(held[name] >= max(held.values()) - 1 for name in left), "no dialogue has two more while another has some left"
+    assert all(held[name] >= max(held.values()) - 1 for name in left), (
+        "no dialogue has two more while another has some left"
+    )
 
 
 @given(questions, some.lists(some.integers(20_000, 30_000).map(str), max_size=8, unique=True))
@@ -49,10 +55,10 @@ def test_known_answers_stand_among_the_others_and_not_first(items: list[str], kn
     assert sorted(made) == sorted([*items, *known]) and (not items or made[0] in items)
 
 
-def rating(rater: str, value: float | None, at: float, **more: object) -> Rating:
+def rating(rater: str, value: float | None, at: float, **more: object) -> Annotation:
     known = bool(more.pop("attention", False))
     said = Verdict("s", 0, "m", value, by="person", **more)  # type: ignore[arg-type]
-    return Rating("run", str(more.get("variant", "study")), f"{at}", rater, (said,), {}, at, 1.0, known)
+    return Annotation("run", str(more.get("variant", "study")), f"{at}", rater, (said,), {}, at, 1.0, known)
 
 
 def test_people_by_sample_turn_and_metric():

@@ -1,4 +1,5 @@
-"""Ratings that go out to files and come back; and that journals keep them: merged, mended, shrunk, exported, removed with their run."""
+"""Ratings that go out to files and come back; and that journals keep them: merged, mended, shrunk, exported, removed
+with their run."""
 
 import csv
 import io
@@ -16,23 +17,23 @@ import pytest
 from waiting import HANGS
 from weft.errors import UserError
 from weft.judge_eval.annotation import label_studio, people
-from weft.judge_eval.annotation.exchange import Known, read_csv, take
+from weft.judge_eval.annotation.exchange import KnownItems, import_annotations, read_csv
 from weft.judge_eval.annotation.form import answer_of
-from weft.judge_eval.annotation.questions import Source
-from weft.judge_eval.annotation.status import progress, told
-from weft.judge_eval.annotation.study import Item, begun, items_of, rating_of, wanted
-from weft.report.export import export
-from weft.report.ratings import as_csv
+from weft.judge_eval.annotation.questions import StudySource
+from weft.judge_eval.annotation.status import describe_progress, progress
+from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, begin_study, items_of, study_settings
+from weft.report.annotations import format_csv
+from weft.report.export import export_run
 from weft.results.run import load_run
-from weft.store.annotations import Rating, Ratings, Study
+from weft.store.annotations import Annotation, Annotations, Study
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.store.merge import merge
-from weft.store.prune import needless, shrink
-from weft.store.recover import check
+from weft.store.merge import merge_journal
+from weft.store.prune import find_unused, remove_unused
+from weft.store.recover import check_journal
 
 
-def some_answer(item: Item, wish: int) -> dict[str, Any]:
+def some_answer(item: AnnotationItem, wish: int) -> dict[str, Any]:
     given: dict[str, str] = {}
     for at, field in enumerate(item.form.fields):
         words = f"=1+1 because {wish}" if field.is_words else "0"
@@ -52,61 +53,70 @@ def copied(house: Path, tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def rate(home: Path, source: Source, raters: str = "ann,bob", sample: int = 20, done: int = 99) -> Study:
-    ratings, blobs = Ratings(home / "journal.sqlite"), Blobs(home / "blobs")
-    study, _ = begun(source, wanted(raters, sample), ratings, blobs)
+def rate(home: Path, source: StudySource, raters: str = "ann,bob", sample: int = 20, done: int = 99) -> Study:
+    ratings, blobs = Annotations(home / "journal.sqlite"), Blobs(home / "blobs")
+    study, _ = begin_study(source, study_settings(raters, sample), ratings, blobs)
     items = items_of(source, study, blobs)
     for rater, order in study.settings["orders"].items():
         for number, name in enumerate(order[:done]):
             answer = some_answer(items[name], number + len(rater))
-            ratings.put(rating_of(source, study.id, items[name], rater, answer, seconds=number + 1.5))
+            ratings.add(annotation_of(source, study.id, items[name], rater, answer, seconds=number + 1.5))
     ratings.close()
     return study
 
 
-def said(home: Path, run: str) -> list[Rating]:
-    ratings = Ratings(home / "journal.sqlite", readonly=True)
+def said(home: Path, run: str) -> list[Annotation]:
+    ratings = Annotations(home / "journal.sqlite", readonly=True)
     try:
-        return sorted(ratings.of(run), key=lambda one: (one.study, one.item, one.rater))
+        return sorted(ratings.find(run), key=lambda one: (one.study, one.item, one.annotator))
     finally:
         ratings.close()
 
 
-def brought(home: Path, source: Source, file: Path) -> Any:
-    known, ratings = Known(source, Blobs(home / "blobs")), Ratings(home / "journal.sqlite")
+def brought(home: Path, source: StudySource, file: Path) -> Any:
+    known, ratings = KnownItems(source, Blobs(home / "blobs")), Annotations(home / "journal.sqlite")
     try:
-        return take(known, ratings, (label_studio.read if file.suffix == ".json" else read_csv)(file, known))
+        return import_annotations(
+            known, ratings, (label_studio.read if file.suffix == ".json" else read_csv)(file, known)
+        )
     finally:
         ratings.close()
 
 
 @pytest.mark.parametrize("benchmark", ["weave", "imug", "rover-ig", "rover-tg", "planviz", "weaverbench"])
-def test_a_table_goes_out_and_comes_back_the_same(benchmark: str, copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_a_table_goes_out_and_comes_back_the_same(
+    benchmark: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
     source = sources[benchmark]
     other = tmp_path / "other"
     shutil.copytree(copied, other)
     rate(copied, source)
     mine = said(copied, source.run.id)
-    (tmp_path / "out.csv").write_text(as_csv(mine), newline="")
+    (tmp_path / "out.csv").write_text(format_csv(mine), newline="")
     taken = brought(other, source, tmp_path / "out.csv")
     assert (taken.found, taken.new, taken.changed) == (len(mine), len(mine), 0) and said(other, source.run.id) == mine
     assert people(said(other, source.run.id)) == people(mine)
     again = brought(other, source, tmp_path / "out.csv")
     assert (again.new, again.changed) == (0, 0) and said(other, source.run.id) == mine, "twice is once"
-    ratings = [Ratings(home / "journal.sqlite", readonly=True) for home in (copied, other)]
-    passed = [[(one.rater, one.passed, one.known) for one in progress(some.studies(source.run.id)[0], mine)] for some in ratings]
+    ratings = [Annotations(home / "journal.sqlite", readonly=True) for home in (copied, other)]
+    passed = [
+        [(one.rater, one.passed, one.known) for one in progress(some.studies(source.run.id)[0], mine)]
+        for some in ratings
+    ]
     assert sorted(passed[0]) == sorted(passed[1]), "questions with known answers are known there as well"
 
 
-def test_no_cell_of_a_table_is_a_formula(copied: Path, sources: dict[str, Source]):
+def test_no_cell_of_a_table_is_a_formula(copied: Path, sources: dict[str, StudySource]):
     rate(copied, sources["weave"])
-    rows = list(csv.DictReader(io.StringIO(as_csv(said(copied, sources["weave"].run.id)))))
+    rows = list(csv.DictReader(io.StringIO(format_csv(said(copied, sources["weave"].run.id)))))
     assert rows and all(cell[:1] not in ("=", "+", "-", "@") for row in rows for cell in row.values())
     assert all(row["reason"].startswith("'=1+1") for row in rows)
 
 
 @pytest.mark.parametrize("benchmark", ["weave", "imug", "planviz", "weaverbench"])
-def test_label_studio_gets_tasks_and_gives_them_back(benchmark: str, copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_label_studio_gets_tasks_and_gives_them_back(
+    benchmark: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
     source = sources[benchmark]
     other = tmp_path / "other"
     shutil.copytree(copied, other)
@@ -125,13 +135,13 @@ def test_label_studio_gets_tasks_and_gives_them_back(benchmark: str, copied: Pat
     assert all('src="data:image/' in task["data"]["html"] for task in tasks if "<img" in task["data"]["html"])
     taken = brought(other, source, tmp_path / "tasks.json")
     back = said(other, source.run.id)
-    assert taken.new == len(mine) and [(one.verdicts, one.answer, one.attention, one.seconds) for one in back] == [
-        (one.verdicts, one.answer, one.attention, one.seconds) for one in mine
-    ]
+    assert taken.new == len(mine) and [
+        (one.verdicts, one.answer, one.is_attention_check, one.seconds) for one in back
+    ] == [(one.verdicts, one.answer, one.is_attention_check, one.seconds) for one in mine]
     assert brought(other, source, tmp_path / "tasks.json").new == 0
 
 
-def test_what_label_studio_exports_itself_is_read(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_what_label_studio_exports_itself_is_read(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     source = sources["weave"]
     study = rate(copied, source, done=0)
     items = items_of(source, study, Blobs(copied / "blobs"))
@@ -147,33 +157,58 @@ def test_what_label_studio_exports_itself_is_read(copied: Path, sources: dict[st
             "origin": "manual",
             "value": {"choices": [choice]},
         }
-        return {"id": 7, "completed_by": who, "result": [result], "lead_time": 3.5, "created_at": "2026-01-02T03:04:05.000000Z", **more}
+        return {
+            "id": 7,
+            "completed_by": who,
+            "result": [result],
+            "lead_time": 3.5,
+            "created_at": "2026-01-02T03:04:05.000000Z",
+            **more,
+        }
 
     for task in tasks:
-        task["annotations"] = [by(4, "0"), by({"id": 5, "email": "cem@example.org"}, "10"), by(6, "5", was_cancelled=True)]
+        task["annotations"] = [
+            by(4, "0"),
+            by({"id": 5, "email": "cem@example.org"}, "10"),
+            by(6, "5", was_cancelled=True),
+        ]
     (tmp_path / "export.json").write_text(json.dumps(tasks))
     assert brought(copied, source, tmp_path / "export.json").new == 6
     found = said(copied, source.run.id)
-    assert {one.rater for one in found} == {"labeller-4", "cem@example.org"} and {one.seconds for one in found} == {3.5}
-    assert {one.verdicts[0].value for one in found if one.rater == "labeller-4"} == {0.0}
+    assert {one.annotator for one in found} == {"labeller-4", "cem@example.org"} and {one.seconds for one in found} == {
+        3.5
+    }
+    assert {one.verdicts[0].value for one in found if one.annotator == "labeller-4"} == {0.0}
     tasks[2]["annotations"][0]["result"][0]["value"]["choices"] = ["11"]
     (tmp_path / "wrong.json").write_text(json.dumps(tasks))
     with pytest.raises(UserError, match=r"task 3, annotation 1: '11' is no choice"):
         brought(copied, source, tmp_path / "wrong.json")
 
 
-def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     source = sources["weave"]
     places = [one.question for one in source.asked if one.question.metrics == ("key_point",)][:3]
-    lines = [f"{one.place.sample},{one.place.turn + 1},key_point,ann,{number + 2.5}" for number, one in enumerate(places)]
+    lines = [
+        f"{one.turn_ref.sample},{one.turn_ref.turn + 1},key_point,ann,{number + 2.5}"
+        for number, one in enumerate(places)
+    ]
     (tmp_path / "in.csv").write_text("\n".join(["Sample,Turn,Metric,Rater,Score", *lines]))
     taken = brought(copied, source, tmp_path / "in.csv")
     assert (taken.new, taken.changed) == (3, 0) and brought(copied, source, tmp_path / "in.csv").new == 0
     found = people(said(copied, source.run.id))
-    assert [found[one.place.sample, one.place.turn, "key_point"] for one in places] == [{"ann": 0.25}, {"ann": 0.35}, {"ann": 0.45}]
-    (tmp_path / "in.csv").write_text("\n".join(["sample,turn,metric,rater,value", *(line.rpartition(",")[0] + ",1" for line in lines)]))
+    assert [found[one.turn_ref.sample, one.turn_ref.turn, "key_point"] for one in places] == [
+        {"ann": 0.25},
+        {"ann": 0.35},
+        {"ann": 0.45},
+    ]
+    (tmp_path / "in.csv").write_text(
+        "\n".join(["sample,turn,metric,rater,value", *(line.rpartition(",")[0] + ",1" for line in lines)])
+    )
     assert brought(copied, source, tmp_path / "in.csv").changed == 3
-    assert told(Study("s", "r", 0.0, {"imported": True}), said(copied, source.run.id))[0] == "s: read in from a file"
+    assert (
+        describe_progress(Study("s", "r", 0.0, {"imported": True}), said(copied, source.run.id))[0]
+        == "s: read in from a file"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,12 +228,14 @@ def test_a_table_made_elsewhere_needs_five_columns(copied: Path, sources: dict[s
     ],
 )
 def test_nothing_of_a_wrong_table_is_taken_and_its_line_is_told(
-    cells: str, why: str, copied: Path, sources: dict[str, Source], tmp_path: Path
+    cells: str, why: str, copied: Path, sources: dict[str, StudySource], tmp_path: Path
 ):
     source = sources["weave"]
-    first, second = [one.question.place for one in source.asked if one.question.metrics == ("key_point",)][:2]
+    first, second = [one.question.turn_ref for one in source.asked if one.question.metrics == ("key_point",)][:2]
     good = f"{first.sample},{first.turn + 1},key_point,bob,5"
-    same = cells.format(sample=first.sample if "bob" in cells else second.sample, turn=(first if "bob" in cells else second).turn + 1)
+    same = cells.format(
+        sample=first.sample if "bob" in cells else second.sample, turn=(first if "bob" in cells else second).turn + 1
+    )
     (tmp_path / "in.csv").write_text(f"sample,turn,metric,rater,score\n{good}\n{same}\n")
     with pytest.raises(UserError) as wrong:
         brought(copied, source, tmp_path / "in.csv")
@@ -206,9 +243,9 @@ def test_nothing_of_a_wrong_table_is_taken_and_its_line_is_told(
     assert said(copied, source.run.id) == []
 
 
-def test_ratings_of_another_run_are_refused(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_ratings_of_another_run_are_refused(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     rate(copied, sources["rover-ig"], "ann")
-    text = as_csv(said(copied, sources["rover-ig"].run.id))
+    text = format_csv(said(copied, sources["rover-ig"].run.id))
     (tmp_path / "in.csv").write_text(text, newline="")
     with pytest.raises(UserError, match="line 2: it is of the run rover-ig"):
         brought(copied, sources["weave"], tmp_path / "in.csv")
@@ -220,53 +257,59 @@ def test_ratings_of_another_run_are_refused(copied: Path, sources: dict[str, Sou
 # journals
 
 
-def test_merging_brings_what_people_said_and_the_later_of_two_counts(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_merging_brings_what_people_said_and_the_later_of_two_counts(
+    copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
     source = sources["weave"]
     other = tmp_path / "other"
     shutil.copytree(copied, other)
     rate(copied, source, done=4)
     study = rate(other, source, done=9)
     later = said(other, source.run.id)
-    made = merge(copied, other)
-    assert made.ratings == 18 and made.new_ratings == 18, "all are later than those here"
-    assert said(copied, source.run.id) == later and merge(copied, other).new_ratings == 0
-    assert [one.id for one in Ratings(copied / "journal.sqlite").studies(source.run.id)] == [study.id]
+    made = merge_journal(copied, other)
+    assert made.annotations == 18 and made.new_annotations == 18, "all are later than those here"
+    assert said(copied, source.run.id) == later and merge_journal(copied, other).new_annotations == 0
+    assert [one.id for one in Annotations(copied / "journal.sqlite").studies(source.run.id)] == [study.id]
     assert all(Blobs(copied / "blobs").path(digest).is_file() for digest in study.settings["pictures"])
     empty = tmp_path / "empty"
-    merge(empty, other)
+    merge_journal(empty, other)
     assert said(empty, source.run.id) == later, "with the run, into a home that had nothing"
 
 
-def test_a_study_that_was_only_read_in_becomes_whole_by_merging(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_a_study_that_was_only_read_in_becomes_whole_by_merging(
+    copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
     source = sources["weave"]
     other = tmp_path / "other"
     shutil.copytree(copied, other)
     study = rate(other, source)
-    (tmp_path / "out.csv").write_text(as_csv(said(other, source.run.id)), newline="")
+    (tmp_path / "out.csv").write_text(format_csv(said(other, source.run.id)), newline="")
     brought(copied, source, tmp_path / "out.csv")
-    assert "orders" not in Ratings(copied / "journal.sqlite").studies(source.run.id)[0].settings
-    merge(copied, other)
-    assert Ratings(copied / "journal.sqlite").studies(source.run.id)[0].settings == study.settings
+    assert "orders" not in Annotations(copied / "journal.sqlite").studies(source.run.id)[0].settings
+    merge_journal(copied, other)
+    assert Annotations(copied / "journal.sqlite").studies(source.run.id)[0].settings == study.settings
 
 
-def test_a_damaged_journal_is_mended_with_what_people_said(copied: Path, sources: dict[str, Source]):
+def test_a_damaged_journal_is_mended_with_what_people_said(copied: Path, sources: dict[str, StudySource]):
     source = sources["weave"]
     study = rate(copied, source)
     before = said(copied, source.run.id)
-    assert check(copied / "journal.sqlite").problems == []
+    assert check_journal(copied / "journal.sqlite").problems == []
     db = sqlite3.connect(copied / "journal.sqlite")
     db.execute("UPDATE ratings SET verdicts = '[{' WHERE item = ? AND rater = 'ann'", (before[0].item,))
     db.commit()
     db.close()
     with pytest.raises(UserError, match="weft journal check"):
         said(copied, source.run.id)
-    health = check(copied / "journal.sqlite")
-    assert health.problems == ["1 rows of ratings cannot be read"] and health.saved["studies"] == 1
-    assert said(copied, source.run.id) == [one for one in before if (one.item, one.rater) != (before[0].item, "ann")]
-    assert Ratings(copied / "journal.sqlite").studies(source.run.id) == [study]
+    health = check_journal(copied / "journal.sqlite")
+    assert health.problems == ["1 rows of ratings cannot be read"] and health.recovered["studies"] == 1
+    assert said(copied, source.run.id) == [
+        one for one in before if (one.item, one.annotator) != (before[0].item, "ann")
+    ]
+    assert Annotations(copied / "journal.sqlite").studies(source.run.id) == [study]
 
 
-def test_shrinking_keeps_what_people_said_and_the_pictures_that_they_see(copied: Path, sources: dict[str, Source]):
+def test_shrinking_keeps_what_people_said_and_the_pictures_that_they_see(copied: Path, sources: dict[str, StudySource]):
     source = sources["weave"]
     study = rate(copied, source)
     blobs, before = Blobs(copied / "blobs"), said(copied, source.run.id)
@@ -276,20 +319,25 @@ def test_shrinking_keeps_what_people_said_and_the_pictures_that_they_see(copied:
         db.execute(f"DELETE FROM {table}")
     db.commit()
     db.close()
-    found = needless(copied)
-    assert found.pictures and not needed & set(found.pictures)
-    shrink(copied, found)
+    found = find_unused(copied)
+    assert found.images and not needed & set(found.images)
+    remove_unused(copied, found)
     assert said(copied, source.run.id) == before and all(path.is_file() for path in needed)
 
 
-def test_an_export_has_what_people_said(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySource], tmp_path: Path):
     source = sources["imug"]
     run = load_run(Journal(copied / "journal.sqlite", readonly=True), source.run.id)
-    assert "ratings" not in export(run, copied, tmp_path / "before") and not (tmp_path / "before" / "ratings.csv").exists()
+    assert (
+        "ratings" not in export_run(run, copied, tmp_path / "before")
+        and not (tmp_path / "before" / "ratings.csv").exists()
+    )
     rate(copied, source)
-    counts = export(run, copied, tmp_path / "after")
+    counts = export_run(run, copied, tmp_path / "after")
     assert counts["ratings"] == len(said(copied, source.run.id))
-    assert (tmp_path / "after" / "ratings.csv").read_text() == as_csv(Ratings(copied / "journal.sqlite", readonly=True).of(source.run.id))
+    assert (tmp_path / "after" / "ratings.csv").read_text() == format_csv(
+        Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
+    )
     assert "ratings.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
 
 
@@ -297,22 +345,29 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, Source]
 
 
 def weft(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=HANGS)
+    return subprocess.run(
+        [sys.executable, "-m", "weft", *words, "--home", str(home)], capture_output=True, text=True, timeout=HANGS
+    )
 
 
-def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(copied: Path, sources: dict[str, Source], tmp_path: Path):
+def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(
+    copied: Path, sources: dict[str, StudySource], tmp_path: Path
+):
     source = sources["weave"]
     run = source.run.id
     assert "nobody was asked" in weft(copied, "rate", run, "--status").stdout
     nothing = weft(copied, "rate", run, "--export", str(tmp_path / "r.csv"))
     assert nothing.returncode == 2 and "nobody has rated" in nothing.stderr and not (tmp_path / "r.csv").exists()
     study = rate(copied, source, done=0)
-    ratings, blobs = Ratings(copied / "journal.sqlite"), Blobs(copied / "blobs")
+    ratings, blobs = Annotations(copied / "journal.sqlite"), Blobs(copied / "blobs")
     items = items_of(source, study, blobs)
     for name in study.settings["orders"]["ann"]:
         if items[name].known:
-            best = answer_of(items[name].form, {f"f{at}": str(len(field.options) - 1) for at, field in enumerate(items[name].form.fields)})
-            ratings.put(rating_of(source, study.id, items[name], "ann", best, seconds=2.0))
+            best = answer_of(
+                items[name].form,
+                {f"f{at}": str(len(field.options) - 1) for at, field in enumerate(items[name].form.fields)},
+            )
+            ratings.add(annotation_of(source, study.id, items[name], "ann", best, seconds=2.0))
     ratings.close()
     status = weft(copied, "rate", run, "--status").stdout
     assert "20 questions for 2 raters, seed 0, 2 attention questions besides" in status
@@ -332,7 +387,7 @@ def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(copied: Path, 
     assert "weft rate last --raters" in help_.split("Example")[1]
 
 
-def test_a_run_goes_with_what_people_said_of_it_and_says_so_before(copied: Path, sources: dict[str, Source]):
+def test_a_run_goes_with_what_people_said_of_it_and_says_so_before(copied: Path, sources: dict[str, StudySource]):
     source = sources["weave"]
     rate(copied, source)
     asked = weft(copied, "runs", "rm", source.run.id)
@@ -341,14 +396,14 @@ def test_a_run_goes_with_what_people_said_of_it_and_says_so_before(copied: Path,
     assert weft(copied, "runs", "rm", source.run.id, "--yes").returncode == 0 and said(copied, source.run.id) == []
 
 
-def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: dict[str, Source]):
-    from weft.report.site import numbers
+def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: dict[str, StudySource]):
+    from weft.report.site import build_numbers
     from weft.report.view.library import Library
 
     source = sources["weave"]
     library = Library(copied)
     before = library.stamp((source.run.id,))
-    assert "by 2 people" not in numbers(library.contents((source.run.id,)), [], "", "")
+    assert "by 2 people" not in build_numbers(library.contents((source.run.id,)), [], "", "")
     rate(copied, source)
     assert library.stamp((source.run.id,)) != before
-    assert "40 by 2 people" in numbers(library.contents((source.run.id,)), [], "", "")
+    assert "40 by 2 people" in build_numbers(library.contents((source.run.id,)), [], "", "")

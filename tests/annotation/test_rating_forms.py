@@ -10,14 +10,23 @@ import pytest
 
 import weft
 from conftest import BENCHMARKS  # type: ignore[attr-defined]
-from weft.calls.structured_output import Unusable
+from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
 from weft.judge_eval.annotation import attention
-from weft.judge_eval.annotation.form import Field, Missing, answer_of, chosen, form_of, lowest, nested
-from weft.judge_eval.annotation.page import Place, question_page
-from weft.judge_eval.annotation.questions import Source, source_of
-from weft.judge_eval.annotation.study import begun, id_of, item_of, items_of, known_item, rating_of, verdicts_of, wanted
-from weft.store.annotations import Ratings
+from weft.judge_eval.annotation.form import Field, MissingAnswer, answer_of, chosen, form_of, lowest, nested
+from weft.judge_eval.annotation.page import PagePosition, question_page
+from weft.judge_eval.annotation.questions import StudySource, open_study_source
+from weft.judge_eval.annotation.study import (
+    annotation_of,
+    begin_study,
+    id_of,
+    item_of,
+    items_of,
+    known_item,
+    study_settings,
+    verdicts_of,
+)
+from weft.store.annotations import Annotations
 from weft.store.blobs import Blobs
 from weft.types import Image, Question
 
@@ -31,20 +40,24 @@ def sent(field: Field, at: int, *, best: bool) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_every_question_has_a_form_whose_answer_is_read_as_a_judges_is(benchmark: str, sources: dict[str, Source]):
+def test_every_question_has_a_form_whose_answer_is_read_as_a_judges_is(benchmark: str, sources: dict[str, StudySource]):
     source = sources[benchmark]
     seen: set[tuple[str, ...]] = set()
     for asked in source.asked:
         item = item_of(asked)
         seen.add(asked.question.metrics)
-        given = {name: value for at, field in enumerate(item.form.fields) for name, value in sent(field, at, best=True).items()}
+        given = {
+            name: value
+            for at, field in enumerate(item.form.fields)
+            for name, value in sent(field, at, best=True).items()
+        }
         answer = answer_of(item.form, given)
         said = verdicts_of(source, item, answer)
         assert tuple(one.metric for one in said) == asked.question.metrics and all(one.by == "person" for one in said)
         assert (benchmark == "imug" and "choice" in asked.question.metrics) or all(one.value == 1.0 for one in said)
         again = {f"f{at}": chosen(field, answer)[0] for at, field in enumerate(item.form.fields)}
         assert answer_of(item.form, again) == answer, "what was chosen is shown again as it was"
-        with pytest.raises(Missing):
+        with pytest.raises(MissingAnswer):
             answer_of(item.form, {})
     due = {metric for metrics in seen for metric in metrics}
     judged = {one.metric for one in source.run.verdicts if one.by == "judge"} - set(source.benchmark.derived_metrics)
@@ -52,36 +65,61 @@ def test_every_question_has_a_form_whose_answer_is_read_as_a_judges_is(benchmark
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_pages_name_neither_model_judge_nor_run(benchmark: str, sources: dict[str, Source], house: Path):
+def test_pages_name_neither_model_judge_nor_run(benchmark: str, sources: dict[str, StudySource], house: Path):
     source, blobs = sources[benchmark], Blobs(house / "blobs")
-    ratings = Ratings(house / "journal.sqlite")
-    study, _ = begun(source, wanted("ann", 20), ratings, blobs)
+    ratings = Annotations(house / "journal.sqlite")
+    study, _ = begin_study(source, study_settings("ann", 20), ratings, blobs)
     ratings.close()
     manifest = source.run.record.manifest
     for item in items_of(source, study, blobs).values():
-        text = question_page(item, Place("/rate/TOKEN", 1, 9, 0), lambda image: f"/rate/TOKEN/img/{image.digest}.png", {}, {})
-        for secret in (source.run.id, manifest.model.name, manifest.judge.name, "oracle", "tabletop", "exact judge", study.id):
+        text = question_page(
+            item, PagePosition("/rate/TOKEN", 1, 9, 0), lambda image: f"/rate/TOKEN/img/{image.digest}.png", {}, {}
+        )
+        for secret in (
+            source.run.id,
+            manifest.model.name,
+            manifest.judge.name,
+            "oracle",
+            "tabletop",
+            "exact judge",
+            study.id,
+        ):
             assert secret not in text, secret
         shown = re.sub(r"<style>.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL)
-        assert len(item.question.place.sample) < 4 or item.question.place.sample not in shown
+        assert len(item.question.turn_ref.sample) < 4 or item.question.turn_ref.sample not in shown
 
 
 def test_scales_choices_groups_and_words():
     weave = form_of(
-        {"type": "object", "properties": {"reasoning": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 10}}}
+        {
+            "type": "object",
+            "properties": {"reasoning": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 10}},
+        }
     )
-    assert [field.kind for field in weave.fields] == ["scale", "text"] and weave.fields[0].halves and len(weave.fields[0].options) == 11
+    assert (
+        [field.kind for field in weave.fields] == ["scale", "text"]
+        and weave.fields[0].halves
+        and len(weave.fields[0].options) == 11
+    )
     assert answer_of(weave, {"f0": "7", "h0": "1"}) == {"score": 7.5, "reasoning": ""}
-    assert chosen(weave.fields[0], {"score": 7.5}) == ("7", True) and chosen(weave.fields[0], {"score": 7}) == ("7", False)
-    with pytest.raises(Missing, match="10.5 is more than 10"):
+    assert chosen(weave.fields[0], {"score": 7.5}) == ("7", True) and chosen(weave.fields[0], {"score": 7}) == (
+        "7",
+        False,
+    )
+    with pytest.raises(MissingAnswer, match="10.5 is more than 10"):
         answer_of(weave, {"f0": "10", "h0": "1"})
-    with pytest.raises(Missing, match="no choice"):
+    with pytest.raises(MissingAnswer, match="no choice"):
         answer_of(weave, {"f0": "11"})
     entry = {
         "type": "object",
-        "properties": {"point_id": {"type": "integer", "enum": [1, 2]}, "score": {"type": "integer", "minimum": 0, "maximum": 5}},
+        "properties": {
+            "point_id": {"type": "integer", "enum": [1, 2]},
+            "score": {"type": "integer", "minimum": 0, "maximum": 5},
+        },
     }
-    points = form_of({"type": "object", "properties": {"results": {"type": "array", "items": entry}}}, ["a star", "a ring"])
+    points = form_of(
+        {"type": "object", "properties": {"results": {"type": "array", "items": entry}}}, ["a star", "a ring"]
+    )
     assert [field.group for field in points.fields] == ["point 1: a star", "point 2: a ring"]
     found = answer_of(points, {"f0": "5", "f1": "0"})
     assert found == {"results": [{"point_id": 1, "score": 5}, {"point_id": 2, "score": 0}]}
@@ -90,23 +128,25 @@ def test_scales_choices_groups_and_words():
     many = form_of({"type": "object", "properties": {"steps": {"type": "integer", "minimum": 0, "maximum": 99}}})
     assert many.fields[0].kind == "number" and answer_of(many, {"f0": "42"}) == {"steps": 42}
     for wrong in ("100", "-1", "4.5", "x"):
-        with pytest.raises(Missing):
+        with pytest.raises(MissingAnswer):
             answer_of(many, {"f0": wrong})
     with pytest.raises(UserError, match="no form"):
         form_of(
             {
                 "type": "object",
-                "properties": {"all": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}}}},
+                "properties": {
+                    "all": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}}}}
+                },
             }
         )
     with pytest.raises(UserError, match="nothing to choose"):
         form_of({"type": "object", "properties": {"why": {"type": "string"}}})
 
 
-def test_an_answer_that_no_judge_could_give_is_none(sources: dict[str, Source]):
+def test_an_answer_that_no_judge_could_give_is_none(sources: dict[str, StudySource]):
     item = next(item_of(one) for one in sources["weave"].asked if one.question.metrics == ("image_quality",))
     for answer in ({"score": 11, "reasoning": ""}, {"reasoning": ""}, {"score": 7.5, "reasoning": ""}):
-        with pytest.raises(Unusable):
+        with pytest.raises(UnusableReply):
             verdicts_of(sources["weave"], item, answer)
 
 
@@ -117,7 +157,9 @@ def pictures(question: Question) -> list[Image]:
     return [part for message in question.messages for part in message.parts if isinstance(part, Image)]
 
 
-def test_a_grey_picture_stands_for_the_one_to_judge_where_that_is_surely_bad(sources: dict[str, Source], house: Path):
+def test_a_grey_picture_stands_for_the_one_to_judge_where_that_is_surely_bad(
+    sources: dict[str, StudySource], house: Path
+):
     blobs = Blobs(house / "blobs")
     for source in sources.values():
         for asked in source.asked:
@@ -128,71 +170,90 @@ def test_a_grey_picture_stands_for_the_one_to_judge_where_that_is_surely_bad(sou
             if not line:
                 assert not {image.digest for image in after} & asked.made, "the picture to judge is not to be seen"
                 (grey,) = [new for old, new in zip(before, after, strict=True) if old != new]
-                with blobs.opened(grey) as picture:
+                with blobs.decode_within_memory(grey) as picture:
                     assert len(picture.getcolors() or ()) == 1 and picture.size == (grey.width, grey.height)
             else:
                 assert line.startswith("For this one choose") and question == asked.question
     blind = {asked.question.metrics[0] for asked in sources["weave"].asked if not attention.shown(asked, blobs)[1]}
-    assert blind == {"key_point", "visual_consistency"}, "a grey picture may be well made: image quality is no such question"
+    assert blind == {"key_point", "visual_consistency"}, (
+        "a grey picture may be well made: image quality is no such question"
+    )
 
 
-def test_a_known_answer_is_passed_or_failed_without_the_dataset(sources: dict[str, Source], house: Path):
+def test_a_known_answer_is_passed_or_failed_without_the_dataset(sources: dict[str, StudySource], house: Path):
     blobs = Blobs(house / "blobs")
     for source in sources.values():
         for asked in source.asked[:12]:
             item, known = known_item(asked, blobs), attention.known_of(asked)
-            kept = attention.read(msgspec.json.decode(msgspec.json.encode({"known": {item.id: attention.kept(known)}})))[item.id]
+            kept = attention.read(
+                msgspec.json.decode(msgspec.json.encode({"known": {item.id: attention.kept(known)}}))
+            )[item.id]
             words = [(field.path, "") for field in item.form.fields if field.is_words]
             low = nested([*item.form.fixed, *lowest(item.form), *words], item.form.lists)
-            assert kept.passed(rating_of(source, "s", item, "ann", low))
-            given = {name: value for at, field in enumerate(item.form.fields) for name, value in sent(field, at, best=True).items()}
+            assert kept.passed(annotation_of(source, "s", item, "ann", low))
+            given = {
+                name: value
+                for at, field in enumerate(item.form.fields)
+                for name, value in sent(field, at, best=True).items()
+            }
             best = answer_of(item.form, given)
             if best != low:
-                assert not kept.passed(rating_of(source, "s", item, "ann", best))
+                assert not kept.passed(annotation_of(source, "s", item, "ann", best))
 
 
 # studies
 
 
-def test_the_same_settings_are_the_same_study_and_others_are_another(sources: dict[str, Source], house: Path):
+def test_the_same_settings_are_the_same_study_and_others_are_another(sources: dict[str, StudySource], house: Path):
     source, blobs = sources["weave"], Blobs(house / "blobs")
-    ratings = Ratings(house / "journal.sqlite")
-    first, _ = begun(source, wanted("ann, bob,cem", 12, each=2), ratings, blobs)
-    again, newer = begun(source, wanted("ann,bob,cem", 12, each=2), ratings, blobs)
+    ratings = Annotations(house / "journal.sqlite")
+    first, _ = begin_study(source, study_settings("ann, bob,cem", 12, each=2), ratings, blobs)
+    again, newer = begin_study(source, study_settings("ann,bob,cem", 12, each=2), ratings, blobs)
     assert first == again and not newer
     orders = first.settings["orders"]
     assert len(first.settings["known"]) == 1 and sum(map(len, orders.values())) == 12 * 2 + 3
     assert set(first.settings["pictures"]) <= {path.name for path in (house / "blobs").glob("??/*")}
     others = [
-        wanted("ann,bob,cem", 12),
-        wanted("ann,bob,cem", 13, each=2),
-        wanted("ann,bob,cem", 12, 1, 2),
-        wanted("ann,bob,dan", 12, each=2),
+        study_settings("ann,bob,cem", 12),
+        study_settings("ann,bob,cem", 13, each=2),
+        study_settings("ann,bob,cem", 12, 1, 2),
+        study_settings("ann,bob,dan", 12, each=2),
     ]
     assert len({id_of(source, one) for one in others} | {first.id}) == 5
-    assert begun(source, wanted("1", 4), ratings, blobs)[0].settings["known"] == {}, "few questions have none"
-    assert begun(source, wanted("1", 20, share=0.0), ratings, blobs)[0].settings["known"] == {}
+    assert begin_study(source, study_settings("1", 4), ratings, blobs)[0].settings["known"] == {}, (
+        "few questions have none"
+    )
+    assert begin_study(source, study_settings("1", 20, share=0.0), ratings, blobs)[0].settings["known"] == {}
     ratings.close()
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"raters": "0"}, {"raters": "ann,ann"}, {"raters": "ann,,bob"}, {"raters": "a" * 41}, {"raters": "2", "each": 3}, {"share": 0.9}],
+    [
+        {"raters": "0"},
+        {"raters": "ann,ann"},
+        {"raters": "ann,,bob"},
+        {"raters": "a" * 41},
+        {"raters": "2", "each": 3},
+        {"share": 0.9},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]):
     with pytest.raises(UserError, match="--"):
-        wanted(**wrong)
+        study_settings(**wrong)
 
 
 def test_released_questions_are_not_asked_and_repeats_are_one(toy: Path, tmp_path: Path):
     ways: dict[str, Any] = {"data": toy, "model": "copy", "home": tmp_path / "home"}
     once = weft.evaluate("weave", judge="constant/5", **ways)
     often = weft.evaluate("weave", judge="constant/5", judge_repeats=3, **ways)
-    found = [asyncio.run(source_of(run.id, tmp_path / "home")) for run in (once, often)]
+    found = [asyncio.run(open_study_source(run.id, tmp_path / "home")) for run in (once, often)]
     assert [one.item for one in found[0].asked] == [one.item for one in found[1].asked]
     empty = tmp_path / "nothing"
     empty.mkdir()
     official = weft.evaluate("weave", judge="constant/5", **{**ways, "model": f"folder/{empty}"}, official=True)
-    assert any(one.behind or one.asked for one in official.verdicts), "the scripts' judge was asked about outputs that are not there"
+    assert any(one.merged_from or one.variant_reading for one in official.verdicts), (
+        "the scripts' judge was asked about outputs that are not there"
+    )
     with pytest.raises(UserError, match="nothing to rate"):
-        asyncio.run(source_of(official.id, tmp_path / "home"))
+        asyncio.run(open_study_source(official.id, tmp_path / "home"))

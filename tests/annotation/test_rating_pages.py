@@ -16,9 +16,9 @@ import pytest
 from browser import Watch, browser, wait_for_pictures
 from waiting import HANGS
 from weft.judge_eval.annotation.links import FILE
-from weft.judge_eval.annotation.questions import Source
-from weft.judge_eval.annotation.study import items_of, wanted
-from weft.store.annotations import Rating, Ratings
+from weft.judge_eval.annotation.questions import StudySource
+from weft.judge_eval.annotation.study import items_of, study_settings
+from weft.store.annotations import Annotation, Annotations
 from weft.store.blobs import Blobs
 
 DESKTOP, PHONE = {"width": 1280, "height": 880}, {"width": 390, "height": 780}
@@ -27,7 +27,10 @@ Serving = Callable[..., Any]
 
 def request(url: str, method: str = "GET", **options: Any) -> tuple[int, str]:
     async def go() -> tuple[int, str]:
-        async with aiohttp.ClientSession() as session, session.request(method, url, allow_redirects=False, **options) as response:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, url, allow_redirects=False, **options) as response,
+        ):
             return response.status, (await response.read()).decode("utf-8", "replace")
 
     return asyncio.run(go())
@@ -101,7 +104,9 @@ def type_it(page: Any, wish: int, said: dict[str, float]) -> None:
     left(page, item)
 
 
-def test_two_people_rate_a_run_over_a_kill_and_the_journal_has_what_they_chose(house: Path, sources: dict[str, Source]):
+def test_two_people_rate_a_run_over_a_kill_and_the_journal_has_what_they_chose(
+    house: Path, sources: dict[str, StudySource]
+):
     run = sources["weave"].run.id
     ann: dict[str, float] = {}
     bob: dict[str, float] = {}
@@ -128,18 +133,24 @@ def test_two_people_rate_a_run_over_a_kill_and_the_journal_has_what_they_chose(h
             assert server.links == before, "the same command, the same study, the same links"
             desktop.goto(server.links["ann"])
             phone.goto(server.links["bob"])
-            assert desktop.locator(".count").inner_text() == "9 of 22" and phone.locator(".count").inner_text() == "6 of 22"
+            assert (
+                desktop.locator(".count").inner_text() == "9 of 22"
+                and phone.locator(".count").inner_text() == "6 of 22"
+            )
             for number in range(14):
                 type_it(desktop, number + 2, ann)
             for number in range(17):
                 choose(phone, number, bob)
-            assert "Thank you" in desktop.locator("main").inner_text() and "Thank you" in phone.locator("main").inner_text()
+            assert (
+                "Thank you" in desktop.locator("main").inner_text()
+                and "Thank you" in phone.locator("main").inner_text()
+            )
             assert [watch.wrong for watch in watches] == [[], []]
         finally:
             server.kill()
-    ratings = Ratings(house / "journal.sqlite")
+    ratings = Annotations(house / "journal.sqlite")
     study = ratings.studies(run)[-1]
-    kept = {name: ratings.of(run, study.id, name) for name in ("ann", "bob")}
+    kept = {name: ratings.find(run, study.id, name) for name in ("ann", "bob")}
     assert {one.item: float(one.answer["score"]) for one in kept["ann"]} == ann and len(ann) == 22
     assert {one.item: float(one.answer["score"]) for one in kept["bob"]} == bob and len(bob) == 22
     judged = {(one.sample, one.turn, one.metric) for one in sources["weave"].run.verdicts}
@@ -147,14 +158,14 @@ def test_two_people_rate_a_run_over_a_kill_and_the_journal_has_what_they_chose(h
         (verdict,) = one.verdicts
         assert verdict.by == "person" and verdict.value == pytest.approx(verdict.score / 10) and one.seconds > 0
         assert (verdict.sample, verdict.turn, verdict.metric) in judged
-    assert sum(one.attention for one in kept["ann"]) == 2
+    assert sum(one.is_attention_check for one in kept["ann"]) == 2
     assert (house / FILE).stat().st_mode & 0o777 == 0o600
     tokens = [link.rpartition("/")[2] for link in server.links.values()]
     assert all(token.encode() not in file.read_bytes() for token in tokens for file in house.glob("journal.sqlite*"))
     ratings.close()
 
 
-def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str, Source], serving: Serving):
+def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str, StudySource], serving: Serving):
     desk = serving(house, sources["imug"])
     with browser() as chromium:
         page = chromium.new_page(viewport=DESKTOP)
@@ -198,13 +209,18 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         assert not page.locator("#large").is_visible() and watch.wrong == []
     (rating,) = [one for one in desk.ratings.of(desk.study.run, desk.study.id, "ann") if one.item == item]
     scores = [entry["score"] for entry in rating.answer["evaluation_results"]]
-    assert scores == [0, *(digit % 6 for digit in range(1, many))] and rating.answer["evaluation_results"][-1]["reason"] == "u5? why not"
+    assert (
+        scores == [0, *(digit % 6 for digit in range(1, many))]
+        and rating.answer["evaluation_results"][-1]["reason"] == "u5? why not"
+    )
     assert rating.verdicts[0].value == pytest.approx(sum(scores) / (5 * many))
 
 
 @pytest.mark.parametrize("benchmark", ["rover-ig", "rover-tg", "planviz", "weaverbench"])
-def test_every_benchmarks_form_can_be_sent_without_a_script(benchmark: str, house: Path, sources: dict[str, Source], serving: Serving):
-    desk = serving(house, sources[benchmark], wanted("ann", 8, share=0.25))
+def test_every_benchmarks_form_can_be_sent_without_a_script(
+    benchmark: str, house: Path, sources: dict[str, StudySource], serving: Serving
+):
+    desk = serving(house, sources[benchmark], study_settings("ann", 8, share=0.25))
     link, due = desk.links["ann"], len(desk.study.settings["orders"]["ann"])
     for number in range(due):
         status, text = request(link)
@@ -212,19 +228,28 @@ def test_every_benchmarks_form_can_be_sent_without_a_script(benchmark: str, hous
         assert request(link, "POST", data={**fields_of(text)})[0] == 422, "nothing was chosen, and nothing is saved"
         assert request(link, "POST", data=filled(text))[0] == 303
     assert "Thank you" in request(link)[1]
-    found: list[Rating] = desk.ratings.of(desk.study.run, desk.study.id)
-    assert len(found) == due and sum(one.attention for one in found) == len(desk.study.settings["known"]) > 0
+    found: list[Annotation] = desk.ratings.of(desk.study.run, desk.study.id)
+    assert len(found) == due and sum(one.is_attention_check for one in found) == len(desk.study.settings["known"]) > 0
 
 
 # who may do what
 
 
-def test_a_link_is_its_raters_alone_and_a_wrong_one_is_nothing(house: Path, sources: dict[str, Source], serving: Serving):
-    desk = serving(house, sources["weave"], wanted("ann,bob", 10, 7, each=1, share=0.0))
+def test_a_link_is_its_raters_alone_and_a_wrong_one_is_nothing(
+    house: Path, sources: dict[str, StudySource], serving: Serving
+):
+    desk = serving(house, sources["weave"], study_settings("ann,bob", 10, 7, each=1, share=0.0))
     ann, bob = desk.links["ann"], desk.links["bob"]
     base = ann.rpartition("/")[0]
     assert base.startswith("http://127.0.0.1:")
-    for wrong in (f"{base}/token-of-cem", f"{base}/", f"{base}/x/img/y.png", ann[:-1], base.removesuffix("/rate") + "/", f"{ann}/../.."):
+    for wrong in (
+        f"{base}/token-of-cem",
+        f"{base}/",
+        f"{base}/x/img/y.png",
+        ann[:-1],
+        base.removesuffix("/rate") + "/",
+        f"{ann}/../..",
+    ):
         assert request(wrong)[0] == 404, wrong
     assert request(f"{base}/token-of-cem", "POST", data={"item": "x"})[0] == 404
     mine, others = desk.study.settings["orders"]["ann"], desk.study.settings["orders"]["bob"]
@@ -236,15 +261,19 @@ def test_a_link_is_its_raters_alone_and_a_wrong_one_is_nothing(house: Path, sour
     assert request(ann, "POST", data={**filled(text), "item": mine[3]})[0] == 303
     assert desk.ratings.of(desk.study.run, desk.study.id) == [], "nor is one that was not shown yet"
     items = items_of(desk.source, desk.study, Blobs(house / "blobs"))
-    only = {image.digest for one in others for image in items[one].images} - {image.digest for one in mine for image in items[one].images}
+    only = {image.digest for one in others for image in items[one].images} - {
+        image.digest for one in mine for image in items[one].images
+    }
     for digest in only:
         assert request(f"{ann}/img/{digest}.png")[0] == 404 and request(f"{bob}/img/{digest}.png")[0] == 200
     for method in ("PUT", "DELETE", "PATCH"):
         assert request(ann, method)[0] == 405
 
 
-def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(house: Path, sources: dict[str, Source], serving: Serving):
-    desk = serving(house, sources["weave"], wanted("eve", 10, share=0.0))
+def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(
+    house: Path, sources: dict[str, StudySource], serving: Serving
+):
+    desk = serving(house, sources["weave"], study_settings("eve", 10, share=0.0))
     link = desk.links["eve"]
     sent = filled(request(link)[1])
     here = link.partition("/rate/")[0]
@@ -266,7 +295,7 @@ def test_what_another_site_sends_is_refused_and_the_host_must_be_this_machine(ho
 
 def test_pages_allow_nothing_from_elsewhere_and_take_no_text_for_markup(tmp_path: Path, serving: Serving):
     import weft
-    from weft.judge_eval.annotation.questions import source_of
+    from weft.judge_eval.annotation.questions import open_study_source
     from weft_tabletop.make import make
 
     class Evil:
@@ -277,18 +306,32 @@ def test_pages_allow_nothing_from_elsewhere_and_take_no_text_for_markup(tmp_path
 
     data = make("tabletop-weave", tmp_path / "data", samples=6, seed=0)
     run = weft.evaluate("weave", data=data, model=Evil(), judge="constant/max", home=tmp_path / "home")
-    source = asyncio.run(source_of(run.id, tmp_path / "home"))
-    desk = serving(tmp_path / "home", source, wanted("ann", 30, share=0.0))
+    source = asyncio.run(open_study_source(run.id, tmp_path / "home"))
+    desk = serving(tmp_path / "home", source, study_settings("ann", 30, share=0.0))
     text = request(desk.links["ann"])[1]
     assert "A &lt;img src=x onerror=alert(1)&gt;" in text and "<img src=x" not in text and text.count("<script") == 1
-    assert "default-src &#x27;none&#x27;" in text and "http://" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    assert "default-src &#x27;none&#x27;" in text and "http://" not in re.sub(
+        r"<script>.*?</script>", "", text, flags=re.DOTALL
+    )
 
 
-def test_a_study_is_served_once_at_a_time(house: Path, sources: dict[str, Source]):
+def test_a_study_is_served_once_at_a_time(house: Path, sources: dict[str, StudySource]):
     run = sources["weave"].run.id
     server = Server(house, run)
     try:
-        words = [sys.executable, "-m", "weft", "rate", run, "--raters", "ann,bob", "--sample", "20", "--home", str(house)]
+        words = [
+            sys.executable,
+            "-m",
+            "weft",
+            "rate",
+            run,
+            "--raters",
+            "ann,bob",
+            "--sample",
+            "20",
+            "--home",
+            str(house),
+        ]
         second = subprocess.run(words, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
         assert second.returncode == 2 and "already going on" in second.stderr
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.benchmarks.download import get, unpack
+from weft.benchmarks.download import download_dataset, unpack_archive
 from weft.errors import UserError
 
 
@@ -14,9 +14,9 @@ def test_an_archive_is_unpacked_beside_itself_and_twice_is_once(tmp_path: Path):
     with zipfile.ZipFile(tmp_path / "test.zip", "w") as made:
         made.writestr("test.json", "[]")
         made.writestr("imgs/a.png", b"x" * 1000)
-    unpack(tmp_path / "test.zip")
+    unpack_archive(tmp_path / "test.zip")
     (tmp_path / "test.json").write_text("xx")  # of the same size: it is there
-    unpack(tmp_path / "test.zip")
+    unpack_archive(tmp_path / "test.zip")
     assert (tmp_path / "test.json").read_text() == "xx" and (tmp_path / "imgs" / "a.png").stat().st_size == 1000
 
 
@@ -27,7 +27,7 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str):
     with zipfile.ZipFile(inner / "t.zip", "w") as made:
         made.writestr(name, "x")
     with pytest.raises(UserError, match="plain file inside"):
-        unpack(inner / "t.zip")
+        unpack_archive(inner / "t.zip")
     assert not (tmp_path / "out.txt").exists()
 
 
@@ -37,13 +37,13 @@ def test_links_and_bombs_are_refused(tmp_path: Path):
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         made.writestr(link, "/etc/passwd")
     with pytest.raises(UserError, match="plain file inside"):
-        unpack(tmp_path / "link.zip")
+        unpack_archive(tmp_path / "link.zip")
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("zeros", b"\0" * 250_000_000)
     with pytest.raises(UserError, match="more than it can be trusted"):
-        unpack(tmp_path / "bomb.zip")
+        unpack_archive(tmp_path / "bomb.zip")
 
 
 def test_a_dataset_that_weft_does_not_know_is_asked_for_by_its_name_there(tmp_path: Path):
     with pytest.raises(UserError, match="OWNER/NAME --out imug"):
-        get("imug", tmp_path)
+        download_dataset("imug", tmp_path)

@@ -1,4 +1,5 @@
-"""IMUG-Bench end to end on a real socket: what the model and the judge see, and what comes of it, strictly and officially."""
+"""IMUG-Bench end to end on a real socket: what the model and the judge see, and what comes of it, strictly and
+officially."""
 
 import json
 from collections.abc import Callable
@@ -10,8 +11,8 @@ import pytest
 import weft
 from server import Provider, Seen, drawn, model_answer
 from weft.benchmarks.imug import data
-from weft.benchmarks.imug.facts import choice_facts, is_dynamic
-from weft.calls.caller import Patience
+from weft.benchmarks.imug.facts import is_dynamic, read_choice_facts
+from weft.calls.caller import RetryPolicy
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 
@@ -42,7 +43,13 @@ def records() -> list[dict[str, Any]]:
     ]
     return [
         {"sample_id": "1", "domain": "Cooking", "subdomain": "cooking_workflow", "tasks": pan},
-        {"sample_id": 2, "domain": "Apparel", "subdomain": "garment_replacement", "system_prompt": "Be brief.", "tasks": shirt},
+        {
+            "sample_id": 2,
+            "domain": "Apparel",
+            "subdomain": "garment_replacement",
+            "system_prompt": "Be brief.",
+            "tasks": shirt,
+        },
     ]
 
 
@@ -81,9 +88,9 @@ def judge(key: str = "B", score: int = 4) -> Callable[[Seen], dict[str, Any]]:
         if "determined_answer" in json.dumps(seen.body.get("response_format", {})):
             return {"role": "assistant", "content": json.dumps({"reasoning": "it is so", "determined_answer": key})}
         count = len(
-            seen.body["response_format"]["json_schema"]["schema"]["properties"]["evaluation_results"]["items"]["properties"]["point_id"][
-                "enum"
-            ]
+            seen.body["response_format"]["json_schema"]["schema"]["properties"]["evaluation_results"]["items"][
+                "properties"
+            ]["point_id"]["enum"]
         )
         results = [{"point_id": n, "reason": "r", "score": score} for n in range(1, count + 1)]
         return {"role": "assistant", "content": json.dumps({"evaluation_results": results})}
@@ -93,8 +100,10 @@ def judge(key: str = "B", score: int = 4) -> Callable[[Seen], dict[str, Any]]:
 
 def evaluate(folder: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
     options.setdefault("model", f"openai-chat/model@{provider.url}")
-    patience = Patience(tries=2, base=0.001, cap=0.002)
-    return weft.evaluate("imug", data=folder, home=home, judge=f"openai-chat/judge@{provider.url}", patience=patience, **options)
+    patience = RetryPolicy(tries=2, base=0.001, cap=0.002)
+    return weft.evaluate(
+        "imug", data=folder, home=home, judge=f"openai-chat/judge@{provider.url}", patience=patience, **options
+    )
 
 
 def test_a_whole_run_strict_and_official(imug: Path, tmp_path: Path, serve: Serve):
@@ -123,7 +132,9 @@ def test_the_model_sees_the_whole_dialogue_with_its_own_replies(imug: Path, tmp_
     last = max((seen for seen in provider.seen if not seen.is_judge), key=lambda seen: len(seen.body["messages"]))
     roles = [message["role"] for message in last.body["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user", "assistant", "user"]
-    assert "one picture, never both" in last.texts[0] and last.shape[4] == ("assistant", ["B"]) and len(last.pictures) == 2
+    assert (
+        "one picture, never both" in last.texts[0] and last.shape[4] == ("assistant", ["B"]) and len(last.pictures) == 2
+    )
     shirt = next(seen for seen in provider.seen if not seen.is_judge and "shirt" in " ".join(seen.texts))
     assert shirt.texts[0] == "Be brief.", "a record's own system prompt is used"
 
@@ -131,7 +142,9 @@ def test_the_model_sees_the_whole_dialogue_with_its_own_replies(imug: Path, tmp_
 def test_the_judge_sees_what_the_model_really_replied_in_labelled_order(imug: Path, tmp_path: Path, serve: Serve):
     provider = serve(answer=judge())
     run = evaluate(imug, tmp_path / "home", provider)
-    made = {(turn.sample.split("/")[0], turn.turn): turn.reply.images[-1].digest for turn in run.turns if turn.reply.images}
+    made = {
+        (turn.sample.split("/")[0], turn.turn): turn.reply.images[-1].digest for turn in run.turns if turn.reply.images
+    }
     judged = [seen for seen in provider.seen if seen.is_judge]
     red = next(seen for seen in judged if "The pan is red." in " ".join(seen.texts))
     assert red.pictures == [f"sha256:{made['Cooking', 0]}", f"sha256:{made['Cooking', 2]}"]
@@ -146,7 +159,10 @@ def test_missing_points_are_asked_for_again_and_never_guessed(imug: Path, tmp_pa
 
     def forgetful(seen: Seen) -> dict[str, Any]:
         if seen.is_judge and len(seen.body["messages"]) == 1 and "Two eggs" in " ".join(seen.texts):
-            return {"role": "assistant", "content": json.dumps({"evaluation_results": [{"point_id": 1, "reason": "", "score": 5}]})}
+            return {
+                "role": "assistant",
+                "content": json.dumps({"evaluation_results": [{"point_id": 1, "reason": "", "score": 5}]}),
+            }
         return whole(seen)
 
     provider = serve(answer=forgetful)
@@ -161,20 +177,22 @@ def test_letters_that_are_no_option_are_no_answer(imug: Path, tmp_path: Path, se
     dynamic = [verdict for verdict in run.verdicts if is_dynamic(verdict) or "could not be used" in verdict.reason]
     assert dynamic and all(verdict.value is None for verdict in dynamic), "no answer is unscored, not E"
     kinds = next(row.cells for row in run.tables()[2].rows if row.name == run.name)
-    assert (kinds["Static MCQ"].scored, kinds["Static MCQ"].due) == (1, 1)
-    assert (kinds["Dynamic MCQ"].scored, kinds["Dynamic MCQ"].due) == (0, 2), "it stays what it is"
+    assert (kinds["Static MCQ"].scored, kinds["Static MCQ"].expected) == (1, 1)
+    assert (kinds["Dynamic MCQ"].scored, kinds["Dynamic MCQ"].expected) == (0, 2), "it stays what it is"
 
 
 def test_a_key_with_a_certain_letter_may_have_others_and_the_judge_is_told(imug: Path, tmp_path: Path, serve: Serve):
     provider = serve(answer=judge(key="BD"))
     run = evaluate(imug, tmp_path / "home", provider, where={"domain": "Apparel"})
     verdict = next(v for v in run.verdicts if v.metric == "choice")
-    assert choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
+    assert read_choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
     assert any("A is certainly right" in " ".join(seen.texts) for seen in provider.seen if seen.is_judge)
 
 
 @pytest.mark.parametrize("options", [{"past": "reference"}, {"history": "full"}, {"placement": "inline"}])
-def test_a_history_that_the_protocol_does_not_have_is_refused(imug: Path, tmp_path: Path, serve: Serve, options: dict[str, Any]):
+def test_a_history_that_the_protocol_does_not_have_is_refused(
+    imug: Path, tmp_path: Path, serve: Serve, options: dict[str, Any]
+):
     with pytest.raises(UserError, match="imug "):
         evaluate(imug, tmp_path / "home", serve(answer=judge()), **options)
 
@@ -183,18 +201,22 @@ def test_grid_files_that_are_none_are_told(imug: Path, blobs: Blobs):
     (imug / "grid_gt").mkdir()
     (imug / "grid_gt" / "notes.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match="Domain__subdomain__sample_id"):
-        data.load(imug, blobs).read()
+        data.load(imug, blobs).load_all()
     (imug / "grid_gt" / "notes.jsonl").rename(imug / "grid_gt" / "A__b__1.jsonl")
     (imug / "grid_gt" / "A__b__1.jsonl").write_text('{"turn": 2, "grid": [["0", "1"], ["0", "1"], ["0", "1"]]}\n')
     with pytest.raises(UserError, match="three rows of three cells"):
-        data.load(imug, blobs).read()
+        data.load(imug, blobs).load_all()
 
 
 def test_a_missing_picture_is_zero_without_a_call_and_the_dialogue_goes_on(imug: Path, tmp_path: Path, serve: Serve):
     whole = judge()
 
     def lazy(seen: Seen) -> dict[str, Any]:
-        return whole(seen) if seen.is_judge or "modalities" not in seen.body else {"role": "assistant", "content": "here it is"}
+        return (
+            whole(seen)
+            if seen.is_judge or "modalities" not in seen.body
+            else {"role": "assistant", "content": "here it is"}
+        )
 
     provider = serve(answer=lazy)
     run = evaluate(imug, tmp_path / "home", provider)
@@ -206,7 +228,9 @@ def test_a_missing_picture_is_zero_without_a_call_and_the_dialogue_goes_on(imug:
 def result(folder: Path, record: dict[str, Any], responses: dict[int, str], pictures: dict[int, bytes]) -> None:
     place = folder / record["domain"] / record["subdomain"] / f"question_{record['sample_id']}"
     place.mkdir(parents=True)
-    tasks = [{**task, "model_response": responses[task["turn"]]} for task in record["tasks"] if task["turn"] in responses]
+    tasks = [
+        {**task, "model_response": responses[task["turn"]]} for task in record["tasks"] if task["turn"] in responses
+    ]
     (place / "result.json").write_text(json.dumps({**record, "tasks": tasks}))
     for turn, bytes_ in pictures.items():
         (place / f"turn_{turn}_output.png").write_bytes(bytes_)
@@ -215,7 +239,9 @@ def result(folder: Path, record: dict[str, Any], responses: dict[int, str], pict
 def test_old_outputs_are_scored_and_nothing_leaves_the_denominator(imug: Path, tmp_path: Path, serve: Serve):
     folder = tmp_path / "outputs"
     first = records()[0]
-    result(folder, first, {1: "turn_1_output.png", 2: "B", 3: "turn_3_output.png", 4: "ERROR: timeout"}, {1: drawn("pan")})
+    result(
+        folder, first, {1: "turn_1_output.png", 2: "B", 3: "turn_3_output.png", 4: "ERROR: timeout"}, {1: drawn("pan")}
+    )
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {(v.sample.split("/")[0], v.turn): v for v in run.verdicts}
     assert len(found) == 6
@@ -229,7 +255,7 @@ def test_old_outputs_are_scored_and_nothing_leaves_the_denominator(imug: Path, t
 
 def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blobs, serve: Serve):
     folder = write(tmp_path / "bare", records(), references=False)
-    dataset = data.load(folder, blobs).read()
+    dataset = data.load(folder, blobs).load_all()
     assert len(dataset.samples) == 2 and sum("there is no" in problem.message for problem in dataset.problems) == 2
     provider = serve(answer=judge())
     run = evaluate(folder, tmp_path / "home", provider)
@@ -242,35 +268,54 @@ def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blob
         (lambda r: r[0].pop("tasks"), "tasks", "must be a list of turns"),
         (lambda r: r[0]["tasks"][1].update(turn=5), "tasks[1].turn", "2 is due"),
         (lambda r: r[0]["tasks"][3]["output"].pop("answer"), "tasks[3].output.answer", "an answer key is due"),
-        (lambda r: r[0]["tasks"][0]["output"].update(evaluation_points=[]), "tasks[0].output.evaluation_points", "list of sentences"),
+        (
+            lambda r: r[0]["tasks"][0]["output"].update(evaluation_points=[]),
+            "tasks[0].output.evaluation_points",
+            "list of sentences",
+        ),
         (lambda r: r[0]["tasks"][0].update(modality="sound"), "tasks[0].modality", "must be 'text' or 'image'"),
-        (lambda r: r[0]["tasks"][0]["input"].append({"image": "../../x.png"}), "tasks[0].input[1].image", "leads out of the dataset"),
-        (lambda r: r[0]["tasks"][0]["input"].append({"image": "gone.png"}), "tasks[0].input[1].image", "does not exist"),
+        (
+            lambda r: r[0]["tasks"][0]["input"].append({"image": "../../x.png"}),
+            "tasks[0].input[1].image",
+            "leads out of the dataset",
+        ),
+        (
+            lambda r: r[0]["tasks"][0]["input"].append({"image": "gone.png"}),
+            "tasks[0].input[1].image",
+            "does not exist",
+        ),
         (lambda r: r[0].update(domain="../x"), "domain", "must be a plain name"),
         (lambda r: r[0].update(sample_id=None), "sample_id", "must be a plain name"),
     ],
 )
-def test_a_bad_record_is_named_and_the_other_stays(tmp_path: Path, blobs: Blobs, spoil: Callable[[Any], Any], field: str, message: str):
+def test_a_bad_record_is_named_and_the_other_stays(
+    tmp_path: Path, blobs: Blobs, spoil: Callable[[Any], Any], field: str, message: str
+):
     rows = records()
     spoil(rows)
-    dataset = data.load(write(tmp_path / "bad", rows), blobs).read()
+    dataset = data.load(write(tmp_path / "bad", rows), blobs).load_all()
     assert [sample.id for sample in dataset.samples] == ["Apparel/garment_replacement/2"]
-    assert any(p.field == field and message in p.message and p.record == "line 1" for p in dataset.problems), dataset.problems
+    assert any(p.field == field and message in p.message and p.record == "line 1" for p in dataset.problems), (
+        dataset.problems
+    )
 
 
 def test_broken_lines_and_forward_references_are_told(imug: Path, blobs: Blobs, tmp_path: Path):
     with (imug / "benchmark.jsonl").open("a") as file:
         file.write('{"domain": \n')
-    assert "broken JSON" in str(data.load(imug, blobs).read().problems[-1]) and len(data.load(imug, blobs).read().samples) == 2
+    assert (
+        "broken JSON" in str(data.load(imug, blobs).load_all().problems[-1])
+        and len(data.load(imug, blobs).load_all().samples) == 2
+    )
     (imug / "dynamic_references.jsonl").write_text('{"domain": "Cooking"}\n')
     with pytest.raises(UserError, match=r"dynamic_references\.jsonl: line 1"):
-        data.load(imug, blobs).read()
+        data.load(imug, blobs).load_all()
 
 
 def test_the_released_reference_files_load_whole():
     if not SHARED.is_dir():
         pytest.skip(f"IMUG's reference files are not here ({SHARED})")
-    links = data.read_links(SHARED)
+    links = data.read_reference_links(SHARED)
     assert links.images is not None and links.dynamic is not None
     assert len(links.images) == 3113 and len(links.dynamic) == 719 and len({key for key, _ in links.grids}) == 24
     counted = [refs for turns in links.images.values() for refs in turns.values()]

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image as Pil
 from PIL import ImageDraw, ImageFilter
 
-from weft.benchmarks.imug.grid import Grid, points, read_grid
-from weft.benchmarks.imug.grid_official import released_grid
+from weft.benchmarks.imug.grid import Grid, read_grid, score_grid
+from weft.benchmarks.imug.grid_official import read_grid_as_released
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "imug" / "images"
 SEEN = {  # read by eye
@@ -98,13 +98,17 @@ def test_the_released_pictures_are_read_right(spoil: Callable[[Pil.Image], Pil.I
 
 
 @pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL.keys())
-@pytest.mark.parametrize("rows", [("1r0", "0g0", "101"), ("000", "010", "000"), ("ggg", "rrr", "111"), ("100", "000", "00g")])
+@pytest.mark.parametrize(
+    "rows", [("1r0", "0g0", "101"), ("000", "010", "000"), ("ggg", "rrr", "111"), ("100", "000", "00g")]
+)
 def test_pictures_of_our_own_are_read_right(spoil: Callable[[Pil.Image], Pil.Image], rows: tuple[str, ...]):
     assert read_grid(spoil(lattice(*rows))) == grid(*rows)
 
 
 @pytest.mark.parametrize("solid", [1, 2])
-@pytest.mark.parametrize("rows", [("1r0", "0g0", "101"), ("000", "010", "000"), ("ggg", "rrr", "111"), ("100", "000", "00g")])
+@pytest.mark.parametrize(
+    "rows", [("1r0", "0g0", "101"), ("000", "010", "000"), ("ggg", "rrr", "111"), ("100", "000", "00g")]
+)
 def test_a_lattice_of_solid_black_lines_is_no_outline(solid: int, rows: tuple[str, ...]):
     assert read_grid(lattice(*rows, solid=solid)) == grid(*rows)
 
@@ -132,7 +136,7 @@ def test_what_is_no_grid_is_none():
     ],
 )
 def test_points_follow_the_released_logic(found: tuple[str, ...] | None, count: int, expected: list[int]):
-    assert points(grid(*found) if found else None, grid("1r0", "000", "00g"), count) == expected
+    assert score_grid(grid(*found) if found else None, grid("1r0", "000", "00g"), count) == expected
 
 
 BY_SCRIPT = {  # what the released reader, with OpenCV, makes of the same pictures
@@ -144,10 +148,10 @@ BY_SCRIPT = {  # what the released reader, with OpenCV, makes of the same pictur
 
 @pytest.mark.parametrize("name", SPOIL)
 def test_the_released_reader_is_repeated_with_its_faults(name: str):
-    found = released_grid(SPOIL[name](lattice("1r0", "0g0", "101")))
+    found = read_grid_as_released(SPOIL[name](lattice("1r0", "0g0", "101")))
     assert found is not None and "/".join(map("".join, found)) == BY_SCRIPT[name]
 
 
 def test_the_released_reader_sees_nothing_where_nothing_is_darker_than_what_is_around():
-    assert released_grid(Pil.new("RGB", (200, 200), "white")) is None
-    assert released_grid(Pil.linear_gradient("L")) is None
+    assert read_grid_as_released(Pil.new("RGB", (200, 200), "white")) is None
+    assert read_grid_as_released(Pil.linear_gradient("L")) is None

@@ -1,5 +1,6 @@
-"""`official` of IMUG-Bench is what its released scripts send and compute. `python -m conformance imug CHECKOUT` shows the same
-beside the scripts themselves; here their repository is a made-up one of the same build, with words of our own."""
+"""`official` of IMUG-Bench is what its released scripts send and compute. `python -m conformance imug CHECKOUT` shows
+the same beside the scripts themselves; here their repository is a made-up one of the same build, with words of our
+own."""
 
 import asyncio
 import json
@@ -16,15 +17,15 @@ from test_imug import Serve, evaluate, image, judge, lines, records, text, write
 import weft
 from server import Provider, Seen, drawn, model_answer
 from weft.benchmarks.imug import Imug, released
-from weft.benchmarks.imug.data import Choice
-from weft.benchmarks.imug.facts import choice_facts
+from weft.benchmarks.imug.data import ChoiceGold
+from weft.benchmarks.imug.facts import read_choice_facts
 from weft.benchmarks.imug.official import OFFICIAL
-from weft.benchmarks.imug.tables import cell
+from weft.benchmarks.imug.tables import build_cell
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.store.blobs import Blobs
-from weft.types import Missing, Place, Question, Reading, Verdict
+from weft.types import MissingScore, OfficialReading, Question, TurnRef, Verdict
 
 SCRIPTS = {
     "dynamic_prompt.txt": "Find the key.\r\nAs JSON.",
@@ -63,7 +64,9 @@ def imug(tmp_path: Path) -> Path:
     return write(tmp_path / "imug", records())
 
 
-def answering(model: Callable[[Seen], Any] = model_answer, key: str = "B", points: str = "") -> Callable[[Seen], dict[str, Any]]:
+def answering(
+    model: Callable[[Seen], Any] = model_answer, key: str = "B", points: str = ""
+) -> Callable[[Seen], dict[str, Any]]:
     """A judge that is asked in words alone."""
 
     def answer(seen: Seen) -> dict[str, Any]:
@@ -102,7 +105,9 @@ DRAWN = {COOKING: [1, 3], APPAREL: [1]}
 # prompts
 
 
-def test_official_prompts_are_put_together_as_the_scripts_do_and_never_run(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
+def test_official_prompts_are_put_together_as_the_scripts_do_and_never_run(
+    imug: Path, tmp_path: Path, serve: Serve, checkout: Path
+):
     provider = serve(answer=answering())
     evaluate(imug, tmp_path / "home", provider, prompts=f"official:{checkout}")
     asked = [seen for seen in provider.seen if seen.is_judge]
@@ -111,11 +116,16 @@ def test_official_prompts_are_put_together_as_the_scripts_do_and_never_run(imug:
     about_points = next(seen for seen in asked if "Make the pan red." in seen.texts[-1])
     (role, parts), (_, shown) = about_points.shape
     assert (role, parts) == ("system", ["Rate the points."]) and len(shown) == 3 and shown[0].startswith("sha256:")
-    assert shown[2] == "Shown:\n* P1 (of 1, output)\n* P2 (to rate)\n\nAsked:\nMake the pan red.\nPoints:\n1) The pan is red.\nNow."
+    assert (
+        shown[2]
+        == "Shown:\n* P1 (of 1, output)\n* P2 (to rate)\n\nAsked:\nMake the pan red.\nPoints:\n1) The pan is red.\nNow."
+    )
     key = next(seen for seen in asked if "What colour is the pan?" in seen.texts[-1])
     (role, parts), (_, shown) = key.shape
     assert (role, parts) == ("system", ["Find the key.\nAs JSON."]) and shown[1].startswith("sha256:")
-    assert shown[0].startswith("What was said\n1: Generate a pan with two eggs. -> (look at P1)\n\nAt 2: What colour is the pan?\nOptions:")
+    assert shown[0].startswith(
+        "What was said\n1: Generate a pan with two eggs. -> (look at P1)\n\nAt 2: What colour is the pan?\nOptions:"
+    )
     assert shown[0].endswith("Kind: ONE\nGo.")
     evaluate(imug, tmp_path / "other", provider, prompts=f"official:{checkout}", judge_options={"temperature": 0.7})
     assert [seen for seen in provider.seen if seen.is_judge][-1].body["temperature"] == 0.7
@@ -142,15 +152,20 @@ def test_a_repository_that_is_another_is_one_clear_line(checkout: Path, file: st
 
 
 def test_official_inputs_are_the_released_clients(imug: Path, tmp_path: Path, serve: Serve):
-    """No system prompt where a record has none, one that there is as it is, replies with their blanks, a word for what failed."""
+    """No system prompt where a record has none, one that there is as it is, replies with their blanks, a word for what
+    failed."""
 
     def model(seen: Seen) -> dict[str, Any]:
         return {"role": "assistant", "content": "no"} if "two eggs" in "".join(seen.texts[-1:]) else model_answer(seen)
 
     provider = serve(
-        answer=lambda seen: judge()(seen) if seen.is_judge or "modalities" in seen.body else {"role": "assistant", "content": " B\n"}
+        answer=lambda seen: (
+            judge()(seen) if seen.is_judge or "modalities" in seen.body else {"role": "assistant", "content": " B\n"}
+        )
     )
-    provider.answer = lambda seen, usual=provider.answer: model(seen) if "modalities" in seen.body and not seen.is_judge else usual(seen)
+    provider.answer = lambda seen, usual=provider.answer: (
+        model(seen) if "modalities" in seen.body and not seen.is_judge else usual(seen)
+    )
     evaluate(imug, tmp_path / "home", provider, official=True)
     last = next(seen for seen in provider.seen if not seen.is_judge and "Which colours can" in seen.texts[-1])
     assert [role for role, _ in last.shape] == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
@@ -164,12 +179,20 @@ def test_official_inputs_are_the_released_clients(imug: Path, tmp_path: Path, se
 
 
 def test_errors_of_the_released_client_score_what_they_would_have_scored(imug: Path, tmp_path: Path, serve: Serve):
-    """An empty reply is the model's doing in both; anything else is unscored in strict, and nothing in the scripts' count but a zero."""
-    said = {COOKING: {2: "ERROR: Server response must contain a non-empty text field", 4: "ERROR: CUDA out of memory"}, APPAREL: {2: "B"}}
+    """An empty reply is the model's doing in both; anything else is unscored in strict, and nothing in the scripts'
+    count but a zero."""
+    said = {
+        COOKING: {2: "ERROR: Server response must contain a non-empty text field", 4: "ERROR: CUDA out of memory"},
+        APPAREL: {2: "B"},
+    }
     folder = outputs(tmp_path / "out", said, DRAWN)
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {(one.sample.split("/")[0], one.turn): one for one in run.verdicts}
-    assert (found["Cooking", 1].value, found["Cooking", 1].by, OFFICIAL.score(found["Cooking", 1])) == (0.0, "failure", 0.0)
+    assert (found["Cooking", 1].value, found["Cooking", 1].by, OFFICIAL.score(found["Cooking", 1])) == (
+        0.0,
+        "failure",
+        0.0,
+    )
     assert found["Cooking", 3].value is None and OFFICIAL.score(found["Cooking", 3]) == 0.0
     assert "CUDA out of memory" in found["Cooking", 3].reason
 
@@ -180,11 +203,15 @@ def test_pictures_count_without_a_result_and_turns_may_be_texts(imug: Path, tmp_
     (folder / COOKING / "question_1" / "result.json").write_text(json.dumps({"tasks": tasks}))
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {(one.sample.split("/")[0], one.turn): one.value for one in run.verdicts}
-    assert found["Apparel", 0] == 0.8 and found["Apparel", 1] is None, "the picture is there, what was said is not known"
+    assert found["Apparel", 0] == 0.8 and found["Apparel", 1] is None, (
+        "the picture is there, what was said is not known"
+    )
     assert found["Cooking", 1] == 1.0
 
 
-def test_text_turns_alone_have_their_dynamic_questions_scored_where_the_pictures_are(imug: Path, tmp_path: Path, serve: Serve):
+def test_text_turns_alone_have_their_dynamic_questions_scored_where_the_pictures_are(
+    imug: Path, tmp_path: Path, serve: Serve
+):
     folder = outputs(tmp_path / "out", SAID, DRAWN)
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}", turns="text")
     assert {(one.metric, one.value is None) for one in run.verdicts} == {("choice", False)} and len(run.turns) == 3
@@ -196,14 +223,20 @@ def test_text_turns_alone_have_their_dynamic_questions_scored_where_the_pictures
 # the official row
 
 
-def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
+def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(
+    imug: Path, tmp_path: Path, serve: Serve, checkout: Path
+):
     folder = outputs(tmp_path / "out", SAID, {COOKING: [1], APPAREL: [1]})
     provider = serve(answer=answering())
-    run = evaluate(imug, tmp_path / "home", provider, model=f"folder/{folder}", prompts=f"official:{checkout}", official=True)
+    run = evaluate(
+        imug, tmp_path / "home", provider, model=f"folder/{folder}", prompts=f"official:{checkout}", official=True
+    )
     missing = next(one for one in run.verdicts if one.sample.startswith("Cooking") and one.turn == 2)
     assert (missing.value, missing.by, OFFICIAL.score(missing)) == (0.0, "failure", 80.0)
     asked = next(seen for seen in provider.seen if "Make the pan red." in seen.texts[-1])
-    assert len(asked.pictures) == 1 and "to rate" not in asked.texts[-1], "the reference stands where the picture should"
+    assert len(asked.pictures) == 1 and "to rate" not in asked.texts[-1], (
+        "the reference stands where the picture should"
+    )
     plain = evaluate(imug, tmp_path / "home", provider, model=f"folder/{folder}", prompts=f"official:{checkout}")
     assert plain.table().cells(f"{plain.name} (official)")["Hybrid Gen."].value is None
 
@@ -225,7 +258,7 @@ def test_a_missing_picture_is_judged_as_the_scripts_do_under_official_alone(imug
     ],
 )
 def test_points_are_averaged_as_they_came(said: str, share: float | None):
-    assert released.points_as_released(said) == (None if share is None else pytest.approx(5 * share))
+    assert released.read_points_as_released(said) == (None if share is None else pytest.approx(5 * share))
 
 
 @pytest.mark.parametrize(
@@ -242,11 +275,13 @@ def test_points_are_averaged_as_they_came(said: str, share: float | None):
     ],
 )
 def test_keys_are_made_of_any_letter_that_a_judge_writes(raw: str, said: str, answer: str, share: float | None):
-    question = Question(("choice",), (), {}, Place(), gold=(Choice("", "", raw, True), answer))
-    assert released.choice_as_released(question, said) == share
+    question = Question(("choice",), (), {}, TurnRef(), gold=(ChoiceGold("", "", raw, True), answer))
+    assert released.read_choice_as_released(question, said) == share
 
 
-def test_incomplete_points_are_unscored_in_strict_and_averaged_in_official(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
+def test_incomplete_points_are_unscored_in_strict_and_averaged_in_official(
+    imug: Path, tmp_path: Path, serve: Serve, checkout: Path
+):
     provider = serve(answer=answering(points='{"evaluation_results": [{"point_id": 1, "score": 5, "reason": "x"}]}'))
     run = evaluate(imug, tmp_path / "home", provider, prompts=f"official:{checkout}")
     first = next(one for one in run.verdicts if one.sample.startswith("Cooking") and one.turn == 0)
@@ -260,15 +295,18 @@ SHARES = st.one_of(st.none(), st.integers(0, 20).map(lambda n: n / 20))
 def test_both_arithmetics_are_plain_means_over_turns(some: list[tuple[str, float | None, float | None, int]]):
     """Against a second reckoning: percent, each scored turn once, two decimals."""
     whole = {"choice": 1, "points": 5}
-    readings = [Reading(None if other is None else whole[metric] * other) for metric, _, other, _ in some]
-    verdicts = [Verdict(f"s{at}", turn, metric, strict, reading=readings[at]) for at, (metric, strict, _, turn) in enumerate(some)]
+    readings = [OfficialReading(None if other is None else whole[metric] * other) for metric, _, other, _ in some]
+    verdicts = [
+        Verdict(f"s{at}", turn, metric, strict, reading=readings[at])
+        for at, (metric, strict, _, turn) in enumerate(some)
+    ]
     for by_script in (False, True):
         for metric in ("choice", "points", None):
             both = [(one, entry[2] if by_script else entry[1]) for one, entry in zip(verdicts, some, strict=True)]
             mine = [(one, value) for one, value in both if metric in (None, one.metric)]
             values = [100 * value for _, value in mine if value is not None]
             due = round(sum(values) / len(values), 2) if values else None
-            assert cell([one for one, _ in mine], by_script=by_script).value == pytest.approx(due)
+            assert build_cell([one for one, _ in mine], by_script=by_script).value == pytest.approx(due)
 
 
 def test_tables_by_domain_class_and_turn_come_in_both_ways(imug: Path, tmp_path: Path, serve: Serve):
@@ -276,7 +314,9 @@ def test_tables_by_domain_class_and_turn_come_in_both_ways(imug: Path, tmp_path:
     titles = {table.title.rpartition(": ")[2] for table in run.tables()}
     assert {f"by {what}, {way}" for what in ("domain", "class", "task") for way in ("strict", "official")} <= titles
     turns = next(table for table in run.tables() if table.title.endswith("by turn, official"))
-    assert [row.name for row in turns.rows] == ["turn 1", "turn 2", "turn 3", "turn 4"] and turns.cells("turn 4")["Und."].value == 0.0
+    assert [row.name for row in turns.rows] == ["turn 1", "turn 2", "turn 3", "turn 4"] and turns.cells("turn 4")[
+        "Und."
+    ].value == 0.0
 
 
 # data
@@ -286,10 +326,15 @@ def test_odd_keys_cost_their_question_at_most(tmp_path: Path, blobs: Blobs, serv
     rows = records()
     rows[0]["tasks"][3]["output"]["answer"] = "A and C"
     rows[0]["tasks"][2]["input"][0]["note"] = "for the painter"
-    rows[1]["tasks"] = [image(1, "Draw.", ["drawn"]), text(2, "Which?", "(B)"), text(3, "Which?", "H"), text(4, "Which?", "")]
+    rows[1]["tasks"] = [
+        image(1, "Draw.", ["drawn"]),
+        text(2, "Which?", "(B)"),
+        text(3, "Which?", "H"),
+        text(4, "Which?", ""),
+    ]
     rows[1]["tasks"][0]["turn"] = "1"
     folder = write(tmp_path / "odd", rows)
-    dataset = Imug().load(folder, blobs).read()
+    dataset = Imug().load(folder, blobs).load_all()
     assert len(dataset.samples) == 2 and [sample.turns[-1].gold.key for sample in dataset.samples] == ["AC", ""]
     assert dataset.samples[1].turns[1].gold.key == "B"
     told = [str(problem) for problem in dataset.problems if problem.severity == "warning"]
@@ -306,7 +351,9 @@ def test_options_on_one_line_are_all_read(tmp_path: Path, serve: Serve):
     (tmp_path / "one" / "images").mkdir(parents=True)
     (tmp_path / "one" / "benchmark.jsonl").write_text(lines(rows))
     provider = serve(answer=lambda seen: {"role": "assistant", "content": "C. red"})
-    run = weft.evaluate("imug", data=tmp_path / "one", model=f"openai-chat/m@{provider.url}", judge="constant/3", home=tmp_path / "home")
+    run = weft.evaluate(
+        "imug", data=tmp_path / "one", model=f"openai-chat/m@{provider.url}", judge="constant/3", home=tmp_path / "home"
+    )
     assert [one.value for one in run.verdicts] == [0.75]
 
 
@@ -316,7 +363,7 @@ def test_a_judges_key_is_read_as_people_write_it(imug: Path, tmp_path: Path, ser
     rows[1]["tasks"][1]["output"]["answer"] = "A+<DYNAMIC>"
     run = evaluate(write(tmp_path / "two", rows), tmp_path / "home", serve(answer=judge(key)))
     verdict = next(one for one in run.verdicts if one.sample.startswith("Apparel") and one.turn == 1)
-    assert choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
+    assert read_choice_facts(verdict).key == "ABD" and verdict.value == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("key", ["b", "B.", " B ", "Option B"])
@@ -330,13 +377,19 @@ def test_a_question_that_no_reference_file_lists_is_left_out_in_official(tmp_pat
     folder = write(tmp_path / "unlisted", records())
     (folder / "dynamic_references.jsonl").write_text("")
     run = evaluate(folder, tmp_path / "home", serve(answer=judge()))
-    dynamic = [one for one in run.verdicts if one.metric == "choice" and choice_facts(one).dynamic]
-    assert len(dynamic) == 2 and all(one.value is not None and isinstance(OFFICIAL.score(one), Missing) for one in dynamic)
+    dynamic = [one for one in run.verdicts if one.metric == "choice" and read_choice_facts(one).dynamic]
+    assert len(dynamic) == 2 and all(
+        one.value is not None and isinstance(OFFICIAL.score(one), MissingScore) for one in dynamic
+    )
 
 
 def test_what_is_no_text_is_no_answer_and_the_last_of_two_counts(imug: Path, tmp_path: Path, serve: Serve):
     folder = outputs(tmp_path / "out", SAID, DRAWN)
-    tasks = [{"turn": 2, "model_response": {"text": "B"}}, {"turn": 4, "model_response": "A"}, {"turn": 4, "model_response": "BCD"}]
+    tasks = [
+        {"turn": 2, "model_response": {"text": "B"}},
+        {"turn": 4, "model_response": "A"},
+        {"turn": 4, "model_response": "BCD"},
+    ]
     (folder / COOKING / "question_1" / "result.json").write_text(json.dumps({"tasks": tasks}))
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {one.turn: one for one in run.verdicts if one.sample.startswith("Cooking")}
@@ -357,7 +410,9 @@ def test_slots_are_only_those_that_are_filled():
     assert released.put("[[number]] of [[these]]", number=3) == "3 of [[these]]"
 
 
-def test_a_dry_run_knows_what_official_prompts_have_been_answered(imug: Path, tmp_path: Path, serve: Serve, checkout: Path):
+def test_a_dry_run_knows_what_official_prompts_have_been_answered(
+    imug: Path, tmp_path: Path, serve: Serve, checkout: Path
+):
     provider = serve(answer=answering())
     more: dict[str, Any] = {"prompts": f"official:{checkout}", "official": True}
     evaluate(imug, tmp_path / "home", provider, **more)
@@ -368,7 +423,7 @@ def test_a_dry_run_knows_what_official_prompts_have_been_answered(imug: Path, tm
 
     async def foresee() -> Any:
         async with open_run(job) as session:
-            return await session.foresee()
+            return await session.dry_run()
 
     shares = asyncio.run(foresee())
     assert (shares["judge"].calls, shares["model"].calls) == (0, 0)

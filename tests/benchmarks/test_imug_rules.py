@@ -1,4 +1,5 @@
-"""IMUG-Bench's rules without a judge, in whole runs: the cubes grid read from pixels, and what a lost reply takes with it."""
+"""IMUG-Bench's rules without a judge, in whole runs: the cubes grid read from pixels, and what a lost reply takes with
+it."""
 
 import json
 from pathlib import Path
@@ -9,10 +10,10 @@ from PIL import Image as Pil
 from PIL import ImageDraw
 
 import weft
-from weft.benchmarks.imug.facts import choice_facts, points_facts
-from weft.models.endpoint import NO, CallError, Endpoint, Sent
+from weft.benchmarks.imug.facts import read_choice_facts, read_points_facts
+from weft.models.endpoint import NO_RETRY, CallError, Endpoint, EndpointReply
 from weft.store.blobs import Blobs
-from weft.types import Message, Reading, Text, Want
+from weft.types import Message, OfficialReading, Request, Text
 
 OPTIONS = "\nA. one\nB. two\nC. three\nD. four"
 GRID = [["0", "1", "r"], ["0", "g", "0"], ["0", "0", "0"]]
@@ -31,7 +32,9 @@ def lattice(grid: list[list[str]], cell: int = 60) -> Pil.Image:
         for column, kind in enumerate(cells):
             if kind != "0":
                 box = (20 + column * cell, 20 + row * cell, 20 + (column + 1) * cell, 20 + (row + 1) * cell)
-                draw.rectangle(box, fill={"r": (230, 40, 40), "g": (40, 170, 60)}.get(kind, "white"), outline="black", width=4)
+                draw.rectangle(
+                    box, fill={"r": (230, 40, 40), "g": (40, 170, 60)}.get(kind, "white"), outline="black", width=4
+                )
     return picture
 
 
@@ -41,11 +44,21 @@ def record(tasks: list[dict[str, Any]], domain: str = "Cooking", task: str = "co
 
 def image(turn: int, points: int = 1) -> dict[str, Any]:
     wanted = [f"point {number}" for number in range(points)]
-    return {"turn": turn, "modality": "image", "input": [{"text": f"Draw {turn}."}], "output": {"evaluation_points": wanted}}
+    return {
+        "turn": turn,
+        "modality": "image",
+        "input": [{"text": f"Draw {turn}."}],
+        "output": {"evaluation_points": wanted},
+    }
 
 
 def text(turn: int, answer: str) -> dict[str, Any]:
-    return {"turn": turn, "modality": "text", "input": [{"text": f"Which {turn}?{OPTIONS}"}], "output": {"answer": answer}}
+    return {
+        "turn": turn,
+        "modality": "text",
+        "input": [{"text": f"Which {turn}?{OPTIONS}"}],
+        "output": {"answer": answer},
+    }
 
 
 def write(folder: Path, rows: list[dict[str, Any]], **files: list[dict[str, Any]]) -> Path:
@@ -59,7 +72,9 @@ def grid_data(folder: Path) -> Path:
     tasks = [image(1, points=4)]
     write(folder, [record(tasks, "Geometric_Coloring", "cubes_coloring")], image_references=[], dynamic_references=[])
     (folder / "grid_gt").mkdir()
-    (folder / "grid_gt" / "Geometric_Coloring__cubes_coloring__1.jsonl").write_text(json.dumps({"turn": 1, "grid": GRID}) + "\n")
+    (folder / "grid_gt" / "Geometric_Coloring__cubes_coloring__1.jsonl").write_text(
+        json.dumps({"turn": 1, "grid": GRID}) + "\n"
+    )
     return folder
 
 
@@ -78,10 +93,12 @@ def test_a_grid_is_read_from_pixels_and_no_judge_is_asked(tmp_path: Path, drawn:
         return lattice(drawn) if drawn else Pil.new("RGB", (200, 200), "white")
 
     painter.version = str(points)  # type: ignore[attr-defined]
-    run = weft.evaluate("imug", data=grid_data(tmp_path / "data"), model=painter, judge="constant/max", home=tmp_path / "home")
+    run = weft.evaluate(
+        "imug", data=grid_data(tmp_path / "data"), model=painter, judge="constant/max", home=tmp_path / "home"
+    )
     (verdict,) = run.verdicts
-    assert (verdict.by, points_facts(verdict).points, verdict.score) == ("rule", tuple(points), sum(points))
-    assert verdict.reading == Reading(sum(points) / 4)
+    assert (verdict.by, read_points_facts(verdict).points, verdict.score) == ("rule", tuple(points), sum(points))
+    assert verdict.reading == OfficialReading(sum(points) / 4)
     assert verdict.value == sum(points) / 20
     assert "is right" in verdict.reason and not verdict.keys
 
@@ -92,14 +109,20 @@ def test_a_grid_whose_picture_is_gone_from_the_store_is_unscored(tmp_path: Path)
             super().__init__("vanishing")
             self._blobs = blobs
 
-        async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-            made = self._blobs.put_picture(lattice(GRID))
+        async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+            made = self._blobs.put_pil(lattice(GRID))
             self._blobs.path(made.digest).unlink()
-            return Sent((made,), "answered")
+            return EndpointReply((made,), "answered")
 
-    run = weft.evaluate("imug", data=grid_data(tmp_path / "data"), model=Vanishing, judge="constant/max", home=tmp_path / "home")
+    run = weft.evaluate(
+        "imug", data=grid_data(tmp_path / "data"), model=Vanishing, judge="constant/max", home=tmp_path / "home"
+    )
     (verdict,) = run.verdicts
-    assert verdict.value is None and "is not in the store" in verdict.reason and points_facts(verdict).points == (0, 0, 0, 0)
+    assert (
+        verdict.value is None
+        and "is not in the store" in verdict.reason
+        and read_points_facts(verdict).points == (0, 0, 0, 0)
+    )
 
 
 def dialogue(folder: Path) -> Path:
@@ -116,38 +139,58 @@ class Painter(Endpoint):
         super().__init__("painter", first=first)
         self._blobs, self._first = blobs, first
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        if want.place.turn == 0 and self._first == "lost":
-            raise CallError("the cable was cut", NO)
-        if want.place.turn == 0:
-            return Sent((), "refused", "no eggs")
-        if want.kind == "text":
-            return Sent((Text("A"),), "answered")
-        return Sent((self._blobs.put_picture(Pil.new("RGB", (8, 8), "red")),), "answered")
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        if want.turn_ref.turn == 0 and self._first == "lost":
+            raise CallError("the cable was cut", NO_RETRY)
+        if want.turn_ref.turn == 0:
+            return EndpointReply((), "refused", "no eggs")
+        if want.modality == "text":
+            return EndpointReply((Text("A"),), "answered")
+        return EndpointReply((self._blobs.put_pil(Pil.new("RGB", (8, 8), "red")),), "answered")
 
 
 def test_what_depends_on_a_reply_that_we_lost_is_unscored(tmp_path: Path):
     settings = {"judge": "constant/max", "home": tmp_path / "home"}
-    lost = weft.evaluate("imug", data=dialogue(tmp_path / "data"), model=Painter, model_options={"first": "lost"}, **settings)
+    lost = weft.evaluate(
+        "imug", data=dialogue(tmp_path / "data"), model=Painter, model_options={"first": "lost"}, **settings
+    )
     first, question, beside = lost.verdicts
     assert [v.value for v in lost.verdicts] == [None] * 3 and "the cable was cut" in first.reason
     assert "its right answer depends on turn 1, which has no reply through no fault of the model" in question.reason
-    assert "it is judged beside the picture of turn 1, which has no reply through no fault of the model" in beside.reason
-    assert choice_facts(question).dynamic and points_facts(beside).points == (0,)
+    assert (
+        "it is judged beside the picture of turn 1, which has no reply through no fault of the model" in beside.reason
+    )
+    assert read_choice_facts(question).dynamic and read_points_facts(beside).points == (0,)
 
 
 def test_what_depends_on_a_reply_that_the_model_refused_is_judged_without_it(tmp_path: Path):
     settings = {"judge": "constant/max", "home": tmp_path / "home"}
-    refused = weft.evaluate("imug", data=dialogue(tmp_path / "data"), model=Painter, model_options={"first": "refused"}, **settings)
+    refused = weft.evaluate(
+        "imug", data=dialogue(tmp_path / "data"), model=Painter, model_options={"first": "refused"}, **settings
+    )
     first, question, beside = refused.verdicts
-    assert (first.value, first.by) == (0.0, "failure") and question.by == "judge" and (beside.value, beside.by) == (1.0, "judge")
+    assert (
+        (first.value, first.by) == (0.0, "failure")
+        and question.by == "judge"
+        and (beside.value, beside.by) == (1.0, "judge")
+    )
 
 
 def test_a_dry_run_counts_the_judge_though_the_data_has_no_true_pictures(tmp_path: Path):
     import subprocess
     import sys
 
-    words = ["run", "imug", "--data", str(dialogue(tmp_path / "data")), "--model", "copy", "--judge", "constant/max", "--dry-run"]
+    words = [
+        "run",
+        "imug",
+        "--data",
+        str(dialogue(tmp_path / "data")),
+        "--model",
+        "copy",
+        "--judge",
+        "constant/max",
+        "--dry-run",
+    ]
     done = subprocess.run([sys.executable, "-m", "weft", *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "copy answers here, 3 times" in done.stdout and "constant/max answers here, 3 times" in done.stdout

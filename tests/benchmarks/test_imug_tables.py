@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from weft.benchmarks import Finished
+from weft.benchmarks import RunResults
 from weft.benchmarks.imug.facts import ChoiceFacts, PointsFacts
 from weft.benchmarks.imug.official import OFFICIAL
 from weft.benchmarks.imug.tables import PER_TURN, tables
-from weft.types import Reading, Table, Verdict
+from weft.types import OfficialReading, Table, Verdict
 
 CLASSES = {"Cooking": "Hybrid", "Apparel": "Static Spatial", "Physics": "Temporal Causal"}
 
 
-def choice(response: str, key: str, value: float, *, dynamic: bool = False, by: Any = "rule", sample: str = "Cooking/x/1") -> Verdict:
+def choice(
+    response: str, key: str, value: float, *, dynamic: bool = False, by: Any = "rule", sample: str = "Cooking/x/1"
+) -> Verdict:
     return Verdict(sample, 0, "choice", value, "", by, detail=ChoiceFacts(response, key, dynamic))
 
 
@@ -23,12 +25,16 @@ def picture(points: Sequence[int], *, turn: int = 0, by: Any = "judge", sample: 
     return Verdict(sample, turn, "points", sum(points) / 5 / len(points), "", by, detail=PointsFacts(tuple(points)))
 
 
-def finished(verdicts: Sequence[Verdict], dataset: str = "imug") -> Finished:
+def finished(verdicts: Sequence[Verdict], dataset: str = "imug") -> RunResults:
     groups = {
-        v.sample: {"domain": v.sample.split("/")[0], "task": v.sample.split("/")[1], "class": CLASSES[v.sample.split("/")[0]]}
+        v.sample: {
+            "domain": v.sample.split("/")[0],
+            "task": v.sample.split("/")[1],
+            "class": CLASSES[v.sample.split("/")[0]],
+        }
         for v in verdicts
     }
-    return Finished("mine", groups, verdicts, dataset)
+    return RunResults("mine", groups, verdicts, dataset)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +50,13 @@ def finished(verdicts: Sequence[Verdict], dataset: str = "imug") -> Finished:
         ("B", "B", 1.0, 1.0, "no difference"),
     ],
 )
-def test_each_documented_difference_of_the_choice_scorers_on_one_reply(response: str, key: str, strict: float, by_script: float, why: str):
+def test_each_documented_difference_of_the_choice_scorers_on_one_reply(
+    response: str, key: str, strict: float, by_script: float, why: str
+):
     from weft.benchmarks.imug import mcq
 
     offered = {"A": "black", "B": "silver", "C": "red", "D": "blue"}
-    value = mcq.score(response, key, offered)
+    value = mcq.score_strict(response, key, offered)
     verdict = choice(response, key, value)
     assert (value, OFFICIAL.score(verdict)) == (pytest.approx(strict), pytest.approx(100 * by_script)), why
 
@@ -58,23 +66,27 @@ def test_a_missing_picture_is_zero_and_what_the_judge_makes_of_the_rest_in_offic
     run = finished([picture([5, 5]), missing, picture([4, 3], turn=2)])
     main = next(iter(tables([run])))
     strict, by_script = main.cells("mine (strict)")["Hybrid Gen."], main.cells("mine (official)")["Hybrid Gen."]
-    assert (strict.value, strict.due) == (56.67, 3) and (by_script.value, by_script.scored, by_script.due) == (None, 2, 3)
+    assert (strict.value, strict.expected) == (56.67, 3) and (
+        by_script.value,
+        by_script.scored,
+        by_script.expected,
+    ) == (None, 2, 3)
     assert "a run with --official asks as they do" in main.note
-    run = finished([picture([5, 5]), replace(missing, asked=Reading(1.0)), picture([4, 3], turn=2)])
+    run = finished([picture([5, 5]), replace(missing, variant_reading=OfficialReading(1.0)), picture([4, 3], turn=2)])
     assert next(iter(tables([run]))).cells("mine (official)")["Hybrid Gen."].value == 63.33
 
 
 def test_a_question_that_the_model_did_not_answer_is_zero_for_both():
     run = finished([choice("", "<DYNAMIC>", 0.0, dynamic=True, by="failure"), choice("B", "B", 1.0, dynamic=True)])
     cell = list(tables([run]))[2].cells("mine")["Dynamic MCQ"]
-    assert (cell.value, cell.scored, cell.due) == (50.0, 2, 2)
+    assert (cell.value, cell.scored, cell.expected) == (50.0, 2, 2)
 
 
 def test_what_could_not_be_scored_is_in_neither_and_shown_in_both():
     lost = Verdict("Cooking/x/1", 1, "choice", None, "our fault", "rule", detail=ChoiceFacts("", "B"))
     run = finished([choice("B", "B", 1.0), lost])
     cell = next(iter(tables([run]))).cells("mine")["Hybrid Und."]
-    assert (cell.value, cell.scored, cell.due) == (100.0, 1, 2)
+    assert (cell.value, cell.scored, cell.expected) == (100.0, 1, 2)
 
 
 def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues_are_long():
@@ -83,7 +95,9 @@ def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues
         start = 10 if number < 6 else 5  # the hard dialogues are the long ones
         for turn in range(2 if number < 6 else 5):
             score = start - turn
-            verdicts.append(Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail=PointsFacts((score // 2,))))
+            verdicts.append(
+                Verdict(f"Cooking/x/{number}", turn, "points", score / 10, detail=PointsFacts((score // 2,)))
+            )
     cell = list(tables([finished(verdicts)]))[1].cells("mine (strict), image")[PER_TURN]
     assert cell.value == pytest.approx(-10.0) and cell.low == pytest.approx(-10.0) and cell.high == pytest.approx(-10.0)
 
@@ -91,14 +105,16 @@ def test_a_fall_by_ten_points_a_turn_is_a_slope_of_minus_ten_whichever_dialogues
 def test_intervals_are_beside_every_number_of_ours():
     verdicts = [picture([(n * 7) % 6], sample=f"Cooking/x/{n}") for n in range(40)]
     cell = next(iter(tables([finished(verdicts)]))).cells("mine")["Hybrid Gen."]
-    assert cell.low is not None and cell.high is not None and cell.value is not None and cell.low < cell.value < cell.high
+    assert (
+        cell.low is not None and cell.high is not None and cell.value is not None and cell.low < cell.value < cell.high
+    )
 
 
 def test_published_rows_stand_beside_the_benchmarks_own_data_alone():
     verdicts = [picture([5]), choice("B", "B", 1.0)]
 
     def theirs(made: list[Table]) -> list[int]:
-        return [len(table.published) for table in made[:4]]
+        return [len(table.published_rows) for table in made[:4]]
 
     assert theirs(list(tables([finished(verdicts)]))) == [8, 16, 8, 9]
     assert theirs(list(tables([finished(verdicts, "tabletop")]))) == [0, 0, 0, 0]
@@ -112,13 +128,15 @@ def test_the_published_strategies_are_the_papers_table():
 
 def test_what_is_certain_and_none_of_the_above_exclude_each_other():
     from weft.benchmarks.imug import rubric
-    from weft.benchmarks.imug.data import Choice
-    from weft.types import Place, Question
+    from weft.benchmarks.imug.data import ChoiceGold
+    from weft.types import Question, TurnRef
 
     asked = "Which?\nA. black\nB. silver\nC. red\nD. blue\nE. None of the above."
     schema = {"properties": {"determined_answer": {"enum": ["A", "E"]}}}
-    question = Question(("choice",), (), schema, Place("s", 0), gold=(Choice(asked, "A", "A+<DYNAMIC>", True, (1,)), "A"))
-    mark = rubric.key_mark(question, {"determined_answer": "E", "reasoning": ""})
+    question = Question(
+        ("choice",), (), schema, TurnRef("s", 0), gold=(ChoiceGold(asked, "A", "A+<DYNAMIC>", True, (1,)), "A")
+    )
+    mark = rubric.score_choice(question, {"determined_answer": "E", "reasoning": ""})
     assert mark.value == 1.0 and (mark.detail.key, mark.detail.union) == ("A", "AE")
     assert OFFICIAL.score(Verdict("s", 0, "choice", mark.value, detail=mark.detail)) == 0.0, (
         "the script keeps both letters, and reads neither"

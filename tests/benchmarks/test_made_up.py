@@ -1,4 +1,5 @@
-"""A benchmark of somebody else's, in a file, with shapes that WEAVE and IMUG-Bench do not have: nothing in weft knows it."""
+"""A benchmark of somebody else's, in a file, with shapes that WEAVE and IMUG-Bench do not have: nothing in weft knows
+it."""
 
 import json
 import re
@@ -99,18 +100,44 @@ def test_one_call_gives_several_verdicts_a_check_spares_the_judge_and_a_metric_i
         0.5,
     ]
     assert found["g0", 0, "visual"].score == 3 and found["g0", 0, "visual"].keys == found["g0", 0, "alignment"].keys
-    assert found["g1", 0, "change"].value == 0.0 and "nearly the picture it was given" in found["g1", 0, "change"].reason
-    assert {found["g2", 0, metric].by for metric in ("visual", "change")} == {"failure"}, "a refusal is zero on every metric that is due"
-    assert judge.asked == {("visual", "alignment", "reasoning"): 4, ("change",): 2, ("telling",): 6, ("telling", "woven"): 6}
+    assert (
+        found["g1", 0, "change"].value == 0.0 and "nearly the picture it was given" in found["g1", 0, "change"].reason
+    )
+    assert {found["g2", 0, metric].by for metric in ("visual", "change")} == {"failure"}, (
+        "a refusal is zero on every metric that is due"
+    )
+    assert judge.asked == {
+        ("visual", "alignment", "reasoning"): 4,
+        ("change",): 2,
+        ("telling",): 6,
+        ("telling", "woven"): 6,
+    }
     assert len(run.verdicts) == 6 * (4 + 1 + 2) + 6, "and the derived one for every picture"
-    assert any("a blue pond" in text for text in judge.texts), "the judge is told the thoughts, which this benchmark asks for"
-    strict, official = run.table().ours
-    assert (strict.way, official.way) == ("strict", "official") and strict.cells["Macro"].value < official.cells["Macro"].value
+    assert any("a blue pond" in text for text in judge.texts), (
+        "the judge is told the thoughts, which this benchmark asks for"
+    )
+    strict, official = run.table().run_rows
+    assert (strict.arithmetic, official.arithmetic) == ("strict", "official") and strict.cells[
+        "Macro"
+    ].value < official.cells["Macro"].value
     assert strict.cells["Macro"].low is not None, "with an interval"
 
 
 def test_a_dry_run_counts_a_call_once_however_many_verdicts_it_gives(data: Path, tmp_path: Path):
-    words = [sys.executable, "-m", "weft", "run", GARDEN, "--data", str(data), "--model", "copy", "--judge", "constant/3", "--dry-run"]
+    words = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        GARDEN,
+        "--data",
+        str(data),
+        "--model",
+        "copy",
+        "--judge",
+        "constant/3",
+        "--dry-run",
+    ]
     once = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert once.returncode == 0, once.stderr
     assert "constant/3 answers here, 24 times" in once.stdout, "four for each sample: nobody knows yet who copies"
@@ -119,11 +146,15 @@ def test_a_dry_run_counts_a_call_once_however_many_verdicts_it_gives(data: Path,
     assert "answers here, 72 times" in thrice.stdout
 
 
-def test_options_of_its_own_are_in_the_help_the_manifest_and_the_title_and_others_are_refused(data: Path, tmp_path: Path):
+def test_options_of_its_own_are_in_the_help_the_manifest_and_the_title_and_others_are_refused(
+    data: Path, tmp_path: Path
+):
     run = evaluate(data, tmp_path, mode="tell", polite=True)
     assert run.record.manifest.options == {"mode": "tell", "threshold": 2.0, "polite": True} and len(run.turns) == 12
     assert run.name == "gardener-blue [mode tell, polite, version 1]"
-    helped = subprocess.run([sys.executable, "-m", "weft", "run", GARDEN, "--help"], capture_output=True, text=True).stdout
+    helped = subprocess.run(
+        [sys.executable, "-m", "weft", "run", GARDEN, "--help"], capture_output=True, text=True
+    ).stdout
     assert "--mode draw|tell|both" in helped and "Say please." in helped and "--bed TEXT" in helped
     with pytest.raises(UserError, match="garden has no option 'history'; its own are mode, threshold, polite"):
         evaluate(data, tmp_path, history="full")
@@ -135,13 +166,17 @@ def test_options_of_its_own_are_in_the_help_the_manifest_and_the_title_and_other
         evaluate(data, tmp_path, where={"bed": "lilies"})
 
 
-def test_repeats_are_a_mean_with_a_spread_and_the_first_draw_is_the_call_that_was_made_before(data: Path, tmp_path: Path):
+def test_repeats_are_a_mean_with_a_spread_and_the_first_draw_is_the_call_that_was_made_before(
+    data: Path, tmp_path: Path
+):
     class Wavering(Judge):
         version = "w"
 
         def __call__(self, messages: Any, want: str, question: Any) -> Any:
             said = json.dumps(super().__call__(messages, want, question))
-            return json.loads(re.sub(r'"score": 3', f'"score": {(2, 4)[(self.asked[question.metrics] - 1) // 2 % 2]}', said))
+            return json.loads(
+                re.sub(r'"score": 3', f'"score": {(2, 4)[(self.asked[question.metrics] - 1) // 2 % 2]}', said)
+            )
 
     judge = Wavering()
     judge.concurrency = 1
@@ -150,10 +185,12 @@ def test_repeats_are_a_mean_with_a_spread_and_the_first_draw_is_the_call_that_wa
     run = evaluate(data, tmp_path, judge, mode="draw", where={"bed": "roses"}, judge_repeats=2)
     assert sum(judge.asked.values()) == 2 * before, "the second draws alone are asked for"
     visual = [v for v in run.verdicts if v.metric == "visual"]
-    assert all({one.variant for one in v.behind} == {"repeat 1", "repeat 2"} for v in visual)
-    assert any(v.spread for v in visual) and all(v.value == sum(one.value for one in v.behind) / 2 for v in visual)
+    assert all({one.variant for one in v.merged_from} == {"repeat 1", "repeat 2"} for v in visual)
+    assert any(v.standard_deviation for v in visual) and all(
+        v.value == sum(one.value for one in v.merged_from) / 2 for v in visual
+    )
     held = [v for v in run.verdicts if v.metric == "held"]
-    assert all(len(v.behind) == 2 for v in held), "what follows from others follows for each judgement"
+    assert all(len(v.merged_from) == 2 for v in held), "what follows from others follows for each judgement"
     repeated = run.tables()[-1]
     assert repeated.title == "Repeated judgements" and repeated.cells("reasoning")["deviation"].value == 0.0
     row = repeated.cells("visual")
@@ -175,27 +212,34 @@ def test_a_stored_run_is_judged_again_and_no_model_is_asked(data: Path, tmp_path
     other = weft.judge(run, judge=judge, home=tmp_path / "home")
     assert Once.calls == calls == 18 and sum(judge.asked.values()) == 18 and other.id != run.id
     live = evaluate(data, tmp_path, judge, model=Once())
-    assert live.id == other.id and live.report("csv") == other.report("csv"), "it is the run that its model would have made"
+    assert live.id == other.id and live.report("csv") == other.report("csv"), (
+        "it is the run that its model would have made"
+    )
     assert sum(judge.asked.values()) == 18 and Once.calls == calls
 
 
 def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, tmp_path: Path):
     run = evaluate(data, tmp_path, mode="tell", where={"bed": "roses"})
-    reply = next(turn.reply for turn in run.turns if turn.want == "interleaved")
+    reply = next(turn.reply for turn in run.turns if turn.modality == "interleaved")
     assert [type(part).__name__ for part in reply.parts] == ["Thought", "Text", "Image"] and reply.outcome == "answered"
     from weft import api
 
     page = api.write_report([run], tmp_path / "report", home=tmp_path / "home")
     shown = (page.parent / "d" / "0.html").read_text()
     assert shown.index("its thoughts") < shown.index("Here it is:") < shown.index("<img", shown.index("Here it is:"))
-    assert shown.count("the judge's own words") == 2, "once for the question, once for both metrics of the illustrated answer"
+    assert shown.count("the judge's own words") == 2, (
+        "once for the question, once for both metrics of the illustrated answer"
+    )
 
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
         ("merge_variants = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
-        ("metrics_for = lambda self, turn: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
+        (
+            "metrics_for = lambda self, turn: 1 / 0",
+            r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)",
+        ),
         ("load = lambda self, data, blobs: 1 / 0", "benchmark garden: loading .*ZeroDivisionError"),
     ],
 )
@@ -207,8 +251,14 @@ def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("questions = lambda self, answered: []", "nothing is asked or said about visual, alignment, reasoning, change"),
-        ("questions = lambda self, answered: 1 / 0", r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)"),
+        (
+            "questions = lambda self, answered: []",
+            "nothing is asked or said about visual, alignment, reasoning, change",
+        ),
+        (
+            "questions = lambda self, answered: 1 / 0",
+            r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)",
+        ),
         ("build_messages = lambda self, *rest: [][1]", r"benchmark garden, sample g0, turn 1: IndexError"),
         (
             "to_scores = lambda self, question, found: found['nothing']",
@@ -219,9 +269,11 @@ def test_what_a_benchmark_does_wrong_is_one_line_with_its_place(data: Path, tmp_
 )
 def test_what_a_benchmark_raises_on_a_reply_costs_that_reply_alone(data: Path, tmp_path: Path, spoil: str, said: str):
     run = spoilt(data, tmp_path, spoil)
-    assert run.record.state == "finished" and run.record.has_all(len(run.turns))
+    assert run.record.state == "finished" and run.record.is_complete(len(run.turns))
     unscored = [verdict for verdict in run.verdicts if verdict.value is None]
-    assert unscored and any(re.search(said, verdict.reason) for verdict in unscored), {verdict.reason for verdict in unscored}
+    assert unscored and any(re.search(said, verdict.reason) for verdict in unscored), {
+        verdict.reason for verdict in unscored
+    }
 
 
 def spoilt(data: Path, tmp_path: Path, spoil: str) -> weft.Run:
@@ -234,7 +286,7 @@ def spoilt(data: Path, tmp_path: Path, spoil: str) -> weft.Run:
 
 
 def test_what_is_no_benchmark_says_what_it_lacks():
-    from weft.benchmarks import Benchmark, resolve
+    from weft.benchmarks import Benchmark, load_benchmark
 
     class Half(Benchmark):
         name, version, metrics = "half", "1", ("x",)
@@ -242,23 +294,29 @@ def test_what_is_no_benchmark_says_what_it_lacks():
         def load(self, data: Any, blobs: Any) -> Any: ...
 
     with pytest.raises(UserError, match="Half is no benchmark yet: it lacks build_messages, questions, tables"):
-        resolve(Half)
+        load_benchmark(Half)
     with pytest.raises(UserError, match="make its class one of weft.benchmarks.Benchmark"):
-        resolve(object())
+        load_benchmark(object())
 
 
 def test_its_data_are_checked_and_the_truth_goes_through_nested_schemas(data: Path, tmp_path: Path):
-    done = subprocess.run([sys.executable, "-m", "weft", "data", "check", GARDEN, str(data)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and "error: garden.json: record 6: bed: 'weeds' is none of roses, herbs, trees" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", "data", "check", GARDEN, str(data)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (
+        done.returncode == 2
+        and "error: garden.json: record 6: bed: 'weeds' is none of roses, herbs, trees" in done.stdout
+    )
     assert "6 of 7 records can be used: 18 turns (6 image, 6 interleaved, 6 text)" in done.stdout
     assert "ground truth through the whole path: 48 verdicts, all complete" in done.stdout, done.stdout
 
 
 def test_an_option_may_not_be_called_like_one_that_every_run_has():
-    from weft.evaluation.config import RESERVED, RunConfig
+    from weft.evaluation.config import RESERVED_NAMES, RunConfig
 
-    own = {"sample", "seed"}  # a benchmark may draw its samples in its own way: its option of that name is then the one that counts
-    assert set(RunConfig.__struct_fields__) - own <= set(RESERVED)
+    # a benchmark may draw its samples in its own way: its option of that name is then the one that counts
+    own = {"sample", "seed"}
+    assert set(RunConfig.__struct_fields__) - own <= set(RESERVED_NAMES)
 
 
 def test_the_journal_keeps_every_variant(data: Path, tmp_path: Path):
@@ -266,7 +324,11 @@ def test_the_journal_keeps_every_variant(data: Path, tmp_path: Path):
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
     kept = journal.verdicts(run.id)
     journal.close()
-    assert len([v for v in kept if v.metric == "visual"]) == 3 * 2 and {v.variant for v in kept} == {"repeat 1", "repeat 2", "repeat 3"}
+    assert len([v for v in kept if v.metric == "visual"]) == 3 * 2 and {v.variant for v in kept} == {
+        "repeat 1",
+        "repeat 2",
+        "repeat 3",
+    }
 
 
 def test_a_check_may_lead_to_several_variants_of_a_question(toy: Path, tmp_path: Path):
@@ -285,4 +347,6 @@ def test_a_check_may_lead_to_several_variants_of_a_question(toy: Path, tmp_path:
     for repeats in (1, 2):
         options: Any = {"home": tmp_path / f"home{repeats}", "judge_repeats": repeats}
         run = weft.evaluate(Twice(), data=toy, model="reference", judge="constant/5", **options)
-        assert run.record.state == "finished" and {len(verdict.behind) for verdict in run.verdicts} == {2 * repeats}
+        assert run.record.state == "finished" and {len(verdict.merged_from) for verdict in run.verdicts} == {
+            2 * repeats
+        }

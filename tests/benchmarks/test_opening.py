@@ -1,4 +1,5 @@
-"""OpenING: its records, outputs as its authors keep them, seven scores both ways, and what is sent under its own prompts."""
+"""OpenING: its records, outputs as its authors keep them, seven scores both ways, and what is sent under its own
+prompts."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +10,10 @@ import pytest
 
 import weft
 from server import Provider, Seen, drawn
-from weft.benchmarks import resolve
-from weft.benchmarks.base import Finished
+from weft.benchmarks import load_benchmark
+from weft.benchmarks.base import RunResults
 from weft.benchmarks.opening.data import load
-from weft.benchmarks.opening.released import closing, steps_of, system_prompt
+from weft.benchmarks.opening.released import read_closing_sentence, read_system_prompt, split_steps
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.opening.tables import tables
 from weft.errors import UserError
@@ -25,7 +26,13 @@ Serve = Callable[..., Provider]
 def item(uid: str = "0101001", asked: Any = None, answer: Any = None, **more: Any) -> dict[str, Any]:
     asked = [{"text": "<BEGIN> Go on. <image>", "image": "./images/Story/1-i-1.jpg"}] if asked is None else asked
     answer = [{"text": "One <image>", "image": "./images/Story/1-o-1.jpg"}] * 2 if answer is None else answer
-    names = {"meta_task_id": "1", "meta_task_name": "Telling", "subtask_id": "1", "subtask_name": "Story", "data_id": "1"}
+    names = {
+        "meta_task_id": "1",
+        "meta_task_name": "Telling",
+        "subtask_id": "1",
+        "subtask_name": "Story",
+        "data_id": "1",
+    }
     return {"total_uid": uid, **names, "conversations": [{"input": asked}, {"output": answer}], **more}
 
 
@@ -38,11 +45,16 @@ def written(folder: Path, records: list[Any]) -> Path:
 
 
 def test_records(tmp_path: Path):
-    found = load(written(tmp_path, [item(), item("0101002", [{"text": "Plain.", "image": None}])]), Blobs(tmp_path / "blobs")).read()
+    found = load(
+        written(tmp_path, [item(), item("0101002", [{"text": "Plain.", "image": None}])]), Blobs(tmp_path / "blobs")
+    ).load_all()
     first, second = found.samples
     assert not found.problems and first.groups == {"task": "Telling", "subtask": "Story"} and found.name == "own items"
-    assert [part.text if isinstance(part, Text) else "picture" for part in first.turns[0].ask] == [" Go on. ", "picture"]
-    assert first.turns[0].gold.steps == 2 and first.turns[0].file == "0101001.json" and len(second.turns[0].ask) == 1
+    assert [part.text if isinstance(part, Text) else "picture" for part in first.turns[0].prompt] == [
+        " Go on. ",
+        "picture",
+    ]
+    assert first.turns[0].gold.steps == 2 and first.turns[0].file == "0101001.json" and len(second.turns[0].prompt) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,13 +71,15 @@ def test_records(tmp_path: Path):
     ],
 )
 def test_what_is_wrong_is_told(tmp_path: Path, record: Any, field: str):
-    found = load(written(tmp_path, [record, item("0101009")]), Blobs(tmp_path / "blobs")).read()
-    assert [sample.id for sample in found.samples] == ["0101009"] and [problem.field for problem in found.problems] == [field]
+    found = load(written(tmp_path, [record, item("0101009")]), Blobs(tmp_path / "blobs")).load_all()
+    assert [sample.id for sample in found.samples] == ["0101009"] and [problem.field for problem in found.problems] == [
+        field
+    ]
 
 
 def test_a_folder_without_them(tmp_path: Path):
     with pytest.raises(UserError, match="OpenING-benchmark"):
-        load(tmp_path, Blobs(tmp_path / "blobs")).read()
+        load(tmp_path, Blobs(tmp_path / "blobs")).load_all()
 
 
 def scores(seen: Seen) -> dict[str, Any]:
@@ -95,25 +109,39 @@ def test_outputs_as_the_authors_keep_them(tmp_path: Path, serve: Serve):
     )
     (out / "0101002.jsonl").write_text(json.dumps(item("0101002", answer=[{"text": "C", "image": None}])))
     provider = serve(answer=scores)
-    run = weft.evaluate("opening", data=data, model=f"folder/{out}", judge=f"openai-chat/judge@{provider.url}", home=tmp_path / "home")
-    assert [[type(part).__name__ for part in turn.reply.parts] for turn in run.turns] == [["Text", "Image", "Text"], ["Text"], []]
+    run = weft.evaluate(
+        "opening", data=data, model=f"folder/{out}", judge=f"openai-chat/judge@{provider.url}", home=tmp_path / "home"
+    )
+    assert [[type(part).__name__ for part in turn.reply.parts] for turn in run.turns] == [
+        ["Text", "Image", "Text"],
+        ["Text"],
+        [],
+    ]
     assert run.table().cells("folder/out (strict)")["Overall"].value == 4.0
-    assert run.table().cells("folder/out (official)")["Overall"].value == 6.0, "the released summary does not know what is missing"
+    assert run.table().cells("folder/out (official)")["Overall"].value == 6.0, (
+        "the released summary does not know what is missing"
+    )
 
 
 def test_official_scores_are_rounded_before_their_mean():
     verdicts = [Verdict(f"s{at}", 0, name, value) for name in CRITERIA for at, value in enumerate((0.7, 0.8, 0.7))]
     verdicts += [Verdict("s9", 0, name, None if name == "Correctness" else 0.1) for name in CRITERIA]
     groups = {verdict.sample: {"task": "t", "subtask": "s"} for verdict in verdicts}
-    table = next(iter(tables([Finished("x", groups, verdicts, "own items")])))
+    table = next(iter(tables([RunResults("x", groups, verdicts, "own items")])))
     strict, official = table.cells("x (strict)"), table.cells("x (official)")
-    assert official["Correctness"].value == 7.33 and official["Overall"].value == 7.33 and official["Overall"].scored == 3
-    assert strict["Correctness"].value == pytest.approx(7.3333, abs=1e-4) and strict["Completeness"].value == pytest.approx(5.75)
+    assert (
+        official["Correctness"].value == 7.33 and official["Overall"].value == 7.33 and official["Overall"].scored == 3
+    )
+    assert strict["Correctness"].value == pytest.approx(7.3333, abs=1e-4) and strict[
+        "Completeness"
+    ].value == pytest.approx(5.75)
 
 
 def test_published_rows_beside_the_test_split_alone():
-    shown = next(iter(resolve("opening").tables([])))
-    assert [row.name for row in shown.published][:2] == ["Human", "GPT-4o+DALL-E3"] and shown.published[0].cells["Overall"].value == 8.57
+    shown = next(iter(load_benchmark("opening").tables([])))
+    assert [row.name for row in shown.published_rows][:2] == ["Human", "GPT-4o+DALL-E3"] and shown.published_rows[
+        0
+    ].cells["Overall"].value == 8.57
 
 
 def checkout(folder: Path) -> Path:
@@ -128,12 +156,15 @@ def checkout(folder: Path) -> Path:
 
 def test_prompts_of_a_checkout(tmp_path: Path):
     there = checkout(tmp_path / "there")
-    assert (system_prompt(there, "battle"), closing(there, "criteria")) == ("Judge two.", "\nSay it: ")
+    assert (read_system_prompt(there, "battle"), read_closing_sentence(there, "criteria")) == (
+        "Judge two.",
+        "\nSay it: ",
+    )
     (there / "GPT_judge_AB.py").write_text("x = 1")
     with pytest.raises(UserError, match="0 sentences"):
-        closing(there, "battle")
+        read_closing_sentence(there, "battle")
     with pytest.raises(UserError, match="no prompts/judge_system.txt"):
-        system_prompt(tmp_path, "battle")
+        read_system_prompt(tmp_path, "battle")
 
 
 def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):
@@ -151,5 +182,10 @@ def test_what_is_sent_under_released_prompts(tmp_path: Path, serve: Serve):
 
 def test_steps_of_a_document(tmp_path: Path):
     picture = Blobs(tmp_path).put(drawn("x"))
-    made = steps_of((Text(" a <image>"), picture, picture, Text("b"), Text(" "), Text("c"), picture))
-    assert [(text, isinstance(image, Image)) for text, image in made] == [("a ", True), ("", True), ("b", False), ("c", True)]
+    made = split_steps((Text(" a <image>"), picture, picture, Text("b"), Text(" "), Text("c"), picture))
+    assert [(text, isinstance(image, Image)) for text, image in made] == [
+        ("a ", True),
+        ("", True),
+        ("b", False),
+        ("c", True),
+    ]

@@ -36,7 +36,12 @@ def test_the_commands_of_the_page_work(folder: Path):
     listed = re.findall(r"^    (weft .*?)(?:  +#.*)?$", PAGE.read_text(), re.MULTILINE)
     assert len(listed) == 4
     for line in listed:
-        words = line.replace("--model M", "--model copy").replace("--judge J", "--judge constant/4").replace(" --open", "").split()
+        words = (
+            line.replace("--model M", "--model copy")
+            .replace("--judge J", "--judge constant/4")
+            .replace(" --open", "")
+            .split()
+        )
         done = subprocess.run([sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, (line, done.stderr)
         if "check" in words:
@@ -47,7 +52,12 @@ def test_the_commands_of_the_page_work(folder: Path):
 
 def test_it_runs_from_python_with_its_own_option(folder: Path):
     run = weft.evaluate(
-        f"{folder / 'colours.py'}:Colours", data=folder / "DATA", model="copy", judge="constant/4", home=folder / "home", tone="polite"
+        f"{folder / 'colours.py'}:Colours",
+        data=folder / "DATA",
+        model="copy",
+        judge="constant/4",
+        home=folder / "home",
+        tone="polite",
     )
     cells = run.table().cells("copy [tone polite]")
     assert [cells[metric].value for metric in ("colour", "shape")] == [0.75, 0.75]
@@ -69,7 +79,9 @@ def test_the_optional_objects_of_the_page_work(folder: Path):
     run = weft.evaluate(where, data=folder / "DATA", model=stubborn, **options)
     assert asked == [1, 2] and [verdict.value for verdict in run.verdicts] == [0.75, 0.75]
     assert run.benchmark.presentation.describe_gold("red") == ["colour: red"]
-    done = subprocess.run([sys.executable, "-m", "weft", "data", "check", where, str(folder / "DATA")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", "data", "check", where, str(folder / "DATA")], capture_output=True, text=True
+    )
     assert done.returncode == 0 and "2 colours" in done.stdout, done.stderr
 
 
@@ -99,7 +111,9 @@ def test_one_metric_may_have_an_object_of_its_own(tmp_path: Path):
 
     class Nested(Weave):
         def questions(self, answered: Any) -> Any:
-            return [replace(one, schema=object_schema(**{one.metrics[0]: entry})) for one in super().questions(answered)]
+            return [
+                replace(one, schema=object_schema(**{one.metrics[0]: entry})) for one in super().questions(answered)
+            ]
 
     data = write_weave(tmp_path / "data", toy_records())
     run = weft.evaluate(Nested, data=data, model="reference", judge="constant/5", home=tmp_path / "home")

@@ -1,4 +1,5 @@
-"""PlanScore on a real socket: what the model is asked, what the judge is shown and in which order, and what comes of its replies."""
+"""PlanScore on a real socket: what the model is asked, what the judge is shown and in which order, and what comes of
+its replies."""
 
 import hashlib
 import itertools
@@ -14,11 +15,11 @@ import weft
 from planviz import NAMES, evaluate, judged, metric_of, records, values, written
 from server import Provider, Seen, drawn
 from weft.benchmarks.planviz import released
-from weft.benchmarks.planviz.data import Goal
-from weft.benchmarks.planviz.rubric import mark
-from weft.calls.structured_output import Unusable
+from weft.benchmarks.planviz.data import PlanVizGold
+from weft.benchmarks.planviz.rubric import build_points_score
+from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
-from weft.types import Place, Question
+from weft.types import Question, TurnRef
 
 Serve = Callable[..., Provider]
 EDITS = ("travel_plan_edit", "process_plan_edit", "ui_edit")
@@ -35,8 +36,15 @@ def sha(data: bytes) -> str:
 
 def asked(server: Provider, metric: str, name: str) -> Seen:
     """The judge's question about a metric of the task of a list. Vis tells nothing of the task: its picture does."""
-    made = sha(drawn(next(seen.digest for seen in server.seen if not seen.is_judge and f"Plan {name}." in "".join(seen.texts)), 64))
-    return next(seen for seen in server.seen if seen.is_judge and metric_of(seen) == metric and made in seen.shape[0][1])
+    made = sha(
+        drawn(
+            next(seen.digest for seen in server.seen if not seen.is_judge and f"Plan {name}." in "".join(seen.texts)),
+            64,
+        )
+    )
+    return next(
+        seen for seen in server.seen if seen.is_judge and metric_of(seen) == metric and made in seen.shape[0][1]
+    )
 
 
 def test_a_whole_run(data: Path, tmp_path: Path, serve: Serve):
@@ -46,8 +54,12 @@ def test_a_whole_run(data: Path, tmp_path: Path, serve: Serve):
     for name in records():
         assert values(run)[name, "correctness"] == pytest.approx(2 / 3)
         assert (values(run)[name, "visual"], values(run)[name, "efficiency"]) == (0.8, 0.6)
-    rows = {row.label: {name: cell.value for name, cell in row.cells.items()} for row in run.table().ours}
-    assert rows[f"{run.name}, editing"] == {"Cor": 0.6667, "Vis": 0.8, "Ef": 0.6, "Avg": 0.6889} == rows[f"{run.name}, generation"]
+    rows = {row.label: {name: cell.value for name, cell in row.cells.items()} for row in run.table().run_rows}
+    assert (
+        rows[f"{run.name}, editing"]
+        == {"Cor": 0.6667, "Vis": 0.8, "Ef": 0.6, "Avg": 0.6889}
+        == rows[f"{run.name}, generation"]
+    )
     told = next(one.reason for one in run.verdicts if one.metric == "correctness")
     assert told == "+ 1. seen 1\n+ 2. seen 2\n- 3. seen 3"
 
@@ -69,11 +81,19 @@ def test_what_the_judge_is_shown(data: Path, tmp_path: Path, serve: Serve):
         folder = Path(NAMES[name].file).parent
         source = sha(drawn(f"{name} image_path {folder}/imgs/0.png", 64))
         reference = sha(drawn(f"{name} ref_image_path {folder}/refs/0.png", 64))
-        made = sha(drawn(next(seen.digest for seen in server.seen if not seen.is_judge and f"Plan {name}." in "".join(seen.texts)), 64))
+        made = sha(
+            drawn(
+                next(
+                    seen.digest for seen in server.seen if not seen.is_judge and f"Plan {name}." in "".join(seen.texts)
+                ),
+                64,
+            )
+        )
         pictures = {metric: asked(server, metric, name).pictures for metric in ("correctness", "visual", "efficiency")}
         assert pictures["correctness"] == ([source, made, reference] if edits else [made])
         assert pictures["efficiency"] == ([source, made] if edits else [made])
-        assert pictures["visual"] == ([source, made] if edits and name != "process_plan_edit" else [made])  # a workflow: without its page
+        # a workflow: without its page
+        assert pictures["visual"] == ([source, made] if edits and name != "process_plan_edit" else [made])
         words = "".join(asked(server, "correctness", name).texts)
         assert all(f"{at}. {name} point {at}" in words for at in (1, 2, 3)) and f"Plan {name}." in words
         assert f"Plan {name}." not in "".join(asked(server, "visual", name).texts)
@@ -83,11 +103,18 @@ def test_which_key_the_judge_answers_under(data: Path, tmp_path: Path, serve: Se
     server = serve(answer=judged())
     evaluate(data, tmp_path / "home", server)
     keys = {
-        name: list(asked(server, "visual", name).body["response_format"]["json_schema"]["schema"]["properties"])[-1] for name in records()
+        name: list(asked(server, "visual", name).body["response_format"]["json_schema"]["schema"]["properties"])[-1]
+        for name in records()
     }
     assert {name for name, key in keys.items() if key == "Consistency"} == {"travel_plan_edit", "ui_edit"}
-    points = {name: asked(server, "correctness", name).body["response_format"]["json_schema"]["schema"]["properties"] for name in records()}
-    assert {name for name, schema in points.items() if "unnecessary_steps" in schema} == {"process_plan_gen", "process_plan_edit"}
+    points = {
+        name: asked(server, "correctness", name).body["response_format"]["json_schema"]["schema"]["properties"]
+        for name in records()
+    }
+    assert {name for name, schema in points.items() if "unnecessary_steps" in schema} == {
+        "process_plan_gen",
+        "process_plan_edit",
+    }
     assert {name for name, schema in points.items() if "picture_is" in schema} == set(EDITS)
 
 
@@ -114,7 +141,7 @@ def test_what_is_fenced_off(tmp_path: Path, serve: Serve):
     ],
 )
 def test_a_verdict_for_each_point(found: dict[str, Any], value: float, said: str):
-    made = mark(question("edit"), {**reply(True, True, True), **found}, deduct=False)
+    made = build_points_score(question("edit"), {**reply(True, True, True), **found}, deduct=False)
     assert made.value == value and made.reason.startswith(said) and made.detail.points == (1, 1, 1)
 
 
@@ -123,11 +150,12 @@ def test_a_verdict_for_each_point(found: dict[str, Any], value: float, said: str
     [("edit", 3, 2, 1), ("edit", 1, 2, 0), ("edit", 0, 5, 0), ("gen", 3, 2, 2), ("gen", 0, 1, 0), ("gen", 3, 0, 3)],
 )
 def test_unnecessary_steps_are_taken_off_where_that_is_asked_for(task: str, met: int, extra: int, score: int):
-    """One for each step in an edit, one in all in a generated picture, as the released prompts say; never below zero."""
+    """One for each step in an edit, one in all in a generated picture, as the released prompts say; never below
+    zero."""
     found = {**reply(*[at < met for at in range(3)]), "unnecessary_steps": extra}
-    taken = mark(question(task), found, deduct=True)
+    taken = build_points_score(question(task), found, deduct=True)
     assert (taken.score, taken.value) == (score, pytest.approx(score / 3))
-    assert mark(question(task), found, deduct=False).score == met
+    assert build_points_score(question(task), found, deduct=False).score == met
 
 
 def test_deduct_is_an_option(data: Path, tmp_path: Path, serve: Serve):
@@ -156,8 +184,10 @@ def test_points_that_are_not_there_once_each_are_asked_for_again(points: list[in
 
 def test_only_a_program_that_says_so_may_leave_a_point_out(tmp_path: Path, serve: Serve):
     found = {**reply(True, False, False), "undecided": [2, 3]}
-    by_reader = mark(question("gen"), found, deduct=False)
-    assert by_reader.value == 1.0 and by_reader.reason.endswith("? 2. no plain words: not decided\n? 3. no plain words: not decided")
+    by_reader = build_points_score(question("gen"), found, deduct=False)
+    assert by_reader.value == 1.0 and by_reader.reason.endswith(
+        "? 2. no plain words: not decided\n? 3. no plain words: not decided"
+    )
 
     def answer(seen: Seen) -> dict[str, Any]:
         cor = seen.is_judge and metric_of(seen) == "correctness"
@@ -170,17 +200,22 @@ def test_only_a_program_that_says_so_may_leave_a_point_out(tmp_path: Path, serve
 def test_a_copy_has_no_point_and_costs_no_call(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=judged(visual=5))
     run = evaluate(data, tmp_path / "home", server, model="copy", where={"task": "edit"})
-    assert {values(run)[name, "correctness"] for name in EDITS} == {0.0} and {values(run)[name, "visual"] for name in EDITS} == {1.0}
+    assert {values(run)[name, "correctness"] for name in EDITS} == {0.0} and {
+        values(run)[name, "visual"] for name in EDITS
+    } == {1.0}
     assert not [seen for seen in server.seen if metric_of(seen) == "correctness"]
     assert {one.by for one in run.verdicts if one.metric == "correctness"} == {"rule"}
 
 
 def test_no_picture_is_the_models_fault(data: Path, tmp_path: Path, serve: Serve):
-    server = serve(answer=lambda seen: judged()(seen) if seen.is_judge else {"role": "assistant", "content": "I cannot draw."})
+    server = serve(
+        answer=lambda seen: judged()(seen) if seen.is_judge else {"role": "assistant", "content": "I cannot draw."}
+    )
     run = evaluate(data, tmp_path / "home", server)
     assert set(values(run).values()) == {0.0} and {one.by for one in run.verdicts} == {"failure"}
-    rows = {row.label: row.cells for row in run.table().ours}
-    assert rows[f"{run.name}, editing"]["Avg"].value == 0.0  # the released scorer has nothing to count, so there is no second row
+    rows = {row.label: row.cells for row in run.table().run_rows}
+    # the released scorer has nothing to count, so there is no second row
+    assert rows[f"{run.name}, editing"]["Avg"].value == 0.0
 
 
 def test_groups_may_be_called_what_the_paper_calls_them(data: Path, tmp_path: Path, serve: Serve):
@@ -240,13 +275,20 @@ FIVES = {
 }
 
 
-@pytest.mark.parametrize(("metric", "line"), [*(("correctness", line) for line in TABLE), *(("efficiency", line) for line in FIVES)])
+@pytest.mark.parametrize(
+    ("metric", "line"), [*(("correctness", line) for line in TABLE), *(("efficiency", line) for line in FIVES)]
+)
 def test_strict_reads_what_stands_there_and_official_the_last_character(
     metric: str, line: str, tmp_path: Path, serve: Serve, checkout: Path
 ):
     strict, official = (TABLE if metric == "correctness" else FIVES)[line]
     task = {"prompt": "Draw.", "correctness_key_points": [f"point {at}" for at in range(12)]}
-    said = {"correctness": "Correctness: 1", "visual": "Visual Coherence: 1", "efficiency": "Efficiency: 1", metric: line}
+    said = {
+        "correctness": "Correctness: 1",
+        "visual": "Visual Coherence: 1",
+        "efficiency": "Efficiency: 1",
+        metric: line,
+    }
 
     def answer(seen: Seen) -> dict[str, Any]:
         if not seen.is_judge:
@@ -256,7 +298,9 @@ def test_strict_reads_what_stands_there_and_official_the_last_character(
         return {"role": "assistant", "content": told}
 
     server = serve(answer=answer)
-    run = evaluate(written(tmp_path / "data", {"ui_gen": [task]}), tmp_path / "home", server, prompts=f"official:{checkout}")
+    run = evaluate(
+        written(tmp_path / "data", {"ui_gen": [task]}), tmp_path / "home", server, prompts=f"official:{checkout}"
+    )
     found = next(one for one in run.verdicts if one.metric == metric)
     assert found.value == pytest.approx(strict)
     assert found.reading.score == (None if official is None else pytest.approx(official))
@@ -266,34 +310,54 @@ def test_strict_reads_what_stands_there_and_official_the_last_character(
 @pytest.mark.parametrize(
     "line",
     [
-        *("Correctness: 13", "Correctness: 3/5", "Correctness: N/A", "no number at all", "Correctness: 0-5", "Correctness: 3 - 1 = 2"),
+        *(
+            "Correctness: 13",
+            "Correctness: 3/5",
+            "Correctness: N/A",
+            "no number at all",
+            "Correctness: 0-5",
+            "Correctness: 3 - 1 = 2",
+        ),
         *("Correctness: 10%", "Correctness: 1,5", "Correctness: 5 is not deserved.", "<think>Say Correctness: 4? hmm"),
         *("<think>Correctness: 4</think>\nI cannot judge.", "Correctness: 3\nCorrectness: 4\nI am not sure which."),
     ],
 )
-def test_what_cannot_be_read_is_asked_for_again_and_is_no_number(line: str, tmp_path: Path, serve: Serve, checkout: Path):
+def test_what_cannot_be_read_is_asked_for_again_and_is_no_number(
+    line: str, tmp_path: Path, serve: Serve, checkout: Path
+):
     task = {"prompt": "Draw.", "correctness_key_points": [f"point {at}" for at in range(12)]}
 
     def answer(seen: Seen) -> dict[str, Any]:
         if not seen.is_judge or not "".join(seen.texts).startswith("correctness"):
-            return judged()(seen) if not seen.is_judge else {"role": "assistant", "content": "Visual Coherence: 1 Efficiency: 1"}
+            return (
+                judged()(seen)
+                if not seen.is_judge
+                else {"role": "assistant", "content": "Visual Coherence: 1 Efficiency: 1"}
+            )
         return {"role": "assistant", "content": line}
 
     server = serve(answer=answer)
-    run = evaluate(written(tmp_path / "data", {"ui_gen": [task]}), tmp_path / "home", server, prompts=f"official:{checkout}")
+    run = evaluate(
+        written(tmp_path / "data", {"ui_gen": [task]}), tmp_path / "home", server, prompts=f"official:{checkout}"
+    )
     found = next(one for one in run.verdicts if one.metric == "correctness")
-    assert found.value is None and len([seen for seen in server.seen if "".join(seen.texts).startswith("correctness")]) == 2
+    assert (
+        found.value is None
+        and len([seen for seen in server.seen if "".join(seen.texts).startswith("correctness")]) == 2
+    )
 
 
 def test_a_score_above_the_scale_is_none():
-    with pytest.raises(Unusable, match="Efficiency: 7 is more than 5"):
-        released.found("Efficiency: 7", "Efficiency", 5)
-    assert released.found("I would say it is fine", "Efficiency", 5) is None
-    remark = released.found("Efficiency: 3\nNote: Efficiency: 5 would be too much", "Efficiency", 5)
+    with pytest.raises(UnusableReply, match="Efficiency: 7 is more than 5"):
+        released.parse_score("Efficiency: 7", "Efficiency", 5)
+    assert released.parse_score("I would say it is fine", "Efficiency", 5) is None
+    remark = released.parse_score("Efficiency: 3\nNote: Efficiency: 5 would be too much", "Efficiency", 5)
     assert remark is not None and remark["Efficiency"] == 3.0
-    thought = released.found("<think>Efficiency: 1?</think>\nSo it is.\n**Efficiency:** 4 points", "Efficiency", 5)
+    thought = released.parse_score(
+        "<think>Efficiency: 1?</think>\nSo it is.\n**Efficiency:** 4 points", "Efficiency", 5
+    )
     assert thought is not None and thought["Efficiency"] == 4.0
-    assert released.found("Efficiency: 1\nNo, wait.\nEfficiency: 4", "Efficiency", 5) == {
+    assert released.parse_score("Efficiency: 1\nNo, wait.\nEfficiency: 4", "Efficiency", 5) == {
         "Efficiency": 4.0,
         "explanation": "Efficiency: 1\nNo, wait.",
     }
@@ -324,47 +388,67 @@ def test_requests_as_the_released_code_sends_them(data: Path, tmp_path: Path, se
     words = sorted(shape[0][1][-1] for shape in shapes)
     points = {name: "".join(f"{at}. {name} point {at} " for at in (1, 2, 3)) for name in records()}
     assert (
-        f"correctness edit [Plan ui_edit.|{points['ui_edit']}]" in words and f"correctness gen [Plan ui_gen.|{points['ui_gen']}]" in words
+        f"correctness edit [Plan ui_edit.|{points['ui_edit']}]" in words
+        and f"correctness gen [Plan ui_gen.|{points['ui_gen']}]" in words
     )
     assert words.count("visual gen") == 4 and words.count("visual edit") == 3  # one workflow is looked at in both ways
     assert "efficiency edit [Plan process_plan_edit.]" in words
     assert [len(shape[0][1]) - 1 for shape in shapes if shape[0][1][-1].startswith("correctness edit")] == [3, 3, 3]
     visual = next(one for one in run.verdicts if one.sample.startswith("process_plan_edit") and one.metric == "visual")
-    assert visual.value == 1.0 and visual.asked.score == 0.2
-    rows = {row.label: row.cells for row in run.table().ours}
+    assert visual.value == 1.0 and visual.variant_reading.score == 0.2
+    rows = {row.label: row.cells for row in run.table().run_rows}
     assert rows[f"{run.name} (official), editing"]["Vis"].value == 0.2  # all three against their source
     assert rows[f"{run.name} (strict), editing"]["Vis"].value == pytest.approx((0.2 + 1 + 0.2) / 3, abs=1e-4)
 
 
-def test_without_official_the_row_that_was_not_asked_for_is_empty(data: Path, tmp_path: Path, serve: Serve, checkout: Path):
+def test_without_official_the_row_that_was_not_asked_for_is_empty(
+    data: Path, tmp_path: Path, serve: Serve, checkout: Path
+):
     said = "Consistency: 1\nVisual Coherence: 5\nEfficiency: 4\nCorrectness: 2"
     server = serve(answer=lambda seen: judged()(seen) if not seen.is_judge else {"role": "assistant", "content": said})
     run = evaluate(data, tmp_path / "home", server, prompts=f"official:{checkout}")
     table = run.table()
-    official = {row.label: row.cells for row in table.ours}[f"{run.name} (official), editing"]
+    official = {row.label: row.cells for row in table.run_rows}[f"{run.name} (official), editing"]
     assert official["Vis"].value is None and official["Cor"].value is not None and "--official" in table.note
 
 
 def test_a_copy_is_judged_for_the_official_row_alone(data: Path, tmp_path: Path, serve: Serve, checkout: Path):
     said = "Consistency: 5\nVisual Coherence: 5\nEfficiency: 5\nCorrectness: 3"
     server = serve(answer=lambda seen: {"role": "assistant", "content": said})
-    more: dict[str, Any] = {"model": "copy", "where": {"task": "edit"}, "prompts": f"official:{checkout}", "official": True}
+    more: dict[str, Any] = {
+        "model": "copy",
+        "where": {"task": "edit"},
+        "prompts": f"official:{checkout}",
+        "official": True,
+    }
     run = evaluate(data, tmp_path / "home", server, **more)
-    rows = {row.label: row.cells for row in run.table().ours}
-    assert rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0 and rows[f"{run.name} (official), editing"]["Cor"].value == 1.0
+    rows = {row.label: row.cells for row in run.table().run_rows}
+    assert (
+        rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0
+        and rows[f"{run.name} (official), editing"]["Cor"].value == 1.0
+    )
 
 
 def test_a_copy_has_no_official_number_where_nobody_was_asked(data: Path, tmp_path: Path, serve: Serve, checkout: Path):
-    server = serve(answer=lambda seen: {"role": "assistant", "content": "Consistency: 5\nVisual Coherence: 5\nEfficiency: 5"})
-    run = evaluate(data, tmp_path / "home", server, model="copy", where={"task": "edit"}, prompts=f"official:{checkout}")
-    rows = {row.label: row.cells for row in run.table().ours}
-    assert rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0 and rows[f"{run.name} (official), editing"]["Cor"].value is None
+    server = serve(
+        answer=lambda seen: {"role": "assistant", "content": "Consistency: 5\nVisual Coherence: 5\nEfficiency: 5"}
+    )
+    run = evaluate(
+        data, tmp_path / "home", server, model="copy", where={"task": "edit"}, prompts=f"official:{checkout}"
+    )
+    rows = {row.label: row.cells for row in run.table().run_rows}
+    assert (
+        rows[f"{run.name} (strict), editing"]["Cor"].value == 0.0
+        and rows[f"{run.name} (official), editing"]["Cor"].value is None
+    )
 
 
 def test_a_folder_without_outputs_is_a_mistake(data: Path, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"has no picture where outputs are looked for: <list>/<index>.png"):
-        weft.evaluate("planviz", data=data, model=f"folder/{tmp_path / 'empty'}", judge="constant/max", home=tmp_path / "home")
+        weft.evaluate(
+            "planviz", data=data, model=f"folder/{tmp_path / 'empty'}", judge="constant/max", home=tmp_path / "home"
+        )
 
 
 def test_a_missing_output_is_not_another_tasks_picture(tmp_path: Path, serve: Serve):
@@ -375,7 +459,10 @@ def test_a_missing_output_is_not_another_tasks_picture(tmp_path: Path, serve: Se
     for at in (0, 1, 2, 4):
         (folder / f"{at}.png").write_bytes(drawn(str(at)))
     run = evaluate(
-        written(tmp_path / "data", {"ui_gen": tasks}), tmp_path / "home", serve(answer=judged()), model=f"folder/{folder.parent}"
+        written(tmp_path / "data", {"ui_gen": tasks}),
+        tmp_path / "home",
+        serve(answer=judged()),
+        model=f"folder/{folder.parent}",
     )
     assert [turn.reply.outcome for turn in run.turns] == ["answered", "answered", "answered", "empty", "answered"]
     for name in ("first", "second"):
@@ -384,7 +471,10 @@ def test_a_missing_output_is_not_another_tasks_picture(tmp_path: Path, serve: Se
     by_name.mkdir(parents=True)
     (by_name / "second.png").write_bytes(drawn("second"))
     named = evaluate(
-        written(tmp_path / "more", {"ui_gen": tasks}), tmp_path / "home", serve(answer=judged()), model=f"folder/{by_name.parent}"
+        written(tmp_path / "more", {"ui_gen": tasks}),
+        tmp_path / "home",
+        serve(answer=judged()),
+        model=f"folder/{by_name.parent}",
     )
     assert [turn.sample for turn in named.turns if turn.reply.outcome == "answered"] == ["ui_gen-second"]
 
@@ -392,7 +482,9 @@ def test_a_missing_output_is_not_another_tasks_picture(tmp_path: Path, serve: Se
 def test_a_prompt_of_another_version_is_refused(data: Path, tmp_path: Path, serve: Serve, checkout: Path):
     text = (checkout / "template.py").read_text().replace("gen [{}|{}]", "gen [{}|{}|{}]")
     (checkout / "template.py").write_text(text)
-    run = evaluate(data, tmp_path / "home", serve(answer=judged()), prompts=f"official:{checkout}", where={"task": "gen"})
+    run = evaluate(
+        data, tmp_path / "home", serve(answer=judged()), prompts=f"official:{checkout}", where={"task": "gen"}
+    )
     found = next(one for one in run.verdicts if one.metric == "correctness")
     assert found.value is None and "has 3 slots where 2 are known" in found.reason
 
@@ -415,8 +507,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def question(task: str) -> Question:
-    goal = Goal(("a", "b", "c"), "workflow", task)
-    return Question(("correctness",), (), {}, Place(), gold=goal)
+    goal = PlanVizGold(("a", "b", "c"), "workflow", task)
+    return Question(("correctness",), (), {}, TurnRef(), gold=goal)
 
 
 def reply(*met: bool) -> dict[str, Any]:
@@ -435,11 +527,17 @@ def test_nothing_of_a_picture_is_needed_twice(data: Path, tmp_path: Path, serve:
 def test_repeated_judging_has_its_coefficient_of_variation(tmp_path: Path, serve: Serve):
     """The paper's check of its judge: deviation over mean, not the other way round."""
     times = itertools.count()
-    server = serve(answer=lambda seen: judged(visual=(5, 4)[next(times) % 2] if seen.is_judge and metric_of(seen) == "visual" else 5)(seen))
+    server = serve(
+        answer=lambda seen: judged(
+            visual=(5, 4)[next(times) % 2] if seen.is_judge and metric_of(seen) == "visual" else 5
+        )(seen)
+    )
     data = written(tmp_path / "data", {"ui_gen": records()["ui_gen"]})
     run = evaluate(data, tmp_path / "home", server, judge_repeats=4)
     table = next(table for table in run.tables() if table.title == "Repeated judgements")
     cells = {row.name: row.cells for row in table.rows}
     spread = statistics.stdev([100, 80, 100, 80])
-    assert cells["visual"]["mean"].value == 0.9 and cells["visual"]["variation"].value == pytest.approx(100 * spread / 90, abs=0.01)
+    assert cells["visual"]["mean"].value == 0.9 and cells["visual"]["variation"].value == pytest.approx(
+        100 * spread / 90, abs=0.01
+    )
     assert cells["correctness"]["variation"].value == 0.0 and cells["visual"]["repeats"].value == 4.0

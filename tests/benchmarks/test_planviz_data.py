@@ -1,5 +1,5 @@
-"""PlanViz's lists: official names and fields, both spellings of the points, pictures under other endings, ids that stay; and whatever is
-wrong with them, said with file, record and field."""
+"""PlanViz's lists: official names and fields, both spellings of the points, pictures under other endings, ids that
+stay; and whatever is wrong with them, said with file, record and field."""
 
 import json
 import shutil
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from planviz import NAMES, records, written
 from server import drawn, png_header
-from weft.benchmarks.planviz.data import Goal, load
-from weft.benchmarks.planviz.files import Task, write
+from weft.benchmarks.planviz.data import PlanVizGold, load
+from weft.benchmarks.planviz.files import PlanVizTask, write_tasks
 from weft.benchmarks.planviz.template import write_template
 from weft.errors import UserError
 from weft.store.blobs import Blobs
@@ -21,7 +21,7 @@ from weft.types import Dataset, Image, Text
 
 
 def loaded(folder: Path) -> Dataset:
-    return load(folder, Blobs(folder.parent / "blobs")).read()
+    return load(folder, Blobs(folder.parent / "blobs")).load_all()
 
 
 def problems(folder: Path) -> list[str]:
@@ -48,8 +48,12 @@ def test_all_kinds(tmp_path: Path):
     ]
     made, edited = found.samples[0].turns[0], found.samples[1].turns[0]
     assert made.ask == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
-    goal: Goal = edited.gold
-    assert [type(part) for part in edited.ask] == [Image, Text] and edited.reference == (goal.reference,) and goal.source != goal.reference
+    goal: PlanVizGold = edited.gold
+    assert (
+        [type(part) for part in edited.ask] == [Image, Text]
+        and edited.reference == (goal.reference,)
+        and goal.source != goal.reference
+    )
 
 
 def test_the_second_list_of_interfaces(tmp_path: Path):
@@ -60,7 +64,9 @@ def test_the_second_list_of_interfaces(tmp_path: Path):
 
 
 def test_score_points_win_over_key_points(tmp_path: Path):
-    found = one(tmp_path / "data", "ui_gen", correctness_score_points=["this"], correctness_key_points=["that", "and that"])
+    found = one(
+        tmp_path / "data", "ui_gen", correctness_score_points=["this"], correctness_key_points=["that", "and that"]
+    )
     assert found.samples[0].turns[0].gold.points == ("this",)
     assert [str(problem).partition(": ")[2] for problem in found.problems] == [
         "record 0: correctness_key_points: is not what correctness_score_points has; the latter counts, as in the released code"
@@ -69,10 +75,14 @@ def test_score_points_win_over_key_points(tmp_path: Path):
     assert alone.samples[0].turns[0].gold.points == ("this",) and not alone.problems
 
 
-@pytest.mark.parametrize(("told", "there"), [("a.png", "a.jpg"), ("a.png", "a.jpeg"), ("a.jpg", "a.png"), ("a.PNG", "a.webp")])
+@pytest.mark.parametrize(
+    ("told", "there"), [("a.png", "a.jpg"), ("a.png", "a.jpeg"), ("a.jpg", "a.png"), ("a.PNG", "a.webp")]
+)
 def test_a_picture_under_another_ending(told: str, there: str, tmp_path: Path):
     """The ending alone is another: folders whose names hold `png` stay what they are."""
-    folder = written(tmp_path / "data", {"ui_edit": [{**records()["ui_edit"][0], "image_path": f"UI/editing/pngs/{told}"}]})
+    folder = written(
+        tmp_path / "data", {"ui_edit": [{**records()["ui_edit"][0], "image_path": f"UI/editing/pngs/{told}"}]}
+    )
     (folder / "UI/editing/pngs" / told).unlink()
     (folder / "UI/editing/pngs" / there).write_bytes(drawn("the other ending"))
     found = loaded(folder)
@@ -89,7 +99,9 @@ def test_paths_that_say_more_than_the_folder(path: str, tmp_path: Path):
     assert len(found.samples) == 1 and not found.problems
 
 
-@pytest.mark.parametrize("path", ["../../secret.png", "/etc/passwd", "UI/../../secret.png", "UI/editing/imgs/\0.png", "x" * 5000])
+@pytest.mark.parametrize(
+    "path", ["../../secret.png", "/etc/passwd", "UI/../../secret.png", "UI/editing/imgs/\0.png", "x" * 5000]
+)
 def test_a_picture_outside_of_the_dataset_is_none_of_it(path: str, tmp_path: Path):
     (tmp_path / "secret.png").write_bytes(drawn("secret"))
     folder = written(tmp_path / "data", {"ui_edit": records()["ui_edit"]})
@@ -134,7 +146,9 @@ def test_a_link_out_of_the_dataset(tmp_path: Path):
 def test_what_is_wrong_with_a_record(fields: dict[str, Any], severity: str, said: str, tmp_path: Path):
     found = one(tmp_path / "data", **fields)
     assert [problem.severity for problem in found.problems] == [severity]
-    assert said in str(found.problems[0]) and str(found.problems[0]).startswith("map/editing/map_editing_prompts.json: record 0")
+    assert said in str(found.problems[0]) and str(found.problems[0]).startswith(
+        "map/editing/map_editing_prompts.json: record 0"
+    )
     assert len(found.samples) == (severity == "warning")
 
 
@@ -165,8 +179,8 @@ def test_ids_stay_when_tasks_are_added_and_moved(tmp_path: Path):
     first, second = ({**records()["ui_gen"][0], "prompt": f"Draw panel {at}."} for at in (1, 2))
     before = loaded(written(tmp_path / "before", {"ui_gen": [first, second]}))
     after = loaded(written(tmp_path / "after", {"ui_gen": [{**first, "prompt": "New."}, second, first]}))
-    ids = {sample.turns[0].words: sample.id for sample in before.samples}
-    assert ids.items() <= {sample.turns[0].words: sample.id for sample in after.samples}.items()
+    ids = {sample.turns[0].prompt_text: sample.id for sample in before.samples}
+    assert ids.items() <= {sample.turns[0].prompt_text: sample.id for sample in after.samples}.items()
     assert [sample.turns[0].file for sample in after.samples] == ["ui_gen/0.png", "ui_gen/1.png", "ui_gen/2.png"]
     changed = loaded(written(tmp_path / "changed", {"ui_gen": [{**first, "correctness_key_points": ["other"]}]}))
     assert changed.samples[0].id not in ids.values()  # another task: another number
@@ -175,7 +189,10 @@ def test_ids_stay_when_tasks_are_added_and_moved(tmp_path: Path):
 def test_a_name_of_its_own_and_a_task_twice(tmp_path: Path):
     named = {**records()["ui_gen"][0], "name": "sign in"}
     found = loaded(
-        written(tmp_path / "data", {"ui_gen": [named, {**named, "prompt": "Other."}, records()["ui_gen"][0], records()["ui_gen"][0]]})
+        written(
+            tmp_path / "data",
+            {"ui_gen": [named, {**named, "prompt": "Other."}, records()["ui_gen"][0], records()["ui_gen"][0]]},
+        )
     )
     assert [sample.id for sample in found.samples] == ["ui_gen-sign in", found.samples[1].id]
     assert [str(problem).partition("UI/generation/ui_generation.json: ")[2][:40] for problem in found.problems] == [
@@ -197,7 +214,9 @@ def test_as_many_tasks_as_the_paper_has_are_taken_for_its_own(tmp_path: Path):
     assert loaded(written(tmp_path / "one kind", {"ui_gen": many["ui_gen"]})).name == "own tasks"
 
 
-@pytest.mark.parametrize("name", ["UI/editing/ui_editing.json", "UI/ui_edit.json", "ui_edit.json", "ui/editing/ui_edit.json"])
+@pytest.mark.parametrize(
+    "name", ["UI/editing/ui_editing.json", "UI/ui_edit.json", "ui_edit.json", "ui/editing/ui_edit.json"]
+)
 def test_a_list_under_another_name_is_not_passed_over_in_silence(name: str, tmp_path: Path):
     folder = written(tmp_path / "data")
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -278,14 +297,20 @@ def test_what_is_written_is_read(tmp_path: Path, tasks: list[Any]):
     shutil.rmtree(folder, ignore_errors=True)
     picture = drawn("source", 32)
     made = [
-        Task(*kind, prompt, points, ended, "", *((picture, drawn("reference", 32)) if kind[1] == "edit" else ()))
+        PlanVizTask(*kind, prompt, points, ended, "", *((picture, drawn("reference", 32)) if kind[1] == "edit" else ()))
         for kind, prompt, points, ended in tasks
     ]
-    write(folder, made)
+    write_tasks(folder, made)
     found = loaded(folder)
     assert not [problem for problem in found.problems if "twice" not in str(problem)]
-    told = {(s.groups["subtask"], s.groups["task"], s.turns[0].words, s.groups["ended"]): s.turns[0].gold.points for s in found.samples}
-    due = {(*kind, prompt, ended or "unmarked"): tuple(point.strip() for point in points) for kind, prompt, points, ended in tasks}
+    told = {
+        (s.groups["subtask"], s.groups["task"], s.turns[0].prompt_text, s.groups["ended"]): s.turns[0].gold.points
+        for s in found.samples
+    }
+    due = {
+        (*kind, prompt, ended or "unmarked"): tuple(point.strip() for point in points)
+        for kind, prompt, points, ended in tasks
+    }
     assert told == due
 
 

@@ -1,4 +1,5 @@
-"""ROVER's records in the forms that people have them in: what can be used is, what cannot is named, and a large set is never in memory."""
+"""ROVER's records in the forms that people have them in: what can be used is, what cannot is named, and a large set is
+never in memory."""
 
 import io
 import json
@@ -16,7 +17,7 @@ from PIL import Image as Pil
 from rover import as_table, puzzles, tasks, write_json, write_parquet, write_save
 from server import drawn
 from weft.benchmarks import download as hub
-from weft.benchmarks.records import digest_of
+from weft.benchmarks.records import digest_samples
 from weft.benchmarks.rover.ig import data as ig
 from weft.benchmarks.rover.tg import data as tg
 from weft.errors import UserError
@@ -51,25 +52,31 @@ def test_all_forms_are_the_same_dataset(write: Write, tmp_path: Path, blobs: Blo
         assert (
             found.name == name
             and found.problems == ()
-            and digest_of(found.samples) == digest_of(due.samples)
+            and digest_samples(found.samples) == digest_samples(due.samples)
             and len(found.samples) == found.records
         )
-    first = ig.load(folder, blobs).read().samples[0]
-    assert dict(first.groups) == {"dimension": "science", "type": "temporal"} and first.turns[0].file == "gen_science_temporal_1.png"
-    assert ig.load(folder, blobs).read().samples[3].groups["type"] == "mathematical"
-    puzzle = tg.load(folder, blobs).read().samples
+    first = ig.load(folder, blobs).load_all().samples[0]
+    assert (
+        dict(first.groups) == {"dimension": "science", "type": "temporal"}
+        and first.turns[0].file == "gen_science_temporal_1.png"
+    )
+    assert ig.load(folder, blobs).load_all().samples[3].groups["type"] == "mathematical"
+    puzzle = tg.load(folder, blobs).load_all().samples
     assert [(one.groups["scenario"], one.groups["type"]) for one in puzzle] == [
         *(("Physical World", "physical"), ("Physical World", "embodied"), ("Logical Assistant", "logical")),
         *(("Visual Perception", "jigsaw"), ("Visual Perception", "multi-view")),
     ]
-    assert [[turn.want for turn in one.turns] for one in puzzle] == [["interleaved", "text"]] * 5
+    assert [[turn.modality for turn in one.turns] for one in puzzle] == [["interleaved", "text"]] * 5
 
 
 def test_a_single_file_will_do(tmp_path: Path, blobs: Blobs):
     in_parquet(tmp_path / "a")
     in_saves(tmp_path / "b")
-    files = [tmp_path / "a/ROVER-IG/train-00000-of-00002.parquet", tmp_path / "b/ROVER-IG/train/data-00000-of-00001.arrow"]
-    assert [len(ig.load(file, blobs).read().samples) for file in files] == [2, 4]
+    files = [
+        tmp_path / "a/ROVER-IG/train-00000-of-00002.parquet",
+        tmp_path / "b/ROVER-IG/train/data-00000-of-00001.arrow",
+    ]
+    assert [len(ig.load(file, blobs).load_all().samples) for file in files] == [2, 4]
 
 
 def test_tables_of_any_name_are_told_apart_by_their_columns(tmp_path: Path, blobs: Blobs):
@@ -78,7 +85,10 @@ def test_tables_of_any_name_are_told_apart_by_their_columns(tmp_path: Path, blob
     (tmp_path / "flat").mkdir()
     for at, path in enumerate(sorted((tmp_path / "x").rglob("*.parquet"))):
         path.rename(tmp_path / "flat" / f"part{at}.parquet")
-    assert (len(ig.load(tmp_path / "flat", blobs).read().samples), len(tg.load(tmp_path / "flat", blobs).read().samples)) == (4, 5)
+    assert (
+        len(ig.load(tmp_path / "flat", blobs).load_all().samples),
+        len(tg.load(tmp_path / "flat", blobs).load_all().samples),
+    ) == (4, 5)
 
 
 def test_a_table_without_a_column_costs_that_table_and_is_said_once(tmp_path: Path, blobs: Blobs):
@@ -87,23 +97,25 @@ def test_a_table_without_a_column_costs_that_table_and_is_said_once(tmp_path: Pa
     folder = write_parquet(tmp_path, "ROVER-IG", tasks(), files=2)
     file = folder / "ROVER-IG" / "train-00000-of-00002.parquet"
     parquet.write_table(parquet.read_table(file).drop_columns(["prompt"]), file)
-    found = ig.load(folder, blobs).read()
+    found = ig.load(folder, blobs).load_all()
     assert len(found.samples) == 2
-    assert [str(one) for one in found.problems] == [f"{file.name}: prompt: has no column prompt: all of its 2 records are left out"]
+    assert [str(one) for one in found.problems] == [
+        f"{file.name}: prompt: has no column prompt: all of its 2 records are left out"
+    ]
 
 
 def test_a_broken_table_costs_itself_alone(tmp_path: Path, blobs: Blobs):
     folder = write_parquet(tmp_path, "ROVER-IG", tasks(), files=2)
     whole = (folder / "ROVER-IG" / "train-00000-of-00002.parquet").read_bytes()
     (folder / "ROVER-IG" / "train-00000-of-00002.parquet").write_bytes(whole[: len(whole) // 2])
-    found = ig.load(folder, blobs).read()
+    found = ig.load(folder, blobs).load_all()
     assert len(found.samples) == 2 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
 
 
 def test_no_table_of_the_half_is_a_clear_error(tmp_path: Path, blobs: Blobs):
     write_parquet(tmp_path, "ROVER-TG", puzzles())
     with pytest.raises(UserError, match="none of its 1 tables is of ROVER-IG.*weft data get rover"):
-        ig.load(tmp_path, blobs).read()
+        ig.load(tmp_path, blobs).load_all()
 
 
 SPOILT: list[tuple[dict[str, Any], str]] = [
@@ -125,9 +137,11 @@ def test_a_spoilt_record_is_named_and_the_others_run(change: dict[str, Any], tol
     records = tasks()
     whole = write_json(tmp_path, "ROVER-IG", records)
     lines = [json.loads(line) for line in (whole / "ROVER-IG.jsonl").read_text().splitlines()]
-    lines[1] |= {name: {"bytes": "bm90", "path": 3} if isinstance(value, dict) else value for name, value in change.items()}
+    lines[1] |= {
+        name: {"bytes": "bm90", "path": 3} if isinstance(value, dict) else value for name, value in change.items()
+    }
     (whole / "ROVER-IG.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    found = ig.load(whole, blobs).read()
+    found = ig.load(whole, blobs).load_all()
     assert len(found.samples) == 3 and [one.severity for one in found.problems] == ["error"]
     assert str(found.problems[0]).startswith("ROVER-IG.jsonl: record 1") and told in str(found.problems[0])
 
@@ -144,7 +158,7 @@ def test_null_pictures_and_bytes_that_are_none_in_a_table(tmp_path: Path, blobs:
     import pyarrow
 
     parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), tmp_path / "ROVER-IG" / "train.parquet")
-    found = ig.load(tmp_path, blobs).read()
+    found = ig.load(tmp_path, blobs).load_all()
     assert [sample.id for sample in found.samples] == ["science_temporal_1", "logic_math_3"]
     assert [problem.field for problem in found.problems] == ["image", "image"]
 
@@ -158,12 +172,13 @@ def test_a_text_that_is_no_utf8_costs_its_record_alone(tmp_path: Path, blobs: Bl
     (tmp_path / "ROVER-IG").mkdir()
     at = table.schema.names.index("prompt")
     parquet.write_table(table.set_column(at, "prompt", spoilt), tmp_path / "ROVER-IG" / "train.parquet")
-    found = ig.load(tmp_path, blobs).read()
+    found = ig.load(tmp_path, blobs).load_all()
     assert len(found.samples) == 3 and len(found.problems) == 1 and "cannot be read" in str(found.problems[0])
 
 
 def test_other_shapes_that_mean_the_same(tmp_path: Path, blobs: Blobs):
-    """Pictures as plain bytes, keywords as a list with a gap, numbers as ids, one split of several, metadata that is no JSON."""
+    """Pictures as plain bytes, keywords as a list with a gap, numbers as ids, one split of several, metadata that is no
+    JSON."""
     import pyarrow
     from pyarrow import parquet
 
@@ -174,10 +189,11 @@ def test_other_shapes_that_mean_the_same(tmp_path: Path, blobs: Blobs):
     table = pyarrow.Table.from_pylist(rows).replace_schema_metadata({b"huggingface": b"{no JSON"})
     (tmp_path / "ROVER-IG").mkdir()
     parquet.write_table(
-        table.set_column(1, "dimension", [["science", "culture", "common_sense", "logic"]]), tmp_path / "ROVER-IG" / "train-0.parquet"
+        table.set_column(1, "dimension", [["science", "culture", "common_sense", "logic"]]),
+        tmp_path / "ROVER-IG" / "train-0.parquet",
     )
     parquet.write_table(table, tmp_path / "ROVER-IG" / "test-0.parquet")
-    found = ig.load(tmp_path, blobs).read()
+    found = ig.load(tmp_path, blobs).load_all()
     assert [sample.id for sample in found.samples] == ["0", "1", "2", "3"] and found.records == 4
     assert found.samples[0].turns[0].gold.keywords == "a, b"
 
@@ -187,26 +203,38 @@ def test_one_object_is_a_dataset_of_one(tmp_path: Path, blobs: Blobs):
     (tmp_path / "ROVER-IG.jsonl").rename(tmp_path / "ROVER-IG.json")
     whole = json.loads((tmp_path / "ROVER-IG.json").read_text())
     (tmp_path / "ROVER-IG.json").write_text(json.dumps(whole, indent=2))
-    assert len(ig.load(tmp_path, blobs).read().samples) == 1
+    assert len(ig.load(tmp_path, blobs).load_all().samples) == 1
 
 
 def test_halves_in_different_forms(tmp_path: Path, blobs: Blobs):
     write_parquet(tmp_path, "ROVER-IG", tasks())
     write_save(tmp_path / "ROVER-TG", puzzles())
-    assert (len(ig.load(tmp_path, blobs).read().samples), len(tg.load(tmp_path, blobs).read().samples)) == (4, 5)
+    assert (len(ig.load(tmp_path, blobs).load_all().samples), len(tg.load(tmp_path, blobs).load_all().samples)) == (
+        4,
+        5,
+    )
 
 
 def test_names_of_the_paper_and_of_the_prompts_mean_the_same(tmp_path: Path, blobs: Blobs):
     records = tasks()
     for record, dimension, kind in zip(
-        records, ("Nature Science", "humanity", "Common Sense", "Logic"), ("Temporal", "synthetic", "causal", "math"), strict=True
+        records,
+        ("Nature Science", "humanity", "Common Sense", "Logic"),
+        ("Temporal", "synthetic", "causal", "math"),
+        strict=True,
     ):
         record |= {"dimension": dimension, "reasoning_type": kind}
-    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).read()
+    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).load_all()
     assert [sample.groups["dimension"] for sample in found.samples] == ["science", "culture", "common_sense", "logic"]
     assert [sample.groups["type"] for sample in found.samples] == ["temporal", "imaginative", "causal", "mathematical"]
-    assert ig.canonical("type", "Synthetic") == "imaginative" and ig.canonical("dimension", "Humanity") == "culture"
-    assert tg.canonical("type", "perception_next") == "multi-view" and tg.canonical("scenario", "logical assistance") == "Logical Assistant"
+    assert (
+        ig.canonical_group("type", "Synthetic") == "imaginative"
+        and ig.canonical_group("dimension", "Humanity") == "culture"
+    )
+    assert (
+        tg.canonical_group("type", "perception_next") == "multi-view"
+        and tg.canonical_group("scenario", "logical assistance") == "Logical Assistant"
+    )
     assert found.samples[1].turns[0].gold.dimension == "humanity"  # the judge is told what the data say
 
 
@@ -216,7 +244,7 @@ def test_numbers_without_names_are_told_by_the_id(tmp_path: Path, blobs: Blobs):
     folder = write_parquet(tmp_path, "ROVER-IG", tasks())
     file = next(folder.rglob("*.parquet"))
     parquet.write_table(parquet.read_table(file).replace_schema_metadata({}), file)
-    assert [sample.groups["dimension"] for sample in ig.load(folder, blobs).read().samples] == [
+    assert [sample.groups["dimension"] for sample in ig.load(folder, blobs).load_all().samples] == [
         "science",
         "culture",
         "common_sense",
@@ -225,16 +253,16 @@ def test_numbers_without_names_are_told_by_the_id(tmp_path: Path, blobs: Blobs):
 
 
 def test_what_an_id_tells():
-    assert ig.from_id("science_temporal_1") == ("science", "temporal")
-    assert ig.from_id("common_sense_causal_12") == ("common_sense", "causal")
-    assert ig.from_id("logic_math_3") == ("logic", "mathematical")
-    assert ig.from_id("odd") == ("odd", "")
+    assert ig.parse_id("science_temporal_1") == ("science", "temporal")
+    assert ig.parse_id("common_sense_causal_12") == ("common_sense", "causal")
+    assert ig.parse_id("logic_math_3") == ("logic", "mathematical")
+    assert ig.parse_id("odd") == ("odd", "")
 
 
 def test_an_id_that_tells_otherwise_is_a_warning(tmp_path: Path, blobs: Blobs):
     records = tasks()
     records[0]["id"] = "logic_abstract_7"
-    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).read()
+    found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).load_all()
     assert len(found.samples) == 4 and "tells logic abstract, its fields science temporal" in str(found.problems[0])
 
 
@@ -245,10 +273,16 @@ def test_puzzles_that_cannot_be_asked(tmp_path: Path, blobs: Blobs):
     records[2]["answer"] = None
     records[3]["reasoning_image"] = None
     records[4]["image2"] = None
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).load_all()
     assert [sample.id for sample in found.samples] == ["jigsaw_3"]
     assert [(one.severity, one.field) for one in found.problems] == [
-        *(("error", "problem_type"), ("error", "answer"), ("error", "answer"), ("warning", "reasoning_image"), ("error", "image2")),
+        *(
+            ("error", "problem_type"),
+            ("error", "answer"),
+            ("error", "answer"),
+            ("warning", "reasoning_image"),
+            ("error", "image2"),
+        ),
     ]
 
 
@@ -259,7 +293,7 @@ def test_lists_and_numbers_are_answers(tmp_path: Path, blobs: Blobs):
     records[2]["answer"] = 12.5
     records[3]["answer"] = 1234567
     records[4]["answer"] = [1.0, 2.0]
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).load_all()
     answers = [sample.turns[0].gold.answer for sample in found.samples]
     assert answers == ["red cup, blue cup", "[[2, 3], [4, 5]]", "12.5", "1234567", "1, 2"]
 
@@ -268,22 +302,25 @@ def test_lists_and_numbers_are_answers(tmp_path: Path, blobs: Blobs):
 def test_no_answer_is_the_datas_fault(answer: Any, tmp_path: Path, blobs: Blobs):
     records = puzzles()
     records[2]["answer"] = answer
-    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).read()
+    found = tg.load(write_json(tmp_path, "ROVER-TG", records), blobs).load_all()
     assert len(found.samples) == 4 and [problem.field for problem in found.problems] == ["answer"]
 
 
 def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
     found = {
-        sample.groups["type"]: sample.turns[0].gold for sample in tg.load(write_json(tmp_path, "ROVER-TG", puzzles()), blobs).read().samples
+        sample.groups["type"]: sample.turns[0].gold
+        for sample in tg.load(write_json(tmp_path, "ROVER-TG", puzzles()), blobs).load_all().samples
     }
 
     def shown(kind: str, turn: int) -> list[bytes]:
         return [blobs.read(image) for image in found[kind].shown(turn)]
 
-    assert shown("physical", tg.VISUAL) == [drawn("view 0")]
-    assert shown("embodied", tg.VISUAL) == [drawn("view 1"), drawn("example 1")]
-    assert shown("embodied", tg.WORDS) == [drawn("view 1")]  # how a path is drawn is nothing to who draws none
-    assert shown("multi-view", tg.VISUAL) == shown("multi-view", tg.WORDS) == [drawn("view 4"), drawn("second 4")]
+    assert shown("physical", tg.VISUAL_TURN) == [drawn("view 0")]
+    assert shown("embodied", tg.VISUAL_TURN) == [drawn("view 1"), drawn("example 1")]
+    assert shown("embodied", tg.TEXT_TURN) == [drawn("view 1")]  # how a path is drawn is nothing to who draws none
+    assert (
+        shown("multi-view", tg.VISUAL_TURN) == shown("multi-view", tg.TEXT_TURN) == [drawn("view 4"), drawn("second 4")]
+    )
 
 
 LOAD = """
@@ -312,7 +349,9 @@ def test_a_large_table_is_never_in_memory(form: str, tmp_path: Path):
     def some(start: int) -> Any:
         pictures = [{"bytes": filling + str(at).encode(), "path": None} for at in range(start, start + 100)]
         facts = {**records[0], "dimension": 0, "target_image": None}
-        rows = [{**facts, "id": f"science_temporal_{start + at}", "image": picture} for at, picture in enumerate(pictures)]
+        rows = [
+            {**facts, "id": f"science_temporal_{start + at}", "image": picture} for at, picture in enumerate(pictures)
+        ]
         return pyarrow.Table.from_pylist(rows, schema=schema)
 
     if form == "parquet":
@@ -336,7 +375,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path, blobs: Blobs, monkey
     folder = write_parquet(tmp_path, "ROVER-IG", tasks())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[parquet\]'"):
-        ig.load(folder, blobs).read()
+        ig.load(folder, blobs).load_all()
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -354,7 +393,9 @@ class Hub(BaseHTTPRequestHandler):
         name = self.path.partition("?")[0].partition("/resolve/" + "0" * 40 + "/")[2]
         if self.path.startswith("/api/datasets/cheryyunl/ROVER"):
             said = {"id": "cheryyunl/ROVER", "sha": "0" * 40, "siblings": [{"rfilename": one} for one in self.files]}
-            tree = [{"type": "file", "path": one, "size": len(data), "oid": "1" * 40} for one, data in self.files.items()]
+            tree = [
+                {"type": "file", "path": one, "size": len(data), "oid": "1" * 40} for one, data in self.files.items()
+            ]
             data = json.dumps(tree if "/tree/" in self.path else said).encode()
         elif name in self.files:
             data = self.files[name]
@@ -363,7 +404,9 @@ class Hub(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
-        self.send_header("Content-Type", "application/json" if self.path.startswith("/api/") else "application/octet-stream")
+        self.send_header(
+            "Content-Type", "application/json" if self.path.startswith("/api/") else "application/octet-stream"
+        )
         self.send_header("ETag", f'"{len(data)}"')
         self.send_header("X-Repo-Commit", "0" * 40)
         self.end_headers()
@@ -390,16 +433,26 @@ def test_by_name_from_a_hub(tmp_path: Path):
     pytest.importorskip("huggingface_hub")
     write_parquet(tmp_path / "hub", "ROVER-IG", tasks())
     write_parquet(tmp_path / "hub", "ROVER-TG", puzzles())
-    Hub.files = {str(path.relative_to(tmp_path / "hub")): path.read_bytes() for path in (tmp_path / "hub").rglob("*.parquet")}
+    Hub.files = {
+        str(path.relative_to(tmp_path / "hub")): path.read_bytes() for path in (tmp_path / "hub").rglob("*.parquet")
+    }
     Hub.files["other/huge.bin"] = b"not wanted"
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        env = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
+        env = {
+            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_DISABLE_XET": "1",
+        }
         env |= {"PATH": "/usr/bin", "HOME": str(tmp_path), "HF_HUB_DISABLE_TELEMETRY": "1"}
         (tmp_path / "cwd").mkdir()
         done = subprocess.run(
-            [sys.executable, "-c", GET, str(tmp_path / "out")], capture_output=True, text=True, env=env, cwd=tmp_path / "cwd"
+            [sys.executable, "-c", GET, str(tmp_path / "out")],
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=tmp_path / "cwd",
         )
     finally:
         server.shutdown()
@@ -410,11 +463,14 @@ def test_by_name_from_a_hub(tmp_path: Path):
 def test_offline_says_what_to_download_and_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError) as caught:
-        hub.download("cheryyunl/ROVER", tmp_path, ["ROVER-IG"], "rover")
+        hub.download_folders("cheryyunl/ROVER", tmp_path, ["ROVER-IG"], "rover")
     told = str(caught.value)
-    assert "pip install -e '.[hub]'" in told and f"download ROVER-IG/*.parquet from {hub.PLACE}/cheryyunl/ROVER into {tmp_path}/" in told
+    assert (
+        "pip install -e '.[hub]'" in told
+        and f"download ROVER-IG/*.parquet from {hub.PLACE}/cheryyunl/ROVER into {tmp_path}/" in told
+    )
 
 
 def test_a_picture_is_an_image(tmp_path: Path, blobs: Blobs):
-    found = ig.load(write_json(tmp_path, "ROVER-IG", tasks()), blobs).read()
-    assert all(isinstance(sample.turns[0].ask[1], Image) for sample in found.samples)
+    found = ig.load(write_json(tmp_path, "ROVER-IG", tasks()), blobs).load_all()
+    assert all(isinstance(sample.turns[0].prompt[1], Image) for sample in found.samples)

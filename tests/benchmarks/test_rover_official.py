@@ -1,5 +1,5 @@
-"""`official` of ROVER is what its released code sends and keeps. `python -m conformance rover CHECKOUT` shows the same beside
-that code; here its repository is a made-up one of the same build, with words of our own."""
+"""`official` of ROVER is what its released code sends and keeps. `python -m conformance rover CHECKOUT` shows the same
+beside that code; here its repository is a made-up one of the same build, with words of our own."""
 
 import hashlib
 import io
@@ -41,17 +41,26 @@ def ig_checkout(tmp_path: Path) -> Path:
     }
     made["prompt_image_quality"] = 'quality {{"image_quality_score": 0}}'
     return write(
-        tmp_path / "ig", made, 'def f(x):\n    return g(think_output=x if x else 1, y=think_output if think_output else "(none)")\n'
+        tmp_path / "ig",
+        made,
+        'def f(x):\n    return g(think_output=x if x else 1, y=think_output if think_output else "(none)")\n',
     )
 
 
 @pytest.fixture
 def tg_checkout(tmp_path: Path) -> Path:
-    made = {name: f'{key} [{{prompt}}|{{answer}}] {{{{"{key.split()[0]}_score": 0}}}}' for key, name in tg_rubric.NEEDED.items()}
+    made = {
+        name: f'{key} [{{prompt}}|{{answer}}] {{{{"{key.split()[0]}_score": 0}}}}'
+        for key, name in tg_rubric.NEEDED.items()
+    }
     for kind in ("physical", "logical", "jigsaw"):
-        made[f"prompt_reasoning_alignment_{kind}"] = f'align {kind} [{{prompt}}|{{model_answer}}] {{{{"reasoning_alignment_score": 0}}}}'
+        made[f"prompt_reasoning_alignment_{kind}"] = (
+            f'align {kind} [{{prompt}}|{{model_answer}}] {{{{"reasoning_alignment_score": 0}}}}'
+        )
     return write(
-        tmp_path / "tg", made, 'def f():\n    model_answer = load()\n    if not model_answer:\n        model_answer = "(no words)"\n'
+        tmp_path / "tg",
+        made,
+        'def f():\n    model_answer = load()\n    if not model_answer:\n        model_answer = "(no words)"\n',
     )
 
 
@@ -73,8 +82,19 @@ def gen(folder: Path, *, text: bool = True) -> Path:
 def test_requests_are_prompt_then_pictures(ig_checkout: Path, tmp_path: Path, serve: Serve):
     data = write_json(tmp_path / "rover", "ROVER-IG", tasks())
     server = serve(answer=provider())
-    run = evaluate("rover-ig", data, tmp_path / "home", server, model=f"folder/{gen(tmp_path / 'gen')}", prompts=f"official:{ig_checkout}")
-    asked = {metric_of(seen): seen for seen in server.seen if "number 1" in "".join(seen.texts) or metric_of(seen) == "image_quality"}
+    run = evaluate(
+        "rover-ig",
+        data,
+        tmp_path / "home",
+        server,
+        model=f"folder/{gen(tmp_path / 'gen')}",
+        prompts=f"official:{ig_checkout}",
+    )
+    asked = {
+        metric_of(seen): seen
+        for seen in server.seen
+        if "number 1" in "".join(seen.texts) or metric_of(seen) == "image_quality"
+    }
     made = "sha256:" + hashlib.sha256(drawn("made 1")).hexdigest()
     source, target = jpeg(drawn("source 1")), jpeg(drawn("target 1"))
     slots = "Show what becomes of the thing number 1.|culture|idea 1, law 1|result 1"
@@ -83,15 +103,19 @@ def test_requests_are_prompt_then_pictures(ig_checkout: Path, tmp_path: Path, se
     ]
     assert asked["reasoning_visual"].shape[0][1][1:] == [source, made, target]  # what was made goes as it is
     assert asked["reasoning_alignment"].shape[0][1][1:] == [source, made]
-    assert asked["image_quality"].shape[0][1][0] == 'quality {{"image_quality_score": 0}}'  # never filled, so braces stay doubled
+    # never filled, so braces stay doubled
+    assert asked["image_quality"].shape[0][1][0] == 'quality {{"image_quality_score": 0}}'
     assert all(
-        seen.body["max_tokens"] == 3000 and seen.body["temperature"] == 0.0 and "response_format" not in seen.body for seen in server.seen
+        seen.body["max_tokens"] == 3000 and seen.body["temperature"] == 0.0 and "response_format" not in seen.body
+        for seen in server.seen
     )
     assert run.record.manifest.prompts.source == "official prompts.py"
 
 
 @pytest.mark.parametrize(("kind", "by"), [("mathematical", "logical"), ("abstract", "logical"), ("causal", "causal")])
-def test_logical_prompts_serve_mathematics_and_patterns(kind: str, by: str, ig_checkout: Path, tmp_path: Path, serve: Serve):
+def test_logical_prompts_serve_mathematics_and_patterns(
+    kind: str, by: str, ig_checkout: Path, tmp_path: Path, serve: Serve
+):
     records = [{**tasks()[0], "id": f"logic_{kind}_1", "reasoning_type": kind}]
     server = serve(answer=provider())
     data = write_json(tmp_path / "rover", "ROVER-IG", records)
@@ -112,7 +136,9 @@ def test_missing_texts_are_judged_for_the_official_row_alone(ig_checkout: Path, 
         prompts=f"official:{ig_checkout}",
         options={"official": True},
     )
-    told = ["".join(seen.texts) for seen in server.seen if metric_of(seen) in ("reasoning_process", "reasoning_alignment")]
+    told = [
+        "".join(seen.texts) for seen in server.seen if metric_of(seen) in ("reasoning_process", "reasoning_alignment")
+    ]
     assert len(told) == 8 and sum("(none)" in text for text in told) == 4
     rows = {row.label: row.cells for row in run.table().rows}
     strict, official = rows[f"{run.name} (strict), micro"], rows[f"{run.name} (official), micro"]
@@ -139,7 +165,11 @@ def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: S
         if at:
             (folder / f"gen_{one['id']}.txt").write_text(f" so: {at}\n")
     server = serve(answer=provider())
-    more: dict[str, Any] = {"prompts": f"official:{tg_checkout}", "options": {"official": True}, "model": f"folder/{folder}"}
+    more: dict[str, Any] = {
+        "prompts": f"official:{tg_checkout}",
+        "options": {"official": True},
+        "model": f"folder/{folder}",
+    }
     run = evaluate("rover-tg", data, tmp_path / "home", server, **more)
     asked = {seen.shape[0][1][0].split(" [")[0]: seen for seen in server.seen if seen.is_judge}
     assert asked["interleaved_reasoning logical"].shape[0][1] == [
@@ -149,7 +179,8 @@ def test_requests_of_the_second_half(tg_checkout: Path, tmp_path: Path, serve: S
     assert asked["align jigsaw"].shape[0][1][0].startswith("align jigsaw [What about question 3?|so: 3]")
     assert "(no words)" in "".join("".join(seen.texts) for seen in server.seen)  # the text that is not there
     plain = [seen for seen in server.seen if "response_format" not in seen.body]
-    assert len(server.seen) - len(plain) == 1  # alignment of two views: the checkout has no prompt for it, so ours is used
+    # alignment of two views: the checkout has no prompt for it, so ours is used
+    assert len(server.seen) - len(plain) == 1
     assert all(seen.body["max_tokens"] == 10000 and seen.body["temperature"] == 0.0 for seen in server.seen)
     assert run.record.manifest.prompts.source == "official prompts.py, multi-view alignment weft's"
 
@@ -171,9 +202,9 @@ def test_a_checkout_that_is_none_is_told(tmp_path: Path, ig_checkout: Path):
 
 
 def test_filling_is_done_once():
-    assert prompts.formatted("{a} {{x}} {b}", {"a": "{b}", "b": "{{"}) == "{b} {x} {{"
+    assert prompts.format_prompt("{a} {{x}} {b}", {"a": "{b}", "b": "{{"}) == "{b} {x} {{"
     with pytest.raises(UserError, match="slot '{c}'"):
-        prompts.formatted("{c}", {})
+        prompts.format_prompt("{c}", {})
 
 
 KEY = "image_quality_score"
@@ -204,12 +235,12 @@ READ: list[tuple[str, Any, Any]] = [  # what is said, what the first half makes 
 
 @pytest.mark.parametrize(("said", "first", "second"), READ)
 def test_what_the_released_code_reads(said: str, first: Any, second: Any):
-    assert released.read(said, KEY, loose=False) == first
-    assert released.read(said, KEY, loose=True) == second
+    assert released.read_score(said, KEY, loose=False) == first
+    assert released.read_score(said, KEY, loose=True) == second
 
 
 def test_the_scale_is_not_bounded():
-    assert [released.points(score) for score in (0, 1, 3, 5, 6, -1)] == [-25, 0, 50, 100, 125, -50]
+    assert [released.to_points(score) for score in (0, 1, 3, 5, 6, -1)] == [-25, 0, 50, 100, 125, -50]
 
 
 def test_a_stored_run_is_judged_again(ig_checkout: Path, tmp_path: Path, serve: Serve):
@@ -221,6 +252,10 @@ def test_a_stored_run_is_judged_again(ig_checkout: Path, tmp_path: Path, serve: 
     server = serve(answer=provider(scores))
     first = evaluate("rover-ig", data, tmp_path / "home", server)
     asked = sum(not seen.is_judge for seen in server.seen)
-    again = weft.judge(first.id, judge=f"openai-chat/judge@{server.url}", home=tmp_path / "home", prompts=f"official:{ig_checkout}")
-    assert {verdict.value for verdict in first.verdicts} == {1.0} and {verdict.value for verdict in again.verdicts} == {0.25}
+    again = weft.judge(
+        first.id, judge=f"openai-chat/judge@{server.url}", home=tmp_path / "home", prompts=f"official:{ig_checkout}"
+    )
+    assert {verdict.value for verdict in first.verdicts} == {1.0} and {verdict.value for verdict in again.verdicts} == {
+        0.25
+    }
     assert sum(not seen.is_judge for seen in server.seen) == asked

@@ -1,5 +1,5 @@
-"""ROVER-TG: what is asked in which mode, what the judge is shown in which order, which answers are right, and what a picture on the way
-gains."""
+"""ROVER-TG: what is asked in which mode, what the judge is shown in which order, which answers are right, and what a
+picture on the way gains."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import weft
 from rover import evaluate, metric_of, provider, puzzles, write_json
 from server import Provider, Seen, data_url, drawn
 from weft.benchmarks.rover.tg import RoverTG, answers, paths
-from weft.benchmarks.rover.tg.protocol import spoken
+from weft.benchmarks.rover.tg.protocol import extract_answer_text
 from weft.errors import UserError
 from weft.types import Image, Reply, Text
 
@@ -47,11 +47,17 @@ def test_both_modes_on_the_same_items(data: Path, tmp_path: Path, serve: Serve):
     judged = {IR: 0.75, ALIGN: 0.75}
     for kind in ("physical", "logical", "jigsaw", "multi-view"):
         assert values[kind, 0] == {**judged, "accuracy": 1.0} and values[kind, 1] == {"accuracy_in_words": 1.0}
-    assert values["embodied", 0] == {**judged, "track": 1.0} and values["embodied", 1] == {"track_in_words": 1.0}  # apart from accuracy
+    # apart from accuracy
+    assert values["embodied", 0] == {**judged, "track": 1.0} and values["embodied", 1] == {"track_in_words": 1.0}
     rows = {row.label: row.cells for row in run.table().rows}
-    assert rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].value == 100.0 and rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].due == 4
+    assert (
+        rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].value == 100.0
+        and rows[f"{run.name}, Vis.-Aug., micro"]["Acc."].expected == 4
+    )
     assert rows[f"{run.name}, Vis.-Aug., micro"]["Track"].value == 100.0
-    assert rows[f"{run.name}, Text, micro"]["IR"].value is None and rows[f"{run.name}, Text, micro"]["Acc."].value == 100.0
+    assert (
+        rows[f"{run.name}, Text, micro"]["IR"].value is None and rows[f"{run.name}, Text, micro"]["Acc."].value == 100.0
+    )
 
 
 @pytest.mark.parametrize(("mode", "turns"), [("visual", {0}), ("text", {1}), ("both", {0, 1})])
@@ -68,14 +74,16 @@ def test_a_mode_asks_its_turns_alone(mode: str, turns: set[int], data: Path, tmp
 
 def test_no_other_mode():
     with pytest.raises(UserError, match="rover-tg has no mode 'none'; there is visual, text, both"):
-        RoverTG().choose({"mode": "none"})
+        RoverTG().parse_options({"mode": "none"})
 
 
 def test_pictures_of_a_question_come_in_the_stated_order(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=right)
     run = evaluate("rover-tg", data, tmp_path / "home", server)
-    made = {turn.sample: turn.reply.picture.digest for turn in run.turns if turn.reply.picture}
-    by_digest = {_digest(name): name for at in range(5) for name in (f"view {at}", f"second {at}", f"way {at}", f"example {at}")}
+    made = {turn.sample: turn.reply.last_image.digest for turn in run.turns if turn.reply.last_image}
+    by_digest = {
+        _digest(name): name for at in range(5) for name in (f"view {at}", f"second {at}", f"way {at}", f"example {at}")
+    }
     shown: dict[tuple[str, str], list[str]] = {}
     for seen in server.seen:
         if seen.is_judge:
@@ -107,7 +115,8 @@ def test_the_judge_of_alignment_is_told_the_answer_where_that_matters(data: Path
     server = serve(answer=lambda seen: provider(think="Perhaps.\nFinal Answer: something else")(seen))
     evaluate("rover-tg", data, tmp_path / "home", server)
     told = {
-        next(one["problem_type"] for one in puzzles() if one["prompt"] in "".join(seen.texts)): "True answer:" in "".join(seen.texts)
+        next(one["problem_type"] for one in puzzles() if one["prompt"] in "".join(seen.texts)): "True answer:"
+        in "".join(seen.texts)
         for seen in server.seen
         if seen.is_judge and metric_of(seen) == ALIGN
     }
@@ -117,7 +126,9 @@ def test_the_judge_of_alignment_is_told_the_answer_where_that_matters(data: Path
 def test_without_a_true_picture_the_way_is_not_judged_and_not_missed(tmp_path: Path, serve: Serve):
     records = puzzles()
     records[0]["reasoning_image"] = None
-    run = evaluate("rover-tg", write_json(tmp_path / "rover", "ROVER-TG", records), tmp_path / "home", serve(answer=right))
+    run = evaluate(
+        "rover-tg", write_json(tmp_path / "rover", "ROVER-TG", records), tmp_path / "home", serve(answer=right)
+    )
     assert found(run)["physical", 0] == {ALIGN: 0.75, "accuracy": 1.0} and run.summary().unscored == {}
 
 
@@ -147,7 +158,10 @@ def test_a_picture_without_words(data: Path, tmp_path: Path, serve: Serve):
 
 def test_what_a_picture_on_the_way_gains(tmp_path: Path, serve: Serve):
     """Right in 9 of 12 with a picture, in 4 of 12 without, 3 of them on the same items."""
-    records = [{**puzzles()[3], "id": f"jigsaw_{at}", "prompt": f"Which fits, number {at:02}?", "answer": "B"} for at in range(12)]
+    records = [
+        {**puzzles()[3], "id": f"jigsaw_{at}", "prompt": f"Which fits, number {at:02}?", "answer": "B"}
+        for at in range(12)
+    ]
 
     def reply(seen: Seen) -> dict[str, Any]:
         number = next(at for at in range(12) if f"number {at:02}" in "".join(seen.texts))
@@ -161,7 +175,12 @@ def test_what_a_picture_on_the_way_gains(tmp_path: Path, serve: Serve):
     (gain,) = [table for table in run.tables() if "what a picture on the way gains" in table.title]
     (row,) = gain.rows
     cell = row.cells["all"]
-    assert cell.value == round(100 * 5 / 12, 2) and cell.scored == 12 and cell.low is not None and cell.low < cell.value < (cell.high or 0)
+    assert (
+        cell.value == round(100 * 5 / 12, 2)
+        and cell.scored == 12
+        and cell.low is not None
+        and cell.low < cell.value < (cell.high or 0)
+    )
     assert row.cells["Visual Perception"].value == cell.value and row.cells["Physical World"].value is None
 
 
@@ -177,7 +196,9 @@ def outputs(folder: Path, suffix: str = ".txt") -> Path:
 def test_outputs_made_elsewhere(data: Path, tmp_path: Path, serve: Serve):
     server = serve(answer=right)
     run = evaluate("rover-tg", data, tmp_path / "home", server, model=f"folder/{outputs(tmp_path / 'gen')}")
-    assert all(values.get("accuracy", values.get("track")) == 1.0 and values[ALIGN] == 0.75 for values in found(run).values())
+    assert all(
+        values.get("accuracy", values.get("track")) == 1.0 and values[ALIGN] == 0.75 for values in found(run).values()
+    )
 
 
 def test_answers_in_words_made_elsewhere(data: Path, tmp_path: Path, serve: Serve):
@@ -195,14 +216,19 @@ def test_answers_in_words_made_elsewhere(data: Path, tmp_path: Path, serve: Serv
     (plain / "plot.png").write_bytes(drawn("of something else"))
     run = evaluate("rover-tg", data, tmp_path / "home2", server, model=f"folder/{plain}", options={"mode": "text"})
     values = found(run)
-    assert values["logical", 1] == {"accuracy_in_words": 1.0} and values["jigsaw", 1] == {"accuracy_in_words": 0.0}  # never given
+    # never given
+    assert values["logical", 1] == {"accuracy_in_words": 1.0} and values["jigsaw", 1] == {"accuracy_in_words": 0.0}
 
 
 def test_a_folder_without_answers_in_words_is_told_and_not_scored(data: Path, tmp_path: Path, serve: Serve):
     folder = outputs(tmp_path / "gen")
-    run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=right), model=f"folder/{folder}", options={"mode": "both"})
+    run = evaluate(
+        "rover-tg", data, tmp_path / "home", serve(answer=right), model=f"folder/{folder}", options={"mode": "both"}
+    )
     in_words = [verdict for verdict in run.verdicts if verdict.turn == 1]
-    assert len(in_words) == 5 and all(verdict.value is None and "no answers in words" in verdict.reason for verdict in in_words)
+    assert len(in_words) == 5 and all(
+        verdict.value is None and "no answers in words" in verdict.reason for verdict in in_words
+    )
 
 
 # which answers are right
@@ -306,12 +332,12 @@ WRONG = [  # type of question, what is due, what is said after the mark
 
 @pytest.mark.parametrize(("kind", "answer", "reply"), RIGHT)
 def test_right_answers(kind: str, answer: str, reply: str):
-    assert answers.is_right(kind, f"I looked.\nFinal Answer: {reply}", answer)
+    assert answers.is_correct(kind, f"I looked.\nFinal Answer: {reply}", answer)
 
 
 @pytest.mark.parametrize(("kind", "answer", "reply"), WRONG)
 def test_wrong_answers(kind: str, answer: str, reply: str):
-    assert not answers.is_right(kind, f"I looked.\nFinal Answer: {reply}", answer)
+    assert not answers.is_correct(kind, f"I looked.\nFinal Answer: {reply}", answer)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +355,7 @@ def test_wrong_answers(kind: str, answer: str, reply: str):
     ],
 )
 def test_where_an_answer_stands(reply: str):
-    assert answers.is_right("jigsaw", reply, "B") and not answers.is_right("jigsaw", reply, "C")
+    assert answers.is_correct("jigsaw", reply, "B") and not answers.is_correct("jigsaw", reply, "C")
 
 
 WRITTEN = [
@@ -353,12 +379,12 @@ WRITTEN = [
 @pytest.mark.parametrize("said", WRITTEN)
 @pytest.mark.parametrize("before", ["", "Final Answer: ", "I start at (5, 5) or so. My plan is this.\nFinal Answer:\n"])
 def test_a_path_is_read_however_it_is_written(said: str, before: str):
-    found = paths.track(before + said, "[[100, 100], [190, 145], [280, 190]]", 640, 480)
+    found = paths.score_path(before + said, "[[100, 100], [190, 145], [280, 190]]", 640, 480)
     assert found is not None and found[0] == pytest.approx(1.0)
 
 
 def test_standing_still_is_no_path():
-    assert paths.track("(190, 145), (190, 145)", "[[100, 100], [280, 190]]", 640, 480) is None
+    assert paths.score_path("(190, 145), (190, 145)", "[[100, 100], [280, 190]]", 640, 480) is None
 
 
 def test_words_on_both_sides_of_a_picture_do_not_run_into_each_other(data: Path, tmp_path: Path, serve: Serve):
@@ -370,7 +396,10 @@ def test_words_on_both_sides_of_a_picture_do_not_run_into_each_other(data: Path,
             return said
         answer = next(one["answer"] for one in puzzles() if one["prompt"] in "".join(seen.texts))
         picture = {"type": "image_url", "image_url": {"url": data_url(drawn("x"))}}
-        return {"role": "assistant", "content": [{"type": "text", "text": "Let me draw it"}, picture, {"type": "text", "text": answer}]}
+        return {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Let me draw it"}, picture, {"type": "text", "text": answer}],
+        }
 
     run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply))
     assert all(values.get("accuracy", 1.0) == 1.0 and values.get("track", 1.0) == 1.0 for values in found(run).values())
@@ -381,7 +410,9 @@ def test_pressed_for_a_picture_it_does_not_lose_its_answer(data: Path, tmp_path:
         pressed = "make the picture this time" in "".join(seen.texts)
         said = right(seen)
         return (
-            said if seen.is_judge else {"role": "assistant", "content": "I'm sorry, I can't create images." if pressed else said["content"]}
+            said
+            if seen.is_judge
+            else {"role": "assistant", "content": "I'm sorry, I can't create images." if pressed else said["content"]}
         )
 
     run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply))
@@ -402,14 +433,21 @@ def test_a_cascade_answers_from_the_picture(data: Path, tmp_path: Path, serve: S
     run = evaluate("rover-tg", data, tmp_path / "home", server, model=model, limit=1)
     assert found(run)["physical", 0] == {IR: 0.75, ALIGN: 0.75, "accuracy": 1.0}
     (turn,) = run.turns
-    assert len(turn.reply.keys) == 3 and turn.reply.picture and "Draw the cup." in turn.reply.thoughts
+    assert len(turn.reply.keys) == 3 and turn.reply.last_image and "Draw the cup." in turn.reply.thoughts
     assert turn.reply.usage.tokens_in == 300 and turn.reply.usage.cost is not None  # of all three
 
 
-@given(st.text(max_size=60), st.sampled_from(["jigsaw", "multi-view", "logical", "physical"]), st.text(min_size=1, max_size=20))
+@given(
+    st.text(max_size=60),
+    st.sampled_from(["jigsaw", "multi-view", "logical", "physical"]),
+    st.text(min_size=1, max_size=20),
+)
 def test_no_text_breaks_the_rules(reply: str, kind: str, answer: str):
-    assert answers.is_right(kind, reply, answer) in (True, False)
-    assert paths.track(reply, "[[0, 0], [10, 10]]", 64, 64) is None or 0 <= paths.track(reply, "[[0, 0], [10, 10]]", 64, 64)[0] <= 1  # type: ignore[index]
+    assert answers.is_correct(kind, reply, answer) in (True, False)
+    assert (
+        paths.score_path(reply, "[[0, 0], [10, 10]]", 64, 64) is None
+        or 0 <= paths.score_path(reply, "[[0, 0], [10, 10]]", 64, 64)[0] <= 1
+    )  # type: ignore[index]
 
 
 @given(st.lists(st.tuples(st.integers(0, 640), st.integers(0, 480)), min_size=2, max_size=12, unique=True))
@@ -417,33 +455,33 @@ def test_the_true_path_is_worth_everything_however_it_is_written(path: list[tupl
     due = json.dumps([list(point) for point in path])
     said = "Final Answer: " + ", ".join(f"({x}, {y})" for x, y in path)
     for reply in (said, f"First [[1, 1], [2, 2]], then better.\nFinal Answer: {due}", f"```\n{due}\n```"):
-        found = paths.track(reply, due, 640, 480)
+        found = paths.score_path(reply, due, 640, 480)
         assert found is not None and found == (1.0, 0.0)
 
 
 def test_a_path_is_worth_less_the_farther_away_it_lies():
     due = "[[0, 0], [100, 0]]"
     for shift, share in ((0, 1.0), (25, 0.8), (62.5, 0.5), (125, 0.0), (500, 0.0)):
-        found = paths.track(f"[[0, {shift}], [100, {shift}]]", due, 300, 400)  # a diagonal of 500
+        found = paths.score_path(f"[[0, {shift}], [100, {shift}]]", due, 300, 400)  # a diagonal of 500
         assert found is not None and found[0] == pytest.approx(share) and found[1] == pytest.approx(shift / 500)
-    denser = paths.track("[[0, 0], [10, 0], [20, 0], [90, 0], [100, 0]]", due, 300, 400)
+    denser = paths.score_path("[[0, 0], [10, 0], [20, 0], [90, 0], [100, 0]]", due, 300, 400)
     assert denser is not None and denser[0] == pytest.approx(1.0)  # how many points a path is told by does not matter
-    back = paths.track("[[100, 0], [0, 0]]", due, 300, 400)
+    back = paths.score_path("[[100, 0], [0, 0]]", due, 300, 400)
     assert back is not None and back[0] < 0.7  # the way back is another way
-    assert paths.track("go straight ahead", due, 300, 400) is None
-    assert paths.track("[[5, 5]]", due, 300, 400) is None
+    assert paths.score_path("go straight ahead", due, 300, 400) is None
+    assert paths.score_path("[[5, 5]]", due, 300, 400) is None
 
 
 def test_the_last_list_counts():
-    assert paths.points_in("from [1, 2] to [3, 4]; so [[5, 6], [7, 8], [9, 10]]") == [(5, 6), (7, 8), (9, 10)]
-    assert paths.points_in("(1, 2) -> (3.5, 4)") == [(1, 2), (3.5, 4)]
-    assert paths.points_in("no points, 1, 2") == []
+    assert paths.parse_points("from [1, 2] to [3, 4]; so [[5, 6], [7, 8], [9, 10]]") == [(5, 6), (7, 8), (9, 10)]
+    assert paths.parse_points("(1, 2) -> (3.5, 4)") == [(1, 2), (3.5, 4)]
+    assert paths.parse_points("no points, 1, 2") == []
 
 
 def test_final_answers():
-    assert answers.final("a\nFinal Answer: x y\nThank you.") == "x y"
-    assert answers.final("so\n\n  it is this  \n\n") == "it is this"
-    assert answers.final("") == ""
+    assert answers.extract_final_answer("a\nFinal Answer: x y\nThank you.") == "x y"
+    assert answers.extract_final_answer("so\n\n  it is this  \n\n") == "it is this"
+    assert answers.extract_final_answer("") == ""
 
 
 @pytest.mark.parametrize(
@@ -457,4 +495,7 @@ def test_final_answers():
     ],
 )
 def test_which_words_an_answer_is_taken_from(parts: tuple[Any, ...], due: str):
-    assert spoken(Reply("answered", tuple(Text(part) if isinstance(part, str) else part for part in parts))) == due
+    assert (
+        extract_answer_text(Reply("answered", tuple(Text(part) if isinstance(part, str) else part for part in parts)))
+        == due
+    )

@@ -1,5 +1,5 @@
-"""`official` of WEAVE is what the released scripts send and compute: inputs in tests/test_history.py, the judge and the arithmetic here.
-`python -m conformance weave CHECKOUT` shows the same beside the scripts themselves."""
+"""`official` of WEAVE is what the released scripts send and compute: inputs in tests/test_history.py, the judge and the
+arithmetic here. `python -m conformance weave CHECKOUT` shows the same beside the scripts themselves."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +16,9 @@ from toy import toy_records, write_weave
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
-from weft.benchmarks.weave.tables import SHORT, metrics, tables
-from weft.calls.caller import Patience
-from weft.types import Place, Question, Reading, Verdict
+from weft.benchmarks.weave.tables import SHORT_NAMES, build_metric_cells, tables
+from weft.calls.caller import RetryPolicy
+from weft.types import OfficialReading, Question, TurnRef, Verdict
 
 Serve = Callable[..., Provider]
 PROMPTS = '''
@@ -52,9 +52,11 @@ def scored(tmp_path: Path, provider: Provider, folder: Path, **options: Any) -> 
     data = tmp_path / "data"
     if not data.exists():
         write_weave(data, [record for record in toy_records() if record["idx"] == 7])
-    judge, quick = f"openai-chat/judge@{provider.url}", Patience(tries=2, base=0.001, cap=0.002)
+    judge, quick = f"openai-chat/judge@{provider.url}", RetryPolicy(tries=2, base=0.001, cap=0.002)
     home = tmp_path / f"home {len(list(tmp_path.iterdir()))}"
-    return weft.evaluate("weave", data=data, model=f"folder/{folder}", judge=judge, home=home, patience=quick, **options)
+    return weft.evaluate(
+        "weave", data=data, model=f"folder/{folder}", judge=judge, home=home, patience=quick, **options
+    )
 
 
 def saying(text: str) -> Callable[[Seen], dict[str, Any]]:
@@ -76,7 +78,7 @@ def test_a_missing_answer_is_zero_in_strict_and_graded_as_the_word_none_in_offic
     run = scored(tmp_path, provider, folder, official=True)
     verdict = next(one for one in run.verdicts if one.metric == "accuracy")
     assert (verdict.value, verdict.by, OFFICIAL.score(verdict)) == (0.0, "failure", 5)
-    strict, official = run.table().ours
+    strict, official = run.table().run_rows
     assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, 0.5)
     assert any("\nNone\n" in text for text in texts(provider)), "the word is graded"
 
@@ -86,7 +88,7 @@ def test_without_official_nobody_is_asked_and_the_official_row_has_no_number(tmp
     run = scored(tmp_path, provider, folder)
     assert provider.count == 6, "two pictures with three questions each"
     table = run.table()
-    strict, official = table.ours
+    strict, official = table.run_rows
     assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None)
     assert "a run with --official asks the judge" in table.note
 
@@ -95,17 +97,25 @@ def test_a_missing_picture_and_what_refers_to_it_are_judged_without_it_in_offici
     provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_2.png",))
     run = scored(tmp_path, provider, folder, official=True)
     found = {(one.turn, one.metric): one for one in run.verdicts}
-    zero = [(0, "key_point"), (0, "visual_consistency"), (0, "image_quality"), (2, "key_point"), (2, "visual_consistency")]
+    zero = [
+        (0, "key_point"),
+        (0, "visual_consistency"),
+        (0, "image_quality"),
+        (2, "key_point"),
+        (2, "visual_consistency"),
+    ]
     assert all(found[place].value == 0 and OFFICIAL.score(found[place]) == 5 for place in zero)
     assert found[2, "image_quality"].value == 0.5
-    assert sorted(len(seen.pictures) for seen in provider.seen) == [0, 0, 1, 1, 1, 2, 2], "1 + key points' pictures that are there"
+    assert sorted(len(seen.pictures) for seen in provider.seen) == [0, 0, 1, 1, 1, 2, 2], (
+        "1 + key points' pictures that are there"
+    )
 
 
 def test_the_zero_stands_if_the_judge_has_nothing_to_say_of_what_is_missing(tmp_path: Path, serve: Serve):
     folder = outputs(tmp_path / "out", without=("toy_1_1.txt",))
     answer = lambda seen: {"role": "assistant", "content": "no" if "None" in "".join(seen.texts) else FIVE}  # noqa: E731
     run = scored(tmp_path, serve(answer=answer), folder, official=True)
-    strict, official = run.table().ours
+    strict, official = run.table().run_rows
     assert (strict.cells["Avg"].value, official.cells["Avg"].value) == (0.35, None), "its record is lost to the scripts"
 
 
@@ -119,7 +129,9 @@ def test_official_prompts_are_sent_as_the_scripts_send_them(tmp_path: Path, serv
         assert set(seen.body) == {"model", "messages", "stream", "max_tokens"} and seen.body["max_tokens"] == 1400
     assert "Grade {}. Right: Four. Said:  four\n" in texts(provider), "with the spaces around the answer"
     assert "Points of  are:\n1. House equals .\n2. Door equals .\n3. No new objects." in texts(provider)
-    scored(tmp_path, provider, folder, prompts=f"official:{checkout}", judge_options={"max_tokens": 99, "temperature": 0.5})
+    scored(
+        tmp_path, provider, folder, prompts=f"official:{checkout}", judge_options={"max_tokens": 99, "temperature": 0.5}
+    )
     assert provider.seen[-1].body["max_tokens"] == 99 and provider.seen[-1].body["temperature"] == 0.5
     scored(tmp_path, provider, folder)
     assert "response_format" in provider.seen[-1].body and "max_tokens" not in provider.seen[-1].body
@@ -148,7 +160,9 @@ def test_official_prompts_have_their_pictures_as_jpeg(tmp_path: Path, serve: Ser
         ('```json\n{"score": 3, "reasoning": "x"}\n```', "accuracy", 3),
     ],
 )
-def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: Path, serve: Serve, said: str, metric: str, score: float):
+def test_scores_that_the_scripts_count_are_counted_in_official_alone(
+    tmp_path: Path, serve: Serve, said: str, metric: str, score: float
+):
     run = scored(tmp_path, serve(answer=saying(said)), outputs(tmp_path / "out"))
     found = [one for one in run.verdicts if one.metric == metric]
     assert found and all(one.value is None and OFFICIAL.score(one) == score for one in found)
@@ -159,7 +173,7 @@ def test_scores_that_the_scripts_count_are_counted_in_official_alone(tmp_path: P
              '{"score": ' + "9" * 400 + "}", "[" * 100_000, 'Here: {"score": 5}']
 )  # fmt: skip
 def test_what_the_scripts_make_nothing_of_has_no_official_score(said: str):
-    assert OFFICIAL.reading(Question(("key_point",), (), {}, Place()), said) == {}
+    assert OFFICIAL.reading(Question(("key_point",), (), {}, TurnRef()), said) == {}
 
 
 def test_the_first_reply_counts_in_official_the_second_in_strict(tmp_path: Path, serve: Serve):
@@ -169,11 +183,14 @@ def test_the_first_reply_counts_in_official_the_second_in_strict(tmp_path: Path,
 
 
 def test_a_record_without_one_of_its_verdicts_is_left_out_in_official():
-    kept = [Verdict("a", 0, metric, 1.0, score=10.0) for metric in SHORT]
-    lost = [Verdict("b", 0, "key_point", 0.0, score=0.0), Verdict("b", 0, "visual_consistency", None, "the judge refused")]
-    cells = metrics([*kept, *lost], official=True)
-    assert (cells["KP"].value, cells["KP"].scored, cells["KP"].due) == (1.0, 1, 2)
-    assert metrics([*kept, *lost], official=False)["KP"].value == 0.5
+    kept = [Verdict("a", 0, metric, 1.0, score=10.0) for metric in SHORT_NAMES]
+    lost = [
+        Verdict("b", 0, "key_point", 0.0, score=0.0),
+        Verdict("b", 0, "visual_consistency", None, "the judge refused"),
+    ]
+    cells = build_metric_cells([*kept, *lost], official=True)
+    assert (cells["KP"].value, cells["KP"].scored, cells["KP"].expected) == (1.0, 1, 2)
+    assert build_metric_cells([*kept, *lost], official=False)["KP"].value == 0.5
 
 
 # a second implementation
@@ -191,17 +208,22 @@ def summary(scores: list[tuple[str, str, float]]) -> dict[tuple[str, str], float
         means = {metric: round(sum(some) / len(some) / 10, 3) for metric, some in found.items()}
         if {"key_point", "visual_consistency", "image_quality"} <= means.keys():
             weights = (0.4, 0.1, 0.2, 0.3) if "accuracy" in means else (0.5, 0.2, 0.3)
-            average = sum(means[metric] * weight for metric, weight in zip(SHORT, weights, strict=False))
+            average = sum(means[metric] * weight for metric, weight in zip(SHORT_NAMES, weights, strict=False))
         else:
             average = sum(means.values()) / len(means)
-        cells.update({(group, SHORT[metric]): value for metric, value in means.items()})
+        cells.update({(group, SHORT_NAMES[metric]): value for metric, value in means.items()})
         cells[group, "Avg"] = round(average, 3)
     return cells
 
 
 DOMAINS = [domain for domains in CLASSES.values() for domain in domains]
 SCORES = st.one_of(st.integers(0, 10), st.floats(0, 10).map(lambda x: round(x, 2)))
-JUDGED = st.tuples(st.sampled_from(DOMAINS), st.sampled_from([*SHORT]), SCORES, st.one_of(st.none(), st.sampled_from((0, 3, 7, 11, 6.5))))
+JUDGED = st.tuples(
+    st.sampled_from(DOMAINS),
+    st.sampled_from([*SHORT_NAMES]),
+    SCORES,
+    st.one_of(st.none(), st.sampled_from((0, 3, 7, 11, 6.5))),
+)
 
 
 @given(st.lists(JUDGED, min_size=1, max_size=60))
@@ -209,7 +231,7 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
     """What strict scored, and what the scripts take from the same replies where that is another number."""
     verdicts, groups = [], {}
     for at, (domain, metric, score, other) in enumerate(drawn_):
-        reading = None if other is None else Reading(other)
+        reading = None if other is None else OfficialReading(other)
         verdicts.append(Verdict(f"s{at}", 0, metric, score / 10, score=float(score), reading=reading))
         groups[f"s{at}"] = {"domain": domain, "class": next(name for name, some in CLASSES.items() if domain in some)}
     run = weft.benchmarks.Finished("m", groups, verdicts)
@@ -217,8 +239,8 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
         due = summary([(d, m, s if other is None or not official else other) for d, m, s, other in drawn_])
         for (group, column), value in due.items():
             mine = [one for one in verdicts if group in ("overall", *groups[one.sample].values())]
-            assert metrics(mine, official=official)[column].value == value, (group, column, official)
-    assert [row.cells["Avg"].value for row in next(iter(tables([run]))).ours][-1] == summary(
+            assert build_metric_cells(mine, official=official)[column].value == value, (group, column, official)
+    assert [row.cells["Avg"].value for row in next(iter(tables([run]))).run_rows][-1] == summary(
         [(d, m, s if other is None else other) for d, m, s, other in drawn_]
     )["overall", "Avg"]
 
@@ -229,31 +251,49 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
 def test_outputs_made_elsewhere_say_nothing_of_a_history(tmp_path: Path, serve: Serve):
     folder = outputs(tmp_path / "bagel")
     assert scored(tmp_path, serve(answer=saying(FIVE)), folder).name == "folder/bagel"
-    assert scored(tmp_path, serve(answer=saying(FIVE)), folder, official=True, turns="image").name == "folder/bagel [official, image turns]"
+    assert (
+        scored(tmp_path, serve(answer=saying(FIVE)), folder, official=True, turns="image").name
+        == "folder/bagel [official, image turns]"
+    )
 
 
 def test_tables_by_domain_say_which_arithmetic_they_are(tmp_path: Path, serve: Serve):
     provider, folder = serve(answer=saying(FIVE)), outputs(tmp_path / "out", without=("toy_1_1.txt",))
-    titles = [table.title for table in scored(tmp_path, provider, folder, official=True).tables() if "by domain" in table.title]
+    titles = [
+        table.title
+        for table in scored(tmp_path, provider, folder, official=True).tables()
+        if "by domain" in table.title
+    ]
     assert [title.rpartition(": ")[2] for title in titles] == ["by domain, strict", "by domain, official"]
     provider = serve(answer=saying(FIVE))
-    titles = [table.title for table in scored(tmp_path, provider, outputs(tmp_path / "all")).tables() if "by domain" in table.title]
+    titles = [
+        table.title
+        for table in scored(tmp_path, provider, outputs(tmp_path / "all")).tables()
+        if "by domain" in table.title
+    ]
     assert [title.rpartition(": ")[2] for title in titles] == ["by domain"]
 
 
 def test_a_reply_without_a_score_is_passed_over_and_its_record_stays():
     """The scripts find nothing to add up there, and count the rest."""
-    assert OFFICIAL.reading(Question(("key_point",), (), {}, Place()), '{"reasoning": "x"}') == {"key_point": Reading()}
-    kept = [Verdict("a", 0, "key_point", 0.5, score=5.0), Verdict("a", 0, "image_quality", None, "no score", reading=Reading())]
-    assert metrics(kept, official=True)["KP"].value == 0.5
+    assert OFFICIAL.reading(Question(("key_point",), (), {}, TurnRef()), '{"reasoning": "x"}') == {
+        "key_point": OfficialReading()
+    }
+    kept = [
+        Verdict("a", 0, "key_point", 0.5, score=5.0),
+        Verdict("a", 0, "image_quality", None, "no score", reading=OfficialReading()),
+    ]
+    assert build_metric_cells(kept, official=True)["KP"].value == 0.5
 
 
 def test_a_metric_without_a_score_was_never_due_to_the_scripts():
     """All records with text turns are lost: what is left is weighed as pictures alone."""
-    picture = [Verdict("a", 0, metric, 0.5, score=5.0) for metric in ("key_point", "visual_consistency", "image_quality")]
+    picture = [
+        Verdict("a", 0, metric, 0.5, score=5.0) for metric in ("key_point", "visual_consistency", "image_quality")
+    ]
     lost = Verdict("b", 0, "accuracy", None, "the judge refused")
-    assert metrics([*picture, lost], official=True)["Avg"].value == 0.5
-    assert metrics([*picture, lost], official=False)["Avg"].value is None
+    assert build_metric_cells([*picture, lost], official=True)["Avg"].value == 0.5
+    assert build_metric_cells([*picture, lost], official=False)["Avg"].value is None
 
 
 def test_repeats_of_a_question_that_the_scripts_ask_otherwise_count_theirs():

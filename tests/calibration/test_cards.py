@@ -12,10 +12,10 @@ import weft
 from weft import api
 from weft.errors import UserError
 from weft.judge_eval.calibration import check
-from weft.judge_eval.calibration.exam import Exam, asked
+from weft.judge_eval.calibration.exam import Exam, judged_sittings
 from weft.judge_eval.calibration.tables import findings, tables
-from weft.results.cards import ALL, Card, card_for, cards, read
-from weft.stats.agreement import Measured
+from weft.results.cards import ALL_METRICS, CalibrationCard, find_card, read_card, read_cards
+from weft.stats.agreement import NullableEstimate
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +25,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @functools.cache
-def erring(home: Path, benchmarks: str, questions: int = 90, **faults: float) -> Card:
+def erring(home: Path, benchmarks: str, questions: int = 90, **faults: float) -> CalibrationCard:
     side = 128 if "obeys" in faults else 64  # what is written into a smaller one covers it
-    return check("tabletop/erring", benchmarks=[benchmarks], questions=questions, sides=[side], home=home, judge_options=faults)
+    return check(
+        "tabletop/erring", benchmarks=[benchmarks], questions=questions, sides=[side], home=home, judge_options=faults
+    )
 
 
-def holds(found: Measured, value: float, slack: float = 1e-6) -> bool:
+def holds(found: NullableEstimate, value: float, slack: float = 1e-6) -> bool:
     return found.low is not None and found.high is not None and found.low - slack <= value <= found.high + slack
 
 
-def whole(card: Card, benchmark: str = "weave") -> Any:
-    found = card.of(benchmark, ALL)
+def whole(card: CalibrationCard, benchmark: str = "weave") -> Any:
+    found = card.for_metric(benchmark, ALL_METRICS)
     assert found is not None
     return found
 
@@ -46,13 +48,21 @@ def test_the_exact_judge_has_a_perfect_card(home: Path):
         assert one.agreement.mae.value == 0 and one.unusable == 0
         assert one.agreement.pearson.value in (None, pytest.approx(1.0))
     assert findings(card) == []
-    assert {one.metric for one in card.metrics} == {"key_point", "visual_consistency", "image_quality", "accuracy", ALL}
+    assert {one.metric for one in card.metrics} == {
+        "key_point",
+        "visual_consistency",
+        "image_quality",
+        "accuracy",
+        ALL_METRICS,
+    }
 
 
 def test_a_noisy_judge_is_noisy_by_as_much(home: Path):
     card = erring(home, "weaver", sigma=0.1)
     all_of_it = whole(card, "weaverbench")
-    assert holds(all_of_it.deviation_middle, math.sqrt(0.1**2 + 0.1**2 / 12)), "scores are whole numbers of ten, which adds a little"
+    assert holds(all_of_it.deviation_middle, math.sqrt(0.1**2 + 0.1**2 / 12)), (
+        "scores are whole numbers of ten, which adds a little"
+    )
     assert holds(all_of_it.bias, 0.0)
     assert any("asked again" in line for line in findings(card))
 
@@ -62,13 +72,17 @@ def test_a_lenient_judge_is_lenient_by_as_much(home: Path):
     found = whole(card)
     assert holds(found.bias, 0.1, slack=0.005), found.bias
     assert found.deviation.value == 0
-    assert any("too lenient" in line for line in findings(card)) and not any("does not look" in line for line in findings(card))
+    assert any("too lenient" in line for line in findings(card)) and not any(
+        "does not look" in line for line in findings(card)
+    )
 
 
 def test_a_blind_judge_does_not_look(home: Path):
     card = erring(home, "weave", blind=1.0)
     found = whole(card)
-    assert holds(found.sees, 0.0) and found.agreement.pearson.value is None, "metrics that differ in height correlate by that alone"
+    assert holds(found.sees, 0.0) and found.agreement.pearson.value is None, (
+        "metrics that differ in height correlate by that alone"
+    )
     pictures = [one for one in card.metrics if one.metric in ("key_point", "visual_consistency")]
     assert len(pictures) == 2 and all(holds(one.agreement.pearson, 0.0) for one in pictures)
     assert any("does not look" in line for line in findings(card))
@@ -77,7 +91,8 @@ def test_a_blind_judge_does_not_look(home: Path):
 def test_an_obedient_judge_obeys_as_often(home: Path):
     card = erring(home, "weave", questions=160, obeys=0.7)
     inside, behind, long = (
-        next(one for one in card.effects if one.what.endswith(what)) for what in ("inside the picture", "behind the answer", "at length")
+        next(one for one in card.effects if one.change.endswith(what))
+        for what in ("inside the picture", "behind the answer", "at length")
     )
     assert holds(inside.raised, 0.7) and (inside.difference.low or 0) > 0
     assert holds(behind.raised, 0.7)
@@ -88,27 +103,35 @@ def test_an_obedient_judge_obeys_as_often(home: Path):
 
 def test_a_judge_that_prefers_the_first_does_so_as_often(home: Path):
     card = erring(home, "weaver", first=0.4)
-    documents = next(one for one in card.orders if "document" in one.what)
-    assert holds(documents.pull, 0.4) and (documents.first.low or 0) > 50
+    documents = next(one for one in card.orders if "document" in one.battles)
+    assert holds(documents.position_bias, 0.4) and (documents.first_wins.low or 0) > 50
     fair = erring(home, "weaver", sigma=0.1)
-    assert all(one.pull.value == 0 for one in fair.orders), "whoever stands first"
+    assert all(one.position_bias.value == 0 for one in fair.orders), "whoever stands first"
     assert any("prefers what stands first" in line for line in findings(card))
 
 
 def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Path, tmp_path: Path):
     card = erring(home, "weave", lenient=0.1)
-    found = cards(home)
-    assert any(one.judge == card.judge for one in found) and len({msgspec.json.encode(one.judge) for one in found}) == len(found)
-    assert read(next((home / "cards").iterdir())).metrics
+    found = read_cards(home)
+    assert any(one.judge == card.judge for one in found) and len(
+        {msgspec.json.encode(one.judge) for one in found}
+    ) == len(found)
+    assert read_card(next((home / "cards").iterdir())).metrics
     data = weft_data(tmp_path)
-    of = {"data": data, "model": "tabletop/oracle", "model_options": {"error": 0.3}, "judge": "tabletop/erring", "home": home}
+    of = {
+        "data": data,
+        "model": "tabletop/oracle",
+        "model_options": {"error": 0.3},
+        "judge": "tabletop/erring",
+        "home": home,
+    }
     run = weft.evaluate("weave", judge_options={"lenient": 0.1}, **of)
-    assert card_for(home, run.record.manifest) is not None
+    assert find_card(home, run.record.manifest) is not None
     assert "the judge has a card" in api.report([run])
     assert "judge card" in api.write_report([run], tmp_path / "page", home=home).read_text()
     other = weft.evaluate("weave", judge_options={"lenient": 0.05}, **of)
-    assert card_for(home, other.record.manifest) is None and "has a card" not in api.report([other])
-    corrected = run.corrected(home=home)
+    assert find_card(home, other.record.manifest) is None and "has a card" not in api.report([other])
+    corrected = run.corrected_score(home=home)
     exact = weft.evaluate("weave", **{**of, "judge": "tabletop/exact"})
     truth = sum(one.value or 0.0 for one in exact.verdicts) / len(exact.verdicts)
     assert corrected.card is not None and corrected.plain.value is not None and corrected.card.value is not None
@@ -120,7 +143,7 @@ def test_a_card_that_cannot_be_read_is_told_and_ends_no_report(tmp_path: Path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "broken.json").write_text('{"judge": 3')
     with pytest.raises(UserError, match="broken.json is no card"):
-        cards(tmp_path)
+        read_cards(tmp_path)
     run = weft.evaluate("weave", data=weft_data(tmp_path), model="copy", judge="tabletop/exact", home=tmp_path)
     assert api.report([run])
 
@@ -134,7 +157,9 @@ def weft_data(tmp_path: Path) -> Path:
 def test_tables_have_every_number(home: Path):
     made = {table.title.partition(", ")[2] or "agreement": table for table in tables(erring(home, "weaver", sigma=0.1))}
     assert {"asked again", "fault by fault", "battles", "what should change nothing"} <= set(made)
-    assert any(row.cells["Pearson"].value is not None for row in next(t for n, t in made.items() if n == "agreement").rows)
+    assert any(
+        row.cells["Pearson"].value is not None for row in next(t for n, t in made.items() if n == "agreement").rows
+    )
 
 
 def test_what_an_exam_asks(tmp_path: Path):
@@ -142,7 +167,7 @@ def test_what_an_exam_asks(tmp_path: Path):
     some = exam.sittings()
     assert {one.paper.benchmark for one in some} == {"weave", "rover-ig", "rover-tg"}
     assert {one.side for one in some if one.condition == "plain"} == {64, 128}
-    assert all(one.job is not None and one.job.judge == "constant/5" for one in asked(some))
+    assert all(one.job is not None and one.job.judge == "constant/5" for one in judged_sittings(some))
     with pytest.raises(UserError, match="no exam about 'chess'"):
         Exam("constant/5", tmp_path, ("chess",)).sittings()
     with pytest.raises(UserError, match="pictures of 100 pixels cannot be drawn"):

@@ -11,19 +11,23 @@ from server import drawn
 from waiting import HANGS, until_in_loop
 from weft.calls import caller as call_module
 from weft.calls import limiter, sending
-from weft.calls.caller import Caller, EndpointDown, Halt, Halted, Patience, handed_to, request_key
+from weft.calls.caller import Caller, EndpointDown, Halt, RetryPolicy, RunHalted, build_request, strip_foreign_state
 from weft.calls.prices import Budget, Price
 from weft.errors import BudgetReached, StoreError, WeftError
-from weft.models.endpoint import DENIED, FATAL, NO, TRANSIENT, CallError, Endpoint, Retry, Sent
+from weft.models.endpoint import DENIED, FATAL, NO_RETRY, TRANSIENT, CallError, Endpoint, EndpointReply, Retry
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Message, Reply, State, Takes, Text, Thought, Usage, Want
+from weft.types import Message, Reply, Request, State, Takes, Text, Thought, Usage
 
-QUICK = Patience(tries=4, rate_limit_tries=3, empty_tries=2, unreachable_tries=2, base=0.0001, cap=0.0002)
+QUICK = RetryPolicy(tries=4, rate_limit_tries=3, empty_tries=2, unreachable_tries=2, base=0.0001, cap=0.0002)
 ASK = (Message("user", (Text("hello"),)),)
-OK = Sent((Text("ok"),), "answered", usage=Usage(10, 5))
+OK = EndpointReply((Text("ok"),), "answered", usage=Usage(10, 5))
 
-EMPTY, PUSHED, LATER = Sent((), "empty", "e", again=True), CallError("x", Retry("rate_limit")), CallError("x", TRANSIENT)
+EMPTY, PUSHED, LATER = (
+    EndpointReply((), "empty", "e", retry_advised=True),
+    CallError("x", Retry("rate_limit")),
+    CallError("x", TRANSIENT),
+)
 
 
 class Scripted(Endpoint):
@@ -31,7 +35,7 @@ class Scripted(Endpoint):
         super().__init__("scripted", address=address, **identity)
         self.script, self.calls = list(script), 0
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         self.calls += 1
         await asyncio.sleep(0)
         step = self.script.pop(0) if self.script else OK
@@ -53,7 +57,7 @@ def caller(endpoint: Endpoint, journal: Journal, **options: Any) -> Caller:
 
 
 def ask(made: Caller, draw: int = 0) -> Reply:
-    return asyncio.run(made.reply(ASK, Want("text", draw=draw)))
+    return asyncio.run(made.reply(ASK, Request("text", draw=draw)))
 
 
 def rows(journal: Journal) -> list[Any]:
@@ -67,18 +71,28 @@ def rows(journal: Journal) -> list[Any]:
 def test_waits_are_drawn_up_to_the_base_doubled_each_time_and_never_over_the_cap(monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple[float, float]] = []
     monkeypatch.setattr(random, "uniform", lambda low, high: asked.append((low, high)) or high)
-    patience = Patience(base=0.5, cap=30.0)
-    assert [patience.wait(TRANSIENT, tried) for tried in (0, 1, 2, 5, 6, 9)] == [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
-    assert patience.wait(Retry("rate_limit", 7.0), 3) == 7.5 and patience.wait(Retry("rate_limit", 0.0), 3) == 0.5
-    assert Patience(base=4.0).wait(Retry("rate_limit", 7.0), 3) == 8.0, "at most a second more than was asked for"
+    patience = RetryPolicy(base=0.5, cap=30.0)
+    assert [patience.choose_wait(TRANSIENT, tried) for tried in (0, 1, 2, 5, 6, 9)] == [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
+    assert (
+        patience.choose_wait(Retry("rate_limit", 7.0), 3) == 7.5
+        and patience.choose_wait(Retry("rate_limit", 0.0), 3) == 0.5
+    )
+    assert RetryPolicy(base=4.0).choose_wait(Retry("rate_limit", 7.0), 3) == 8.0, (
+        "at most a second more than was asked for"
+    )
     assert {low for low, _ in asked} == {0}
 
 
 def test_the_usual_patience():
-    usual = Patience()
+    usual = RetryPolicy()
     assert (usual.tries, usual.rate_limit_tries, usual.empty_tries, usual.unreachable_tries) == (6, 30, 3, 4)
-    assert (usual.base, usual.cap, usual.longest_wait) == (0.5, 30.0, 600.0)
-    assert (limiter.START, limiter.MOST, call_module.GONE, sending.DENIALS) == (8, 64, 25, 3)
+    assert (usual.base, usual.cap, usual.max_wait) == (0.5, 30.0, 600.0)
+    assert (
+        limiter.START_CONCURRENCY,
+        limiter.MAX_CONCURRENCY,
+        call_module.MAX_CONSECUTIVE_FAILURES,
+        sending.MAX_DENIALS,
+    ) == (8, 64, 25, 3)
 
 
 # tries
@@ -93,14 +107,14 @@ def test_the_usual_patience():
         ([CallError("x", TRANSIENT)] * 4, "failed", 4, 4),
         ([CallError("x", Retry("rate_limit"))] * 2, "answered", 3, 3),
         ([CallError("x", Retry("rate_limit"))] * 3, "failed", 3, 3),
-        ([CallError("x", NO)], "failed", 1, 1),
-        ([CallError("x", TRANSIENT), CallError("x", NO)], "failed", 2, 2),
-        ([Sent((), "empty", "e", again=True)], "answered", 2, 2),
-        ([Sent((), "empty", "e", again=True)] * 2, "empty", 2, 2),
-        ([Sent((), "empty", "e")], "empty", 1, 1),
+        ([CallError("x", NO_RETRY)], "failed", 1, 1),
+        ([CallError("x", TRANSIENT), CallError("x", NO_RETRY)], "failed", 2, 2),
+        ([EndpointReply((), "empty", "e", retry_advised=True)], "answered", 2, 2),
+        ([EndpointReply((), "empty", "e", retry_advised=True)] * 2, "empty", 2, 2),
+        ([EndpointReply((), "empty", "e")], "empty", 1, 1),
         ([CallError("x", Retry("rate_limit"))] * 2 + [CallError("x", TRANSIENT)] * 3, "answered", 6, 6),
         ([ValueError("mine")], "failed", 1, 1),
-        ([EMPTY, PUSHED, LATER, CallError("x", NO)], "failed", 4, 4),
+        ([EMPTY, PUSHED, LATER, CallError("x", NO_RETRY)], "failed", 4, 4),
         ([EMPTY, PUSHED, PUSHED, LATER, LATER, LATER, LATER], "failed", 7, 7),
         ([EMPTY, PUSHED, LATER, LATER, PUSHED, PUSHED], "failed", 6, 6),
         ([PUSHED, LATER, EMPTY, EMPTY], "empty", 4, 4),
@@ -125,15 +139,17 @@ def test_an_endpoint_that_was_never_reached_ends_the_run_sooner(journal: Journal
     assert endpoint.calls == 2 and caught.value.user
     endpoint = Scripted(OK, there, there, there, there)
     made = caller(endpoint, journal)
-    assert ask(made, 1).outcome == "answered" and ask(made, 2).outcome == "failed", "once reached, it is a call that failed"
+    assert ask(made, 1).outcome == "answered" and ask(made, 2).outcome == "failed", (
+        "once reached, it is a call that failed"
+    )
     endpoint = Scripted(there, there)
     with pytest.raises(EndpointDown):
-        ask(caller(endpoint, journal, patience=Patience(tries=1, base=0.0001, cap=0.0001)), 3)
+        ask(caller(endpoint, journal, patience=RetryPolicy(tries=1, base=0.0001, cap=0.0001)), 3)
     assert endpoint.calls == 1
 
 
 def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
-    patience = Patience(longest_wait=5.0, base=0.0001)
+    patience = RetryPolicy(max_wait=5.0, base=0.0001)
     with pytest.raises(EndpointDown, match="it asks to wait 6 s") as caught:
         ask(caller(Scripted(CallError("429", Retry("rate_limit", 6.0))), journal, patience=patience))
     assert not caught.value.user
@@ -143,9 +159,14 @@ def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
 
 
 def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
-    patience = Patience(longest_wait=0.01, base=0.0001)
-    assert ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, patience=patience)).outcome == "answered"
-    assert ask(caller(Scripted(PUSHED), journal, patience=Patience(longest_wait=0.5, base=0.0001)), 1).outcome == "answered"
+    patience = RetryPolicy(max_wait=0.01, base=0.0001)
+    assert (
+        ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, patience=patience)).outcome
+        == "answered"
+    )
+    assert (
+        ask(caller(Scripted(PUSHED), journal, patience=RetryPolicy(max_wait=0.5, base=0.0001)), 1).outcome == "answered"
+    )
 
 
 def test_the_mark_of_an_endpoint_is_the_same_for_ever(journal: Journal):
@@ -156,11 +177,11 @@ def test_the_mark_of_an_endpoint_is_the_same_for_ever(journal: Journal):
 def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatch: pytest.MonkeyPatch):
     told: list[tuple[str, int]] = []
 
-    def wait(self: Patience, retry: Retry, tried: int) -> float:
+    def wait(self: RetryPolicy, retry: Retry, tried: int) -> float:
         told.append((retry.kind, tried))
         return 0.0
 
-    monkeypatch.setattr(Patience, "wait", wait)
+    monkeypatch.setattr(RetryPolicy, "choose_wait", wait)
     made = caller(Scripted(PUSHED, LATER, PUSHED, EMPTY), journal)
     assert made.round == 1 and made.run == "" and ask(made).outcome == "answered"
     assert told == [("rate_limit", 1), ("transient", 2), ("rate_limit", 3), ("transient", 1)]
@@ -173,14 +194,16 @@ def test_what_makes_every_call_pointless_ends_the_run(journal: Journal):
 
 
 def test_so_many_failures_in_a_row_and_it_is_gone(journal: Journal):
-    made = caller(Scripted(*[CallError("x", NO)] * 24, OK, *[CallError("last", NO)] * 25), journal)
+    made = caller(Scripted(*[CallError("x", NO_RETRY)] * 24, OK, *[CallError("last", NO_RETRY)] * 25), journal)
     outcomes = [ask(made, draw).outcome for draw in range(49)]
     assert outcomes == ["failed"] * 24 + ["answered"] + ["failed"] * 24
     with pytest.raises(EndpointDown, match="25 calls in a row failed; the last: last") as caught:
         ask(made, 99)
     assert not caught.value.user
-    here = caller(Scripted(*[CallError("x", NO)] * 30, address="python:x"), journal)
-    assert [ask(here, draw).outcome for draw in range(200, 230)] == ["failed"] * 30, "what is on this machine is not gone"
+    here = caller(Scripted(*[CallError("x", NO_RETRY)] * 30, address="python:x"), journal)
+    assert [ask(here, draw).outcome for draw in range(200, 230)] == ["failed"] * 30, (
+        "what is on this machine is not gone"
+    )
 
 
 def test_a_halted_run_makes_no_call(journal: Journal):
@@ -188,7 +211,7 @@ def test_a_halted_run_makes_no_call(journal: Journal):
     halt.stop(WeftError("enough"))
     halt.stop(WeftError("later"))
     endpoint = Scripted()
-    with pytest.raises(Halted, match="enough"):
+    with pytest.raises(RunHalted, match="enough"):
         ask(caller(endpoint, journal, halt=halt))
     assert endpoint.calls == 0
 
@@ -204,7 +227,7 @@ def test_a_full_store_is_no_failed_call(journal: Journal):
 
 def many(made: Caller, count: int, first: int = 0) -> list[Any]:
     async def go() -> list[Any]:
-        asked = (made.reply(ASK, Want("text", draw=first + draw)) for draw in range(count))
+        asked = (made.reply(ASK, Request("text", draw=first + draw)) for draw in range(count))
         return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), HANGS)
 
     return asyncio.run(go())
@@ -221,7 +244,9 @@ def test_one_denial_among_answers_is_its_own_trouble(journal: Journal):
     made = caller(Scripted(OK, *[denied] * 6), journal)
     assert kinds(many(made, 1, 20)) == ["answered"] and kinds(many(made, 6, 30)) == ["failed"] * 6
     again = caller(Scripted(*[denied] * 6), journal)
-    assert kinds(many(again, 1, 20)) == ["answered"] and kinds(many(again, 6, 40)) == ["failed"] * 6, "what was answered before counts"
+    assert kinds(many(again, 1, 20)) == ["answered"] and kinds(many(again, 6, 40)) == ["failed"] * 6, (
+        "what was answered before counts"
+    )
 
 
 def test_three_denials_before_any_answer_are_enough(journal: Journal):
@@ -234,17 +259,19 @@ def test_one_denial_is_enough_for_a_call_that_only_tries_the_endpoint_out_and_co
     denied = CallError("401", DENIED)
     made = caller(Scripted(denied, denied, denied, OK, denied), journal)
     with pytest.raises(EndpointDown, match="401"):
-        asyncio.run(made.ask_now(ASK, Want("text")))
+        asyncio.run(made.ask_uncached(ASK, Request("text")))
     assert [ask(made, draw).outcome for draw in (1, 2)] == ["failed", "failed"], "two of three, without the one before"
     assert ask(made, 3).outcome == "answered"
-    assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "failed", "where others are answered it is its own trouble"
+    assert asyncio.run(made.ask_uncached(ASK, Request("text"))).outcome == "failed", (
+        "where others are answered it is its own trouble"
+    )
 
 
 def test_what_only_tries_the_endpoint_out_is_asked_each_time_and_journalled_under_no_run(journal: Journal):
     endpoint = Scripted()
     made = caller(endpoint, journal, run="mine")
     for _ in range(2):
-        assert asyncio.run(made.ask_now(ASK, Want("text"))).outcome == "answered"
+        assert asyncio.run(made.ask_uncached(ASK, Request("text"))).outcome == "answered"
     assert endpoint.calls == 2 and made.tally.calls == 0
     journal.flush()
     assert journal._rows("SELECT run, attempts FROM calls") == [("probe", 1)] * 2
@@ -258,19 +285,23 @@ PRICE = Price(1000.0, 1000.0)  # a thousandth of a dollar a token
 
 def test_what_is_read_is_billed_by_its_usage_and_the_rest_at_what_was_expected(journal: Journal):
     budget = Budget(100.0)
-    made = caller(Scripted(CallError("x", TRANSIENT), OK, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
+    made = caller(
+        Scripted(CallError("x", TRANSIENT), OK, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget
+    )
     expected, most = 0.402, 0.137  # 2 tokens in and 400 out; 16 + 16 + 5 and 100
     assert ask(made).usage == Usage(10, 5, pytest.approx(0.015 + expected))
     assert budget.spent == pytest.approx(0.015 + most) and budget.reserved_now == 0
     outcome, cost, attempts, tokens_in, tokens_out = rows(journal)[0]
-    assert (outcome, attempts, tokens_in, tokens_out) == ("answered", 2, 10, 5) and cost == pytest.approx(0.015 + expected)
+    assert (outcome, attempts, tokens_in, tokens_out) == ("answered", 2, 10, 5) and cost == pytest.approx(
+        0.015 + expected
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "billed"),
     [
-        (CallError("x", NO), False),
-        (CallError("x", NO, billed=True), True),
+        (CallError("x", NO_RETRY), False),
+        (CallError("x", NO_RETRY, billed=True), True),
         (CallError("x", Retry("rate_limit")), False),
         (CallError("x", TRANSIENT), True),
         (CallError("x", TRANSIENT, billed=False), False),
@@ -280,23 +311,27 @@ def test_what_is_read_is_billed_by_its_usage_and_the_rest_at_what_was_expected(j
 )
 def test_which_trouble_may_have_been_billed(journal: Journal, error: Exception, billed: bool):
     budget = Budget(100.0)
-    patience = Patience(tries=1, rate_limit_tries=1, unreachable_tries=2, base=0.0001)
-    made = caller(Scripted(OK, error, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget, patience=patience)
+    patience = RetryPolicy(tries=1, rate_limit_tries=1, unreachable_tries=2, base=0.0001)
+    made = caller(
+        Scripted(OK, error, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget, patience=patience
+    )
     ask(made)
     assert ask(made, 1).outcome == "failed"
-    assert budget.spent == pytest.approx(0.015 + (0.137 if billed else 0)) and rows(journal)[1][1] == pytest.approx(0.402 if billed else 0)
+    assert budget.spent == pytest.approx(0.015 + (0.137 if billed else 0)) and rows(journal)[1][1] == pytest.approx(
+        0.402 if billed else 0
+    )
 
 
 def test_a_reply_that_does_not_say_what_it_used_counts_at_the_most_and_is_told_as_expected(journal: Journal):
     budget = Budget(100.0)
-    silent = Sent((Text("ok"),), "answered")
+    silent = EndpointReply((Text("ok"),), "answered")
     made = caller(Scripted(silent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).usage.cost == pytest.approx(0.402) and budget.spent == pytest.approx(0.137)
 
 
 def test_what_a_provider_says_it_costs_is_believed(journal: Journal):
     budget = Budget(0.99)
-    told = Sent((Text("ok"),), "answered", usage=Usage(10, 5, 0.5))
+    told = EndpointReply((Text("ok"),), "answered", usage=Usage(10, 5, 0.5))
     made = caller(Scripted(told, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).usage.cost == 0.5 and budget.spent == 0.5
     with pytest.raises(BudgetReached, match=r"up to \$0.5000"):  # and is reserved from then on
@@ -308,26 +343,35 @@ def test_what_a_provider_says_it_costs_is_believed(journal: Journal):
 
 
 @pytest.mark.parametrize(
-    ("usage", "cost"), [(Usage(0, 5), 0.005), (Usage(5, 0), 0.005), (Usage(0, 0, 0.0), 0.0), (Usage(1, 1, 0.5), 0.5), (Usage(3, 4), 0.007)]
+    ("usage", "cost"),
+    [
+        (Usage(0, 5), 0.005),
+        (Usage(5, 0), 0.005),
+        (Usage(0, 0, 0.0), 0.0),
+        (Usage(1, 1, 0.5), 0.5),
+        (Usage(3, 4), 0.007),
+    ],
 )
 def test_a_usage_of_one_side_alone_is_believed(journal: Journal, usage: Usage, cost: float):
     budget = Budget(100.0)
-    sent = Sent((Text("ok"),), "answered", usage=usage)
+    sent = EndpointReply((Text("ok"),), "answered", usage=usage)
     made = caller(Scripted(sent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).usage.cost == pytest.approx(cost) == budget.spent
 
 
-@pytest.mark.parametrize("odd", ["text", Sent((Text(5),), "answered")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("odd", ["text", EndpointReply((Text(5),), "answered")])  # type: ignore[arg-type]
 def test_what_is_no_reply_may_have_been_billed(journal: Journal, odd: Any):
     budget = Budget(100.0)
     made = caller(Scripted(odd, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).outcome == "failed" and budget.spent == pytest.approx(0.137)
 
 
-@pytest.mark.parametrize("usage", [Usage(-1, 5), Usage(5, -1), Usage(1, 1, -0.5), Usage(1, 1, float("nan")), Usage(1, 1, float("inf"))])
+@pytest.mark.parametrize(
+    "usage", [Usage(-1, 5), Usage(5, -1), Usage(1, 1, -0.5), Usage(1, 1, float("nan")), Usage(1, 1, float("inf"))]
+)
 def test_a_usage_that_is_none_is_not_believed(journal: Journal, usage: Usage):
     budget = Budget(100.0)
-    sent = Sent((Text("ok"),), "answered", usage=usage)
+    sent = EndpointReply((Text("ok"),), "answered", usage=usage)
     made = caller(Scripted(sent, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget)
     assert ask(made).usage == Usage(0, 0, pytest.approx(0.402)) and budget.spent == pytest.approx(0.137)
 
@@ -337,7 +381,7 @@ def test_the_first_call_under_a_budget_goes_alone(journal: Journal):
         now = most = 0
         at_first: int | None = None
 
-        async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+        async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
             self.now += 1
             self.most = max(self.most, self.now)
             if self.at_first is None and alone:
@@ -349,7 +393,9 @@ def test_the_first_call_under_a_budget_goes_alone(journal: Journal):
             return OK
 
     free: dict[str, Any] = {"budget": Budget(100.0), "price": Price(0, 0)}
-    for at, (options, first) in enumerate((({"budget": Budget(100.0), "price": PRICE}, 1), (free, 6), ({"price": PRICE}, 6), ({}, 6))):
+    for at, (options, first) in enumerate(
+        (({"budget": Budget(100.0), "price": PRICE}, 1), (free, 6), ({"price": PRICE}, 6), ({}, 6))
+    ):
         endpoint, alone = Counting(), first == 1
         assert kinds(many(caller(endpoint, journal, **options), 6, 100 * at)) == ["answered"] * 6
         assert endpoint.at_first == first
@@ -373,7 +419,11 @@ def test_how_many_may_be_in_flight(journal: Journal):
         return limiter.limit, limiter.maximum
 
     assert limits(None) == (8.0, 64) and limits(3) == (3.0, 3) and limits(100) == (8.0, 100)
-    assert limits(None, concurrency=20) == (20.0, 20) and limits(3, concurrency=20) == (3.0, 3) and limits(50, concurrency=20) == (20.0, 20)
+    assert (
+        limits(None, concurrency=20) == (20.0, 20)
+        and limits(3, concurrency=20) == (3.0, 3)
+        and limits(50, concurrency=20) == (20.0, 20)
+    )
 
 
 def test_the_same_call_is_made_once_however_many_want_it(journal: Journal):
@@ -381,23 +431,23 @@ def test_the_same_call_is_made_once_however_many_want_it(journal: Journal):
     made = caller(endpoint, journal)
 
     async def go() -> list[Reply]:
-        return await asyncio.gather(*(made.reply(ASK, Want("text")) for _ in range(5)))
+        return await asyncio.gather(*(made.reply(ASK, Request("text")) for _ in range(5)))
 
     replies = asyncio.run(go())
     assert endpoint.calls == 1 and len({reply.keys for reply in replies}) == 1
-    assert ask(made).outcome == "answered" and endpoint.calls == 1 and made.tally.remembered == 1
-    assert made.remembers(ASK, Want("text")) is not None and made.remembers(ASK, Want("text", draw=7)) is None
+    assert ask(made).outcome == "answered" and endpoint.calls == 1 and made.tally.cached == 1
+    assert made.find_cached(ASK, Request("text")) is not None and made.find_cached(ASK, Request("text", draw=7)) is None
     made.void(replies[0].keys, "useless")
     journal.flush()
-    assert caller(endpoint, journal, run="another").remembers(ASK, Want("text")) is None
+    assert caller(endpoint, journal, run="another").find_cached(ASK, Request("text")) is None
 
 
 def test_what_has_no_memo_is_asked_each_time_and_nothing_is_kept(journal: Journal):
-    endpoint = Scripted(CallError("x", NO), address="local:x")
-    endpoint.memo = False
+    endpoint = Scripted(CallError("x", NO_RETRY), address="local:x")
+    endpoint.cacheable = False
     made = caller(endpoint, journal)
     assert [ask(made).outcome for _ in range(3)] == ["failed", "answered", "answered"] and endpoint.calls == 3
-    assert rows(journal) == [] and made.remembers(ASK, Want("text")) is None and made.tally.calls == 3
+    assert rows(journal) == [] and made.find_cached(ASK, Request("text")) is None and made.tally.calls == 3
     with pytest.raises(EndpointDown):
         endpoint.script = [CallError("over", FATAL)]
         ask(made)
@@ -406,17 +456,17 @@ def test_what_has_no_memo_is_asked_each_time_and_nothing_is_kept(journal: Journa
 
 
 def test_a_key_is_of_everything_that_can_change_an_answer():
-    base = request_key({"model": "a"}, ASK, Want("text"))
-    assert request_key({"model": "a"}, ASK, Want("text")) == base and len(base[1]) == 64
+    base = build_request({"model": "a"}, ASK, Request("text"))
+    assert build_request({"model": "a"}, ASK, Request("text")) == base and len(base[1]) == 64
     others = [
-        request_key({"model": "b"}, ASK, Want("text")),
-        request_key({"model": "a"}, (), Want("text")),
-        request_key({"model": "a"}, ASK, Want("image")),
-        request_key({"model": "a"}, ASK, Want("text", draw=1)),
-        request_key({"model": "a"}, ASK, Want("text", {"type": "object"})),
+        build_request({"model": "b"}, ASK, Request("text")),
+        build_request({"model": "a"}, (), Request("text")),
+        build_request({"model": "a"}, ASK, Request("image")),
+        build_request({"model": "a"}, ASK, Request("text", draw=1)),
+        build_request({"model": "a"}, ASK, Request("text", {"type": "object"})),
     ]
     assert len({key for _, key in [base, *others]}) == 6
-    assert request_key({"a": 1, "b": 2}, ASK, Want()) == request_key({"b": 2, "a": 1}, ASK, Want())
+    assert build_request({"a": 1, "b": 2}, ASK, Request()) == build_request({"b": 2, "a": 1}, ASK, Request())
 
 
 def test_states_and_thoughts_go_back_to_who_gave_them_alone():
@@ -425,31 +475,39 @@ def test_states_and_thoughts_go_back_to_who_gave_them_alone():
         Message("assistant", (Thought("a"), Thought("b", mine), Text("c", other), Text("d", mine))),
         Message("assistant", (Thought("x", other),)),
     )
-    assert handed_to(messages, "me") == (Message("assistant", (Thought("b", mine), Text("c"), Text("d", mine))),)
-    assert handed_to(ASK, "me") is ASK
+    assert strip_foreign_state(messages, "me") == (
+        Message("assistant", (Thought("b", mine), Text("c"), Text("d", mine))),
+    )
+    assert strip_foreign_state(ASK, "me") is ASK
 
 
 def test_what_no_endpoint_may_send_is_a_failed_call(journal: Journal):
-    bad: list[Any] = ["text", None, Sent((), "odd"), Sent((Text(5),), "answered"), Sent("x", "answered")]  # type: ignore[arg-type]
+    bad: list[Any] = [
+        "text",
+        None,
+        EndpointReply((), "odd"),
+        EndpointReply((Text(5),), "answered"),
+        EndpointReply("x", "answered"),
+    ]  # type: ignore[arg-type]
     made = caller(Scripted(*bad), journal)
     for draw in range(len(bad)):
         reply = ask(made, draw)
         assert reply.outcome == "failed" and "scripted sent" in reply.reason, reply
-    own = Scripted(Sent((Text("ok"),), "answered"))
-    own.foreign = False
+    own = Scripted(EndpointReply((Text("ok"),), "answered"))
+    own.output_checked = False
     assert ask(caller(own, journal), 50).outcome == "answered"
 
 
 def test_what_is_told_of_trouble_is_text(journal: Journal):
-    made = caller(Scripted(CallError("moved to \udcff", NO), ValueError("\ud800")), journal)
+    made = caller(Scripted(CallError("moved to \udcff", NO_RETRY), ValueError("\ud800")), journal)
     assert ask(made).reason == "moved to ?" and ask(made, 1).reason == "scripted raised ValueError: ?"
 
 
 def test_an_answer_is_what_was_due_or_none(journal: Journal, blobs: Blobs):
     image = blobs.put(drawn("a"))
-    made = caller(Scripted(Sent((image,), "answered", "why")), journal, blobs=blobs)
+    made = caller(Scripted(EndpointReply((image,), "answered", "why")), journal, blobs=blobs)
     assert (made.name, made.takes, made.role) == ("scripted", Takes(), "model")
     reply = ask(made)
     assert reply.outcome == "empty" and reply.reason == "a picture where text was due"
-    kept = caller(Scripted(Sent((Text("ok"),), "answered", "a note")), journal)
+    kept = caller(Scripted(EndpointReply((Text("ok"),), "answered", "a note")), journal)
     assert ask(kept, 5).reason == "a note"

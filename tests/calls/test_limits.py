@@ -40,9 +40,9 @@ def test_the_limit_grows_while_all_slots_are_used_and_halves_once_for_calls_turn
         assert limiter.limit == 32
         began = time.monotonic()
         for _ in range(10):
-            limiter.pushed_back(began)
+            limiter.back_off(began)
         assert limiter.limit == 16, "ten 429s of one burst are one message"
-        limiter.pushed_back(time.monotonic() + 1)
+        limiter.back_off(time.monotonic() + 1)
         assert limiter.limit == 8
 
     asyncio.run(go())
@@ -52,7 +52,7 @@ def test_a_retry_after_holds_new_calls_back(in_simulated_time: Callable[..., Any
     async def go() -> float:
         limiter = Limiter(start=4)
         began = time.monotonic()
-        limiter.pushed_back(began, delay=15)
+        limiter.back_off(began, delay=15)
         async with limiter.slot() as taken:
             return taken - began
 
@@ -99,7 +99,7 @@ def test_it_grows_by_one_a_call_before_the_first_push_back_and_by_a_share_after(
         async with limiter.slot(), limiter.slot():
             pass
         assert limiter.limit == 3.0
-        limiter.pushed_back(time.monotonic())
+        limiter.back_off(time.monotonic())
         assert (limiter.limit, limiter.decreases) == (1.5, 1)
         async with limiter.slot():
             pass
@@ -133,15 +133,15 @@ def test_it_halves_down_to_the_least_and_only_for_calls_that_began_after_the_las
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     limiter = Limiter(start=8, minimum=2)
-    limiter.pushed_back(99.0)
+    limiter.back_off(99.0)
     assert (limiter.limit, limiter.decreases) == (4.0, 1)
-    limiter.pushed_back(99.9)
+    limiter.back_off(99.9)
     assert (limiter.limit, limiter.decreases) == (4.0, 1), "it had been in flight with the other"
     clock[0] = 101.0
-    limiter.pushed_back(100.0)
+    limiter.back_off(100.0)
     assert (limiter.limit, limiter.decreases) == (2.0, 2), "one that began just then is news"
     clock[0] = 102.0
-    limiter.pushed_back(101.5)
+    limiter.back_off(101.5)
     assert (limiter.limit, limiter.decreases) == (2.0, 3), "never under the least"
 
 
@@ -149,10 +149,10 @@ def test_the_longest_wait_counts(in_simulated_time: Callable[..., Any]):
     async def go() -> float:
         limiter = Limiter()
         began = time.monotonic()
-        limiter.pushed_back(began, delay=8)
-        limiter.pushed_back(began, delay=1)
-        limiter.pushed_back(began, delay=None)
-        limiter.pushed_back(began, delay=0)
+        limiter.back_off(began, delay=8)
+        limiter.back_off(began, delay=1)
+        limiter.back_off(began, delay=None)
+        limiter.back_off(began, delay=0)
         async with limiter.slot() as taken:
             assert limiter.active == 1
         assert limiter.active == 0
@@ -164,7 +164,7 @@ def test_the_longest_wait_counts(in_simulated_time: Callable[..., Any]):
 def test_who_is_cancelled_while_held_back_gives_the_place_back(in_simulated_time: Callable[..., Any]):
     async def go() -> None:
         limiter = Limiter(start=1, maximum=1)
-        limiter.pushed_back(time.monotonic(), delay=5)
+        limiter.back_off(time.monotonic(), delay=5)
         held = asyncio.create_task(_enter(limiter))
         other = asyncio.create_task(_enter(limiter))
         await asyncio.sleep(1)
@@ -211,7 +211,7 @@ async def asked(limiter: Limiter, answer: Callable[[], Awaitable[None]], calls: 
                     try:
                         return await answer()
                     except Away as error:
-                        limiter.pushed_back(taken, error.delay)
+                        limiter.back_off(taken, error.delay)
                         raise
             except Away as error:
                 away += 1
@@ -224,7 +224,7 @@ async def asked(limiter: Limiter, answer: Callable[[], Awaitable[None]], calls: 
 def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(in_simulated_time: Callable[..., Any]):
     async def limits(delay: float | None) -> list[float]:
         limiter = Limiter(start=20)
-        limiter.pushed_back(time.monotonic(), delay)
+        limiter.back_off(time.monotonic(), delay)
         working = asyncio.create_task(asked(limiter, lambda: asyncio.sleep(1), 10_000))
         found = []
         for seconds in (delay or 0, 7.5, 30, 30, 60):
@@ -238,7 +238,9 @@ def test_where_it_was_too_many_it_grows_slowly_until_that_is_out_of_date(in_simu
     assert 19 <= careful < 21 and out_of_date > 22 and grown == 64
     halved, back, careful, later, still = in_simulated_time(limits(5.0))
     assert halved == 10 and 16 <= back < 17
-    assert careful < 17.5 and later < 18.5 and still < 20.5, "the longer a push-back holds calls back, the less often it is risked"
+    assert careful < 17.5 and later < 18.5 and still < 20.5, (
+        "the longer a push-back holds calls back, the less often it is risked"
+    )
 
 
 def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(in_simulated_time: Callable[..., Any]):
@@ -260,7 +262,9 @@ def test_a_rate_with_a_retry_after_is_used_and_seldom_overrun(in_simulated_time:
 
 
 @pytest.mark.parametrize(("timeout", "most"), [(0.0, 30), (2.0, 120)])
-def test_near_what_an_overloaded_server_can_do_it_stays(in_simulated_time: Callable[..., Any], timeout: float, most: int):
+def test_near_what_an_overloaded_server_can_do_it_stays(
+    in_simulated_time: Callable[..., Any], timeout: float, most: int
+):
     """Sixteen are worked on; others are turned away at once, or hang until nobody waits for them."""
     working = 0
 

@@ -1,4 +1,5 @@
-"""Whether more calls in flight get more done: against servers that are simulated to the millisecond, and one that is real."""
+"""Whether more calls in flight get more done: against servers that are simulated to the millisecond, and one that is
+real."""
 
 import asyncio
 import base64
@@ -16,18 +17,20 @@ from aiohttp import web
 import weft
 from server import drawn
 from waiting import HANGS
-from weft.calls.caller import Caller, Patience
-from weft.calls.limiter import Limiter, Pace
+from weft.calls.caller import Caller, RetryPolicy
+from weft.calls.limiter import Limiter, ThroughputMonitor
 from weft.calls.prices import Budget
-from weft.models.endpoint import TRANSIENT, CallError, Endpoint, Sent
+from weft.models.endpoint import TRANSIENT, CallError, Endpoint, EndpointReply
 from weft.store.journal import Journal
-from weft.types import Kind, Message, Text, Want
+from weft.types import Message, Modality, Request, Text
 
 
-def simulated(seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False) -> tuple[list[float], float]:
-    """A server that works on `places` requests at once, the n-th in `seconds(n)`; always more to do. The limit after each call, and the
-    time that all took."""
-    pace, limit, lowered, now = Pace(careful=careful), float(start), False, 0.0
+def simulated(
+    seconds: Callable[[int], float], places: int, calls: int, start: int, *, careful: bool = False
+) -> tuple[list[float], float]:
+    """A server that works on `places` requests at once, the n-th in `seconds(n)`; always more to do. The limit after
+    each call, and the time that all took."""
+    pace, limit, lowered, now = ThroughputMonitor(careful=careful), float(start), False, 0.0
     free, flying, limits = [0.0] * places, list[tuple[float, float, int, int]](), list[float]()
     sent = 0
     while len(limits) < calls:
@@ -38,9 +41,9 @@ def simulated(seconds: Callable[[int], float], places: int, calls: int, start: i
             sent += 1
         now, began, number, beside = heapq.heappop(flying)
         kind = "image" if seconds(number) > 1 else "text"
-        advice = pace.came(kind, now - began, beside, limit)
+        advice = pace.add_call(kind, now - began, beside, limit)
         if advice == "lower":
-            limit, lowered = max(1.0, min(limit / 2, 2 * pace.useful)), True
+            limit, lowered = max(1.0, min(limit / 2, 2 * pace.useful_concurrency)), True
         elif advice == "grow":
             limit = min(64.0, limit + (1 / limit if lowered else 1))
         limits.append(limit)
@@ -81,26 +84,26 @@ def test_who_answers_at_once_is_not_waited_for():
 
 
 def test_a_careful_one_measures_before_it_grows():
-    pace = Pace(careful=True)
-    assert [pace.came("text", 1.0, 2, 2.0) for _ in range(3)] == ["stay"] * 3
-    assert pace.came("text", 1.0, 2, 2.0) == "grow"
+    pace = ThroughputMonitor(careful=True)
+    assert [pace.add_call("text", 1.0, 2, 2.0) for _ in range(3)] == ["stay"] * 3
+    assert pace.add_call("text", 1.0, 2, 2.0) == "grow"
 
 
 def test_free_places_begin_a_new_round():
-    pace = Pace(careful=True)
+    pace = ThroughputMonitor(careful=True)
     for _ in range(3):
-        pace.came("text", 1.0, 2, 2.0)
-    pace.idle()
-    assert pace.came("text", 1.0, 2, 2.0) == "stay"
+        pace.add_call("text", 1.0, 2, 2.0)
+    pace.discard_round()
+    assert pace.add_call("text", 1.0, 2, 2.0) == "stay"
 
 
 def test_the_limiter_follows_it():
-    class Low(Pace):
+    class Low(ThroughputMonitor):
         def came(self, *_: Any) -> Any:
             return "lower"
 
     async def go() -> float:
-        limiter = Limiter(start=8, pace=Low())
+        limiter = Limiter(start=8, throughput=Low())
         await asyncio.gather(*(_through(limiter) for _ in range(20)))
         return limiter.limit
 
@@ -143,7 +146,9 @@ class Locked:
         await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._work)))
         self._waiting -= 1
         picture = base64.b64encode(drawn(str(len(body["history"])))).decode()
-        return web.json_response({"response": {"image": picture} if body["output_mode"] == "image_only" else {"text": "B"}})
+        return web.json_response(
+            {"response": {"image": picture} if body["output_mode"] == "image_only" else {"text": "B"}}
+        )
 
     def _work(self) -> None:
         with self._lock:
@@ -160,11 +165,11 @@ class LockedEndpoint(Endpoint):
 
     def __init__(self) -> None:
         super().__init__("locked", address="http://locked")
-        self.start = 2  # as for servers of the authors' kind
+        self.initial_concurrency = 2  # as for servers of the authors' kind
         self.waiting = self.most = self.worked = 0
         self._lock, self._at_work = asyncio.Lock(), set[asyncio.Task[None]]()
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         work = asyncio.ensure_future(self._work())
         self._at_work.add(work)
         try:
@@ -172,7 +177,7 @@ class LockedEndpoint(Endpoint):
                 await asyncio.shield(work)
         except TimeoutError:
             raise CallError("it did not answer within 2 s", TRANSIENT, timed_out=True) from None
-        return Sent((Text("B"),), "answered")
+        return EndpointReply((Text("B"),), "answered")
 
     async def _work(self) -> None:
         self.waiting += 1
@@ -199,17 +204,25 @@ class Nowhere:
 
 
 def test_a_server_with_a_lock_is_not_flooded_and_nobody_times_out(in_simulated_time: Callable[..., Any]):
-    """Thirty dialogues of two turns at 0.08 s each, and no more than two seconds for a call: sent all at once, many would time out, and be
-    worked on for nobody."""
+    """Thirty dialogues of two turns at 0.08 s each, and no more than two seconds for a call: sent all at once, many
+    would time out, and be worked on for nobody."""
 
     async def go() -> LockedEndpoint:
         endpoint, journal = LockedEndpoint(), cast(Journal, Nowhere())
-        caller = Caller(endpoint, role="model", journal=journal, budget=Budget(None), patience=Patience(tries=4, base=0.01, cap=0.05))
+        caller = Caller(
+            endpoint,
+            role="model",
+            journal=journal,
+            budget=Budget(None),
+            retry_policy=RetryPolicy(tries=4, base=0.01, cap=0.05),
+        )
 
         async def dialogue(number: int) -> list[str]:
             asked = [Message("user", (Text(f"Draw {number}."),)), Message("user", (Text(f"Which of {number}?"),))]
-            kinds: tuple[Kind, ...] = ("image", "text")
-            return [(await caller.reply(tuple(asked[: at + 1]), Want(kind))).outcome for at, kind in enumerate(kinds)]
+            kinds: tuple[Modality, ...] = ("image", "text")
+            return [
+                (await caller.reply(tuple(asked[: at + 1]), Request(kind))).outcome for at, kind in enumerate(kinds)
+            ]
 
         outcomes = await asyncio.gather(*(dialogue(number) for number in range(30)))
         assert all(one != "failed" for dialogue in outcomes for one in dialogue)
@@ -231,14 +244,21 @@ def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
     """The same over the wire, where what is slow on a busy machine does not time out."""
     rows = []
     for number in range(30):
-        ask = {"turn": 1, "modality": "image", "input": [{"text": f"Draw {number}."}], "output": {"evaluation_points": ["drawn"]}}
+        ask = {
+            "turn": 1,
+            "modality": "image",
+            "input": [{"text": f"Draw {number}."}],
+            "output": {"evaluation_points": ["drawn"]},
+        }
         which = {"turn": 2, "modality": "text", "input": [{"text": "Which?\nA. a\nB. b"}], "output": {"answer": "B"}}
-        rows.append({"sample_id": str(number), "domain": "Cooking", "subdomain": "cooking_workflow", "tasks": [ask, which]})
+        rows.append(
+            {"sample_id": str(number), "domain": "Cooking", "subdomain": "cooking_workflow", "tasks": [ask, which]}
+        )
     (tmp_path / "data" / "images").mkdir(parents=True)
     (tmp_path / "data" / "benchmark.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = weft.evaluate(
         "imug", data=tmp_path / "data", model=f"infer/{locked.url}", judge="constant/3", home=tmp_path / "home",
-        model_options={"timeout": HANGS}, patience=Patience(tries=4, base=0.01, cap=0.05),
+        model_options={"timeout": HANGS}, patience=RetryPolicy(tries=4, base=0.01, cap=0.05),
     )  # fmt: skip
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and len(run.turns) == 60
     assert locked.most <= 16 and locked.worked == 60
@@ -253,9 +273,14 @@ def test_time_outs_lower_the_limit(locked: Locked, tmp_path: Path):
         journal = Journal(tmp_path / "journal.sqlite")
         endpoint = Infer([locked.url], Blobs(tmp_path / "blobs"), timeout=0.3)
         caller = Caller(
-            endpoint, role="model", journal=journal, budget=Budget(None), concurrency=16, patience=Patience(tries=8, base=0.01, cap=0.05)
+            endpoint,
+            role="model",
+            journal=journal,
+            budget=Budget(None),
+            concurrency=16,
+            retry_policy=RetryPolicy(tries=8, base=0.01, cap=0.05),
         )
-        asked = [caller.reply((Message("user", (Text(str(number)),)),), Want("text")) for number in range(16)]
+        asked = [caller.reply((Message("user", (Text(str(number)),)),), Request("text")) for number in range(16)]
         await asyncio.gather(*asked)
         await endpoint.close()
         journal.close()

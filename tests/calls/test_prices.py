@@ -12,21 +12,21 @@ from waiting import HANGS, until_in_loop
 from weft.calls import prices
 from weft.calls.caller import Caller
 from weft.calls.prices import (
+    BillingExcess,
     Budget,
-    Excess,
     Price,
-    added,
-    estimate,
-    image_tokens,
-    most_image_tokens,
-    most_of,
-    price_of,
+    add_usage,
+    estimate_image_tokens,
+    estimate_usage,
+    find_price,
+    max_image_tokens,
+    upper_bound,
 )
 from weft.errors import BudgetReached
-from weft.models.endpoint import Endpoint, Sent
+from weft.models.endpoint import Endpoint, EndpointReply
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Image, Message, Text, Thought, Usage, Want
+from weft.types import Image, Message, Request, Text, Thought, Usage
 
 
 def endpoint(model: str, address: str = "https://api.test/v1") -> Endpoint:
@@ -38,37 +38,48 @@ def picture(width: int, height: int) -> Image:
 
 
 def test_a_price_is_per_million_tokens_of_each_side():
-    assert Price(2.0, 8.0).of(Usage(1_000_000, 500_000)) == 6.0
-    assert Price(3.0, 0.0).of(Usage(10, 99)) == pytest.approx(0.00003)
+    assert Price(2.0, 8.0).cost_of(Usage(1_000_000, 500_000)) == 6.0
+    assert Price(3.0, 0.0).cost_of(Usage(10, 99)) == pytest.approx(0.00003)
 
 
 def test_ones_own_prices_come_first_and_are_found_by_the_longest_name():
     own = {"gpt": {"in": 1, "out": 2}, "gpt-4": {"in": 3, "out": 4}, "_note": {"in": 9, "out": 9}}
-    assert price_of(endpoint("gpt-4-mini"), own) == Price(3.0, 4.0)
-    assert price_of(endpoint("gpt-3"), own) == Price(1.0, 2.0)
-    assert price_of(endpoint("gpt"), own) == Price(1.0, 2.0)
-    assert price_of(endpoint("_note"), own) is None and price_of(endpoint("gpt4"), own) is None, "a name is a whole word of a name"
+    assert find_price(endpoint("gpt-4-mini"), own) == Price(3.0, 4.0)
+    assert find_price(endpoint("gpt-3"), own) == Price(1.0, 2.0)
+    assert find_price(endpoint("gpt"), own) == Price(1.0, 2.0)
+    assert find_price(endpoint("_note"), own) is None and find_price(endpoint("gpt4"), own) is None, (
+        "a name is a whole word of a name"
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "known"),
-    [("gpt-4o", True), ("gpt-4o-2024-08-06", True), ("gpt-4o:x", True), ("gpt-4o@x", True), ("gpt-4o.5", False), ("gpt-4ox", False)],
+    [
+        ("gpt-4o", True),
+        ("gpt-4o-2024-08-06", True),
+        ("gpt-4o:x", True),
+        ("gpt-4o@x", True),
+        ("gpt-4o.5", False),
+        ("gpt-4ox", False),
+    ],
 )
 def test_shipped_prices_are_of_a_model_and_its_dated_versions(model: str, known: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(prices, "_shipped", lambda: {"_about": "x", "gpt-4o": {"in": 2.5, "out": 10.0}})
-    assert price_of(endpoint(model)) == (Price(2.5, 10.0) if known else None)
+    assert find_price(endpoint(model)) == (Price(2.5, 10.0) if known else None)
 
 
 def test_the_shipped_file_has_prices_and_they_are_numbers():
     shipped = prices._shipped()
-    assert price_of(endpoint("gpt-4o")) == Price(shipped["gpt-4o"]["in"], shipped["gpt-4o"]["out"])
+    assert find_price(endpoint("gpt-4o")) == Price(shipped["gpt-4o"]["in"], shipped["gpt-4o"]["out"])
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "local:x", "python:x"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "local:x", "python:x"]
+)
 def test_what_runs_on_this_machine_is_free_unless_the_user_prices_it(address: str):
-    assert price_of(endpoint("gpt-4o", address)) == Price(0, 0)
-    assert price_of(endpoint("gpt-4o", address), {"gpt-4o": {"in": 1, "out": 2}}) == Price(1.0, 2.0)
-    assert price_of(endpoint("unheard-of")) is None
+    assert find_price(endpoint("gpt-4o", address)) == Price(0, 0)
+    assert find_price(endpoint("gpt-4o", address), {"gpt-4o": {"in": 1, "out": 2}}) == Price(1.0, 2.0)
+    assert find_price(endpoint("unheard-of")) is None
 
 
 @pytest.mark.parametrize(
@@ -86,7 +97,7 @@ def test_what_runs_on_this_machine_is_free_unless_the_user_prices_it(address: st
 )
 def test_a_picture_is_counted_in_tiles_of_512(width: int, height: int, tokens: int):
     """Fitted into 2048 x 2048, then its shorter side into 768; 85 and 170 a tile."""
-    assert image_tokens(picture(width, height)) == tokens
+    assert estimate_image_tokens(picture(width, height)) == tokens
 
 
 @pytest.mark.parametrize(
@@ -109,53 +120,55 @@ def test_a_picture_is_counted_in_tiles_of_512(width: int, height: int, tokens: i
     ],
 )
 def test_at_the_most_it_is_the_most_of_all_rules(width: int, height: int, tokens: int):
-    assert most_image_tokens(picture(width, height)) == tokens
+    assert max_image_tokens(picture(width, height)) == tokens
 
 
 def test_what_is_expected_of_a_call():
     messages = (Message("user", (Text("x" * 9), picture(512, 512), Thought("yyyy"))), Message("user", (Text(""),)))
-    assert estimate(messages, Want("text")) == Usage(3 + 255 + 2 + 1, 400)
-    assert estimate((), Want("image")) == Usage(0, 1300, images=1) == estimate((), Want("interleaved"))
+    assert estimate_usage(messages, Request("text")) == Usage(3 + 255 + 2 + 1, 400)
+    assert (
+        estimate_usage((), Request("image")) == Usage(0, 1300, images=1) == estimate_usage((), Request("interleaved"))
+    )
 
 
 def test_what_a_call_may_use_at_the_most():
     messages = (Message("system", (Text("é" * 10),)), Message("user", (Text("abc"), picture(10, 10))))
-    assert most_of((), Want("text"), {}, None) == Usage(16, 8192)
-    assert most_of(messages, Want("text"), {}, None).tokens_in == 16 + 16 + 20 + 16 + 3 + 2500
+    assert upper_bound((), Request("text"), {}, None) == Usage(16, 8192)
+    assert upper_bound(messages, Request("text"), {}, None).tokens_in == 16 + 16 + 20 + 16 + 3 + 2500
     schema = {"type": "object"}
-    assert most_of((), Want("text", schema), {}, None).tokens_in == 16 + len(msgspec.json.encode(schema))
+    assert upper_bound((), Request("text", schema), {}, None).tokens_in == 16 + len(msgspec.json.encode(schema))
     for parameters, longest, out in (
         ({"max_tokens": 70}, 5, 70), ({"max_completion_tokens": 60}, 5, 60), ({}, 50, 50), ({"n": 3}, 50, 150),
         ({"max_tokens": 7, "n": 2}, None, 14), ({"n": 0}, 50, 50), ({"max_tokens": 70, "max_completion_tokens": 60}, None, 70),
     ):  # fmt: skip
-        assert most_of((), Want("text"), {"parameters": parameters}, longest).tokens_out == out
-    assert most_of((), Want("text"), {"parameters": None}, None).tokens_out == 8192
+        assert upper_bound((), Request("text"), {"parameters": parameters}, longest).tokens_out == out
+    assert upper_bound((), Request("text"), {"parameters": None}, None).tokens_out == 8192
 
 
 def test_usages_add_up_and_a_cost_that_is_known_stays_known():
-    assert added(Usage(1, 2, 0.5), Usage(3, 4, 0.25)) == Usage(4, 6, 0.75)
-    assert added(Usage(1, 2), Usage(3, 4)) == Usage(4, 6, None)
-    assert added(Usage(1, 2, 0.5), Usage()) == Usage(1, 2, 0.5) == added(Usage(), Usage(1, 2, 0.5))
+    assert add_usage(Usage(1, 2, 0.5), Usage(3, 4, 0.25)) == Usage(4, 6, 0.75)
+    assert add_usage(Usage(1, 2), Usage(3, 4)) == Usage(4, 6, None)
+    assert add_usage(Usage(1, 2, 0.5), Usage()) == Usage(1, 2, 0.5) == add_usage(Usage(), Usage(1, 2, 0.5))
 
 
 def test_what_is_billed_beyond_the_most_raises_what_is_reserved_from_then_on():
-    over, price, bound = Excess(), Price(10.0, 100.0), Usage(1000, 100)
-    assert over.of(bound, price) == pytest.approx(0.02)
-    over.learn(bound, Usage(500, 50), price, 0.01)
-    assert over == Excess(), "what is within the most changes nothing"
-    over.learn(bound, Usage(2000, 50), price, 0.025)
-    assert over.tokens_in == 2.0 and over.of(bound, price) == pytest.approx(0.03)
-    over.learn(bound, Usage(10, 300), price, 0.03)
-    assert over.tokens_out == 3.0 and over.of(bound, price) == pytest.approx(0.05) and over.cost == 1.0
-    over.learn(bound, Usage(10, 10, 0.2), price, 0.2)
-    assert over.cost == pytest.approx(10.0) and over.of(bound, price) == pytest.approx(0.2)
-    over.learn(bound, Usage(1500, 150, 0.01), price, 0.01)
+    over, price, bound = BillingExcess(), Price(10.0, 100.0), Usage(1000, 100)
+    assert over.max_cost(bound, price) == pytest.approx(0.02)
+    over.update(bound, Usage(500, 50), price, 0.01)
+    assert over == BillingExcess(), "what is within the most changes nothing"
+    over.update(bound, Usage(2000, 50), price, 0.025)
+    assert over.tokens_in == 2.0 and over.max_cost(bound, price) == pytest.approx(0.03)
+    over.update(bound, Usage(10, 300), price, 0.03)
+    assert over.tokens_out == 3.0 and over.max_cost(bound, price) == pytest.approx(0.05) and over.cost == 1.0
+    over.update(bound, Usage(10, 10, 0.2), price, 0.2)
+    assert over.cost == pytest.approx(10.0) and over.max_cost(bound, price) == pytest.approx(0.2)
+    over.update(bound, Usage(1500, 150, 0.01), price, 0.01)
     assert (over.tokens_in, over.tokens_out, over.cost) == (2.0, 3.0, pytest.approx(10.0)), "it never falls again"
-    free = Excess()
-    free.learn(bound, Usage(1, 1, 0.5), Price(0, 0), 0.5)
-    assert free.cost == 1.0 and free.of(bound, Price(0, 0)) == 0
-    none = Excess()
-    none.learn(Usage(0, 0), Usage(5, 7), price, 0.0)
+    free = BillingExcess()
+    free.update(bound, Usage(1, 1, 0.5), Price(0, 0), 0.5)
+    assert free.cost == 1.0 and free.max_cost(bound, Price(0, 0)) == 0
+    none = BillingExcess()
+    none.update(Usage(0, 0), Usage(5, 7), price, 0.0)
     assert (none.tokens_in, none.tokens_out) == (5.0, 7.0)
 
 
@@ -166,18 +179,18 @@ def run(work: Any) -> Any:
 def test_room_is_taken_and_given_back():
     async def work() -> None:
         budget = Budget(1.0)
-        async with budget.reserved(0.6) as spent:
+        async with budget.reserve(0.6) as spent:
             assert budget.reserved_now == 0.6 and budget.spent == 0.0
             spent.cost = 0.25
         assert budget.reserved_now == 0.0 and budget.spent == 0.25 and not budget.unknown
-        async with budget.reserved(0.75):
+        async with budget.reserve(0.75):
             assert budget.reserved_now == 0.75
         assert budget.spent == 0.25, "what is not told is free"
         with pytest.raises(BudgetReached, match=r"up to \$0.7600 and could pass the budget of \$1; \$0.2500 is spent"):
-            async with budget.reserved(0.76):
+            async with budget.reserve(0.76):
                 pass
         with pytest.raises(ValueError, match="mine"):
-            async with budget.reserved(0.5) as spent:
+            async with budget.reserve(0.5) as spent:
                 spent.cost = 0.5
                 raise ValueError("mine")
         assert budget.spent == 0.75 and budget.reserved_now == 0.0, "what was spent counts, whatever happened"
@@ -188,10 +201,10 @@ def test_room_is_taken_and_given_back():
 def test_without_a_limit_there_is_always_room_and_an_unknown_cost_is_noted():
     async def work() -> None:
         budget = Budget()
-        async with budget.reserved(1e9) as spent:
+        async with budget.reserve(1e9) as spent:
             spent.cost = None
         assert budget.unknown and budget.spent == 0.0
-        async with budget.reserved(0.0) as spent:
+        async with budget.reserve(0.0) as spent:
             spent.cost = 3.0
         assert budget.unknown and budget.spent == 3.0
 
@@ -205,14 +218,17 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
 
         async def call(name: str, most: float, cost: float) -> None:
             try:
-                async with budget.reserved(most) as spent:
+                async with budget.reserve(most) as spent:
                     told.append(f"{name} goes")
                     await back[name].wait()
                     spent.cost = cost
             except BudgetReached:
                 told.append(f"{name} is refused")
 
-        calls = [asyncio.create_task(call(*one)) for one in (("a", 0.7, 0.1), ("b", 0.5, 0.5), ("c", 1.0001, 0.0), ("d", 0.3, 0.3))]
+        calls = [
+            asyncio.create_task(call(*one))
+            for one in (("a", 0.7, 0.1), ("b", 0.5, 0.5), ("c", 1.0001, 0.0), ("d", 0.3, 0.3))
+        ]
         await until_in_loop("d is under way", lambda: "d goes" in told)
         assert "b goes" not in told
         back["a"].set()
@@ -221,7 +237,7 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
             one.set()
         await asyncio.gather(*calls)
         assert budget.spent == pytest.approx(0.9) and budget.reserved_now == 0.0
-        async with budget.reserved(0.1 - 1e-9):
+        async with budget.reserve(0.1 - 1e-9):
             pass
         return told
 
@@ -231,17 +247,17 @@ def test_who_finds_no_room_beside_others_waits_for_them_to_come_back():
 def test_exactly_the_limit_may_be_spent():
     async def work() -> None:
         budget = Budget(1.0)
-        async with budget.reserved(0.5):
-            async with budget.reserved(0.5) as spent:
+        async with budget.reserve(0.5):
+            async with budget.reserve(0.5) as spent:
                 assert budget.reserved_now == 1.0
                 spent.cost = 0.5
-        async with budget.reserved(0.5) as spent:
+        async with budget.reserve(0.5) as spent:
             spent.cost = 0.5
         assert budget.spent == 1.0
-        async with budget.reserved(0.0):
+        async with budget.reserve(0.0):
             pass
         with pytest.raises(BudgetReached):
-            async with budget.reserved(0.0001):
+            async with budget.reserve(0.0001):
                 pass
 
     run(work())
@@ -254,16 +270,16 @@ def test_one_who_cannot_have_room_any_more_is_told_while_others_are_under_way():
         budget, waits, later = Budget(1.0), asyncio.Event(), asyncio.Event()
 
         async def costly() -> None:
-            async with budget.reserved(0.8) as spent:
+            async with budget.reserve(0.8) as spent:
                 await waits.wait()
                 spent.cost = 0.8
 
         async def long() -> None:
-            async with budget.reserved(0.1):
+            async with budget.reserve(0.1):
                 await later.wait()
 
         async def third() -> None:
-            async with budget.reserved(0.3):
+            async with budget.reserve(0.3):
                 pass
 
         tasks = [asyncio.create_task(costly()), asyncio.create_task(long()), asyncio.create_task(third())]
@@ -282,18 +298,18 @@ def test_pictures_that_are_paid_for_each_are_counted_and_reserved(tmp_path: Path
     """A service that bills by the picture says nothing of tokens: what came is what is paid."""
 
     class Painter(Endpoint):
-        async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-            return Sent((blobs.put(drawn("x")),), "answered")
+        async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+            return EndpointReply((blobs.put(drawn("x")),), "answered")
 
     blobs, journal, budget = Blobs(tmp_path / "blobs"), Journal(tmp_path / "journal.sqlite"), Budget(0.10)
-    price = price_of(endpoint("flux"), {"flux": {"image": 0.04}})
-    assert price == Price(0, 0, 0.04) and price.at(0.5).image == 0.02
+    price = find_price(endpoint("flux"), {"flux": {"image": 0.04}})
+    assert price == Price(0, 0, 0.04) and price.scaled_by(0.5).image == 0.02
     made = Caller(Painter("flux"), role="model", journal=journal, budget=budget, price=price, blobs=blobs, run="r")
 
     async def draw() -> list[float | None]:
-        costs = [(await made.reply((), Want("image", draw=number))).usage.cost for number in range(2)]
+        costs = [(await made.reply((), Request("image", draw=number))).usage.cost for number in range(2)]
         with pytest.raises(BudgetReached):
-            await made.reply((), Want("image", draw=2))
+            await made.reply((), Request("image", draw=2))
         return costs
 
     assert asyncio.run(draw()) == [0.04, 0.04] and budget.spent == pytest.approx(0.08)

@@ -29,7 +29,12 @@ Serve = Callable[..., Provider]
 def weft(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def call(*words: Any, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env={**os.environ, **environment}
+            [WEFT, *map(str, words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=HANGS,
+            env={**os.environ, **environment},
         )
 
     return call
@@ -69,7 +74,9 @@ def test_run_report_runs_and_run_again(weft: Weft, toy: Path, serve: Serve):
         (["--turns", "text"], {"turns": "text", "past": "reference"}),
     ],
 )
-def test_every_option_of_the_history_reaches_the_run(weft: Weft, toy: Path, serve: Serve, words: list[str], expected: dict[str, Any]):
+def test_every_option_of_the_history_reaches_the_run(
+    weft: Weft, toy: Path, serve: Serve, words: list[str], expected: dict[str, Any]
+):
     provider = serve()
     done = weft("run", "weave", "--data", toy, *endpoints(provider), *words)
     assert done.returncode == 0, done.stderr
@@ -77,7 +84,9 @@ def test_every_option_of_the_history_reaches_the_run(weft: Weft, toy: Path, serv
     assert {name: view[name] for name in expected} == expected
 
 
-def test_outputs_made_elsewhere_are_scored_under_their_official_names(weft: Weft, toy: Path, tmp_path: Path, serve: Serve):
+def test_outputs_made_elsewhere_are_scored_under_their_official_names(
+    weft: Weft, toy: Path, tmp_path: Path, serve: Serve
+):
     outputs = tmp_path / "outputs" / "imgs"
     outputs.mkdir(parents=True)
     for record in toy_records():
@@ -86,17 +95,30 @@ def test_outputs_made_elsewhere_are_scored_under_their_official_names(weft: Weft
             if reply["type"] == "text":
                 (outputs / f"{first}_{turn}.txt").write_text("an answer")
             else:
-                (outputs / Path(record["images"][int(reply["content"][-1]) - 1]).name).write_bytes(drawn(f"{first}{turn}"))
+                (outputs / Path(record["images"][int(reply["content"][-1]) - 1]).name).write_bytes(
+                    drawn(f"{first}{turn}")
+                )
     (outputs / "mix_5.png").unlink()
     (outputs / "toy_3.png").write_bytes(b"half a pict")
     provider = serve()
-    done = weft("score", tmp_path / "outputs", "--benchmark", "weave", "--data", toy, "--judge", f"openai-chat/judge@{provider.url}")
+    done = weft(
+        "score",
+        tmp_path / "outputs",
+        "--benchmark",
+        "weave",
+        "--data",
+        toy,
+        "--judge",
+        f"openai-chat/judge@{provider.url}",
+    )
     assert done.returncode == 1, "something is unscored"
     facts = json.loads(weft("report", "last", "--format", "json").stdout)["runs"][0]
     assert facts["outcomes"] == {"answered": 8, "empty": 1, "failed": 1}, (
         "outputs that are there are scored, whatever is missing before them"
     )
-    assert "empty: no file mix_5.png in the outputs" in str(facts["zero_by_rule"]) and "toy_3.png is not a PNG" in str(facts["unscored"])
+    assert "empty: no file mix_5.png in the outputs" in str(facts["zero_by_rule"]) and "toy_3.png is not a PNG" in str(
+        facts["unscored"]
+    )
 
 
 def test_data_check_lists_every_problem(weft: Weft, toy: Path, tmp_path: Path):
@@ -111,14 +133,23 @@ def test_data_check_lists_every_problem(weft: Weft, toy: Path, tmp_path: Path):
         'error: test.json: record 0 (idx 7): chats[1].key_point: "GT #9" names an image that the record does not have (it has 3)'
         in bad.stdout
     )
-    assert "error: test.json: record 2 (idx 12): domain: 'cooking'" in bad.stdout and "2 of 4 records can be used" in bad.stdout
+    assert (
+        "error: test.json: record 2 (idx 12): domain: 'cooking'" in bad.stdout
+        and "2 of 4 records can be used" in bad.stdout
+    )
 
 
 def test_a_run_over_a_dataset_with_bad_records_says_how_many_are_left_out(weft: Weft, tmp_path: Path):
     records = toy_records()
     records[1]["images"][0] = "../../../etc/passwd"
-    done = weft("run", "weave", "--data", write_weave(tmp_path / "bad", records), "--model", "copy", "--judge", "constant/5")
-    assert done.returncode == 0 and "1 of 4 records are left out" in done.stderr and "leads out of the dataset" in done.stderr
+    done = weft(
+        "run", "weave", "--data", write_weave(tmp_path / "bad", records), "--model", "copy", "--judge", "constant/5"
+    )
+    assert (
+        done.returncode == 0
+        and "1 of 4 records are left out" in done.stderr
+        and "leads out of the dataset" in done.stderr
+    )
     assert "left out of the dataset: test.json: record 1" in weft("report", "last", "--format", "md").stdout
 
 
@@ -145,7 +176,10 @@ RUN = ["run", "weave", "--data", "{toy}", "--model", "copy", "--judge", "constan
         ([*RUN, "--model-opt", "size=3"], "unknown option 'size'"),
         ([*RUN, "--prompts", "official:nowhere"], "there is no eval/prompts.py"),
         (["report", "last"], "there is no journal at"),
-        (["score", "nowhere", "--benchmark", "weave", "--data", "{toy}", "--judge", "constant/1"], "there is no folder nowhere"),
+        (
+            ["score", "nowhere", "--benchmark", "weave", "--data", "{toy}", "--judge", "constant/1"],
+            "there is no folder nowhere",
+        ),
     ],
 )
 def test_a_users_mistake_is_one_clear_line_and_exit_code_2(weft: Weft, toy: Path, words: list[str], said: str):
@@ -156,7 +190,10 @@ def test_a_users_mistake_is_one_clear_line_and_exit_code_2(weft: Weft, toy: Path
 
 def test_a_model_that_sends_text_where_a_picture_was_due_is_counted_and_named(weft: Weft, toy: Path, serve: Serve):
     provider = serve(
-        answer=lambda seen: {"role": "assistant", "content": '{"reasoning": "", "score": 5}' if seen.is_judge else "<b>see</b>"}
+        answer=lambda seen: {
+            "role": "assistant",
+            "content": '{"reasoning": "", "score": 5}' if seen.is_judge else "<b>see</b>",
+        }
     )
     done = weft("run", "weave", "--data", toy, *endpoints(provider))
     assert done.returncode == 0 and "6 empty" in done.stderr and "text where a picture was due" in done.stderr
@@ -172,11 +209,18 @@ def test_no_key_is_ever_written_anywhere(weft: Weft, toy: Path, tmp_path: Path, 
             return web.json_response({"error": {"message": f"bad gateway, you sent {header}"}}, status=502)
         if not seen.is_judge:
             return None
-        return Provider.completion(seen, {"role": "assistant", "content": json.dumps({"reasoning": f"{header}", "score": 5})})
+        return Provider.completion(
+            seen, {"role": "assistant", "content": json.dumps({"reasoning": f"{header}", "score": 5})}
+        )
 
     done = weft("run", "weave", "--data", toy, *endpoints(serve(fault=echo)), WEFT_API_KEY=secret)
     assert done.returncode == 0, done.stderr
-    texts = [done.stdout, done.stderr, weft("report", "last", "--format", "json").stdout, weft("doctor", WEFT_API_KEY=secret).stdout]
+    texts = [
+        done.stdout,
+        done.stderr,
+        weft("report", "last", "--format", "json").stdout,
+        weft("doctor", WEFT_API_KEY=secret).stdout,
+    ]
     assert all(secret not in text for text in texts)
     files = [path for path in (tmp_path / ".weft").rglob("*") if path.is_file()]
     assert files and all(secret.encode() not in path.read_bytes() for path in files)
@@ -188,10 +232,15 @@ def test_a_dry_run_says_calls_tokens_and_price_and_calls_nothing(weft: Weft, toy
     done = weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run")
     assert done.returncode == 0 and provider.count == 0
     assert (
-        "model: 10 calls to make (0 answered already)" in done.stdout and "judge: 22 calls" in done.stdout and "about $0.0" in done.stdout
+        "model: 10 calls to make (0 answered already)" in done.stdout
+        and "judge: 22 calls" in done.stdout
+        and "about $0.0" in done.stdout
     )
     weft("run", "weave", "--data", toy, *endpoints(provider))
-    assert "model: 0 calls to make (10 answered already)" in weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run").stdout
+    assert (
+        "model: 0 calls to make (10 answered already)"
+        in weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run").stdout
+    )
 
 
 def test_models_and_doctor_tell_what_is_there(weft: Weft, tmp_path: Path, serve: Serve):
@@ -201,7 +250,12 @@ def test_models_and_doctor_tell_what_is_there(weft: Weft, tmp_path: Path, serve:
     )
     assert "mine" in weft("models").stdout and "openai-chat" in weft("models").stdout
     done = weft("doctor")
-    assert done.returncode == 1 and " reachable" in done.stdout and "NOT reachable" in done.stdout and "OPENAI_API_KEY" in done.stdout
+    assert (
+        done.returncode == 1
+        and " reachable" in done.stdout
+        and "NOT reachable" in done.stdout
+        and "OPENAI_API_KEY" in done.stdout
+    )
 
 
 def test_a_key_in_weft_toml_is_refused(weft: Weft, toy: Path, tmp_path: Path):
@@ -259,8 +313,13 @@ def command(url: str, data: Path, home: Path) -> list[str]:
 
 
 def until(home: Path, more_than: int, process: subprocess.Popen[Any]) -> int:
-    """How many calls are in the journal, once they are more than before; however long a busy machine takes to come that far."""
-    return waiting.until(f"more than {more_than} calls in the journal", lambda: (found := journalled(home)) > more_than and found, process)
+    """How many calls are in the journal, once they are more than before; however long a busy machine takes to come that
+    far."""
+    return waiting.until(
+        f"more than {more_than} calls in the journal",
+        lambda: (found := journalled(home)) > more_than and found,
+        process,
+    )
 
 
 def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_made_twice(tmp_path: Path, slow: str):
@@ -272,7 +331,9 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
     kept, progress = 0, []
     for _ in range(20):
         allow(slow, chance.randint(8, 20))
-        process = subprocess.Popen(command(slow, data, home), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(slow, data, home), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         until(home, kept, process)
         time.sleep(chance.uniform(0, 0.2))
         assert process.poll() is None, "it was still at work"
@@ -283,7 +344,9 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
         kept += progress[-1]
     assert all(progress), "every one of them got further before it was killed"
     lost = had - kept
-    assert 0 <= lost <= 20 * 16, "at each kill four calls to the model and four to the judge, and as many answers on their way to the disk"
+    assert 0 <= lost <= 20 * 16, (
+        "at each kill four calls to the model and four to the judge, and as many answers on their way to the disk"
+    )
     allow(slow, 10**9)
     done = subprocess.run(command(slow, data, home), cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -292,7 +355,9 @@ def test_killed_twenty_times_the_table_is_the_same_and_only_calls_in_flight_are_
     whole = subprocess.run(command(slow, data, tmp_path / "whole"), cwd=tmp_path, capture_output=True, text=True)
     assert whole.returncode == 0 and whole.stdout == done.stdout
     reports = [
-        subprocess.run([WEFT, "report", "last", "--format", "csv", "--home", tmp_path / name], capture_output=True).stdout
+        subprocess.run(
+            [WEFT, "report", "last", "--format", "csv", "--home", tmp_path / name], capture_output=True
+        ).stdout
         for name in ("killed", "whole")
     ]
     assert reports[0] == reports[1] and len(reports[0]) > 1000
@@ -339,7 +404,9 @@ def test_ctrl_c_does_not_wait_for_a_plain_model_that_takes_hours(tmp_path: Path,
 def test_the_same_run_twice_at_once_is_refused(tmp_path: Path, slow: str):
     data = write_weave(tmp_path / "more", more_records(12))
     allow(slow, 10)
-    process = subprocess.Popen(command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(slow, data, tmp_path / "home"), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     until(tmp_path / "home", 0, process)
     second = subprocess.run(command(slow, data, tmp_path / "home"), cwd=tmp_path, capture_output=True, text=True)
     assert process.poll() is None
@@ -350,9 +417,12 @@ def test_the_same_run_twice_at_once_is_refused(tmp_path: Path, slow: str):
 
 def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, stand: Callable[[Fake], Fake]):
     told = weft("models", "--no-reach").stdout
-    assert "provider" in told.splitlines()[0] and all(name in told for name in ("gemini", "GEMINI_API_KEY", "openai-responses", "options"))
+    assert "provider" in told.splitlines()[0] and all(
+        name in told for name in ("gemini", "GEMINI_API_KEY", "openai-responses", "options")
+    )
     assert (
-        weft("models", "--format", "xml").returncode == 2 and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
+        weft("models", "--format", "xml").returncode == 2
+        and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
     )
     done = weft("models", "try", stand(Gemini()).name)
     assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own picture, a turn later" in done.stdout
@@ -360,7 +430,12 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
     words = weft("models", "try", stand(Anthropic()).name)
     assert words.returncode == 0 and words.stdout.count("not asked") == 3
     broken = weft("models", "try", stand(Gemini("denied")).name)
-    assert broken.returncode == 1 and "FAILS" in broken.stdout and "answered 403" in broken.stdout and "Traceback" not in broken.stderr
+    assert (
+        broken.returncode == 1
+        and "FAILS" in broken.stdout
+        and "answered 403" in broken.stdout
+        and "Traceback" not in broken.stderr
+    )
     gone = weft("models", "try", "openai-chat/m@http://127.0.0.1:9/v1")
     assert gone.returncode == 1 and "cannot reach" in gone.stdout
     assert "planviz/bagel" in weft("models", "presets", "planviz").stdout
@@ -374,13 +449,25 @@ def test_what_a_model_cannot_send_is_said_and_not_asked(weft: Weft, toy: Path, s
     dry = weft("run", "weave", "--data", toy, "--model", painter.name, "--judge", "constant/1", "--dry-run")
     assert "model: 6 calls to make" in dry.stdout and not painter.seen
     done = weft("run", "weave", "--data", toy, "--model", painter.name, "--judge", "constant/1")
-    assert "4 of 10 turns want text, and it makes pictures, and no words: those are not asked" in done.stderr and len(painter.seen) == 6
+    assert (
+        "4 of 10 turns want text, and it makes pictures, and no words: those are not asked" in done.stderr
+        and len(painter.seen) == 6
+    )
     none = weft("run", "weave", "--data", toy, "--model", writer.name, "--judge", "constant/1", "--turns", "image")
-    assert none.returncode == 2 and "can answer none of the 6 turns: it makes words, and no pictures" in none.stderr and not writer.seen
+    assert (
+        none.returncode == 2
+        and "can answer none of the 6 turns: it makes words, and no pictures" in none.stderr
+        and not writer.seen
+    )
     judge = weft("run", "weave", "--data", toy, "--model", "copy", "--judge", painter.name)
     assert judge.returncode == 2 and "cannot judge: it makes pictures, and no words" in judge.stderr
 
 
 def test_a_quota_that_ends_a_run_says_what_is_left(weft: Weft, toy: Path, stand: Callable[[Fake], Fake]):
     done = weft("run", "weave", "--data", toy, "--model", "copy", "--judge", stand(OpenAI("quota")).name)
-    assert done.returncode == 2 and "nothing left" in done.stderr and "left to do: " in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and "nothing left" in done.stderr
+        and "left to do: " in done.stderr
+        and "Traceback" not in done.stderr
+    )

@@ -55,7 +55,9 @@ def weft(tmp_path: Path) -> Weft:
 
     def call(*words: Any, **env: str) -> subprocess.CompletedProcess[str]:
         told = {**os.environ, "COLUMNS": "200", **env}
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=told)
+        return subprocess.run(
+            [WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=told
+        )
 
     return call
 
@@ -69,11 +71,24 @@ def test_a_config_file_has_models_and_defaults_and_the_command_line_wins(weft: W
     assert done.returncode == 0, done.stderr
     assert weft("run", "weave", "--model", "good", "--history", "none").returncode == 0
     titles = [one["title"] for one in listed(weft)]
-    assert titles == ["good [dialogue, seed 0]", "good [none, seed 0]"], "the name of weft.toml, its default, and what was given instead"
+    assert titles == ["good [dialogue, seed 0]", "good [none, seed 0]"], (
+        "the name of weft.toml, its default, and what was given instead"
+    )
     (tmp_path / "other.toml").write_text('[models.better]\nuse = "tabletop/oracle"\n')
-    assert weft("run", "weave", "--config", "other.toml", "--model", "better").returncode == 2, "another file has other defaults"
+    assert weft("run", "weave", "--config", "other.toml", "--model", "better").returncode == 2, (
+        "another file has other defaults"
+    )
     full = weft(
-        "run", "weave", "--model", "better", "--data", "tables", "--judge", "tabletop/exact", WEFT_CONFIG="other.toml", WEFT_HOME="h2"
+        "run",
+        "weave",
+        "--model",
+        "better",
+        "--data",
+        "tables",
+        "--judge",
+        "tabletop/exact",
+        WEFT_CONFIG="other.toml",
+        WEFT_HOME="h2",
     )
     assert full.returncode == 0 and (tmp_path / "h2" / "journal.sqlite").is_file()
     assert weft("runs", "--config", "nowhere.toml").returncode == 2
@@ -90,7 +105,9 @@ def test_init_writes_a_file_that_is_sound_once_its_comments_are_taken_away(weft:
     assert weft("init").returncode == 2, "there is one already"
     assert weft("init", "new.toml").returncode == 0
     lines = (tmp_path / "new.toml").read_text().splitlines()
-    (tmp_path / "new.toml").write_text("\n".join(line.removeprefix("# ") for line in lines[2:]).replace('"/data/weft"', '".weft"'))
+    (tmp_path / "new.toml").write_text(
+        "\n".join(line.removeprefix("# ") for line in lines[2:]).replace('"/data/weft"', '".weft"')
+    )
     done = weft("models", "--no-reach", "--config", "new.toml")
     assert done.returncode == 0 and "mine" in done.stdout, done.stderr
 
@@ -100,7 +117,12 @@ def test_runs_are_listed_filtered_sorted_named_and_removed(weft: Weft):
         weft("run", "weave", "--model", model)
     assert weft("run", "weave", "--model", "mine.py:model", "--model-opt", "mood=bad").returncode == 1
     text = weft("runs").stdout
-    assert "main number" in text and "all failed" in text and text.count("finished ") == 3 and "judged by tabletop/exact" in text
+    assert (
+        "main number" in text
+        and "all failed" in text
+        and text.count("finished ") == 3
+        and "judged by tabletop/exact" in text
+    )
     assert [one["model"] for one in listed(weft, "--sort", "score")][-1] == "tabletop/oracle"
     assert (
         len(listed(weft, "--model", "mine")) == 2
@@ -120,14 +142,18 @@ def test_runs_are_listed_filtered_sorted_named_and_removed(weft: Weft):
 
 
 def test_what_a_users_code_raised_is_shown_with_its_traceback(weft: Weft):
-    done = weft("run", "weave", "--model", "mine.py:model", "--model-opt", "mood=bad", "--model-opt", "limit=7", "--limit", "1")
+    done = weft(
+        "run", "weave", "--model", "mine.py:model", "--model-opt", "mood=bad", "--model-opt", "limit=7", "--limit", "1"
+    )
     assert "weft show" in done.stderr and "Traceback" not in done.stderr
     trouble = weft("show", "last").stdout
     assert "out of patience after 7" in trouble and "weft show weave-" in trouble
     words = trouble.splitlines()[1].split()[1:]
     shown = weft(*words).stdout
     assert (
-        "Traceback (most recent call last)" in shown and "return deeper(limit)" in shown and "ValueError: out of patience after 7" in shown
+        "Traceback (most recent call last)" in shown
+        and "return deeper(limit)" in shown
+        and "ValueError: out of patience after 7" in shown
     )
     assert "/weft/" not in shown.partition("Traceback")[2], "only the user's own frames"
     assert weft("show", "last", "nobody").returncode == 2
@@ -136,11 +162,19 @@ def test_what_a_users_code_raised_is_shown_with_its_traceback(weft: Weft):
 def test_a_suite_is_one_card_and_goes_on_where_it_was(weft: Weft, tmp_path: Path):
     done = weft("suite", "run", "--models", "good,hot")
     assert done.returncode == 0, done.stderr
-    assert "Score card" in done.stdout and "[1.000, 1.000]" in done.stdout and "100.0" in done.stdout and "mean share" not in done.stdout
+    assert (
+        "Score card" in done.stdout
+        and "[1.000, 1.000]" in done.stdout
+        and "100.0" in done.stdout
+        and "mean share" not in done.stdout
+    )
     again = weft("suite", "run", "--models", "good", "--models", "hot")
     assert again.returncode == 0 and len(listed(weft)) == 4, "the same runs"
     card = json.loads(weft("suite", "report", "--format", "json", "--average").stdout)["tables"][0]
-    assert card["columns"] == ["weave", "chats", "mean share"] and [row["name"] for row in card["rows"]] == ["good", "hot"]
+    assert card["columns"] == ["weave", "chats", "mean share"] and [row["name"] for row in card["rows"]] == [
+        "good",
+        "hot",
+    ]
     assert card["rows"][0]["cells"]["mean share"]["value"] == 1.0
     assert weft("suite", "report", "--format", "html").returncode == 0
     page = (tmp_path / "reports" / "suite.html").read_text()
@@ -157,7 +191,10 @@ def test_a_run_is_sampled_and_sharded_from_the_command_line_and_merged(weft: Wef
     assert "1 of 2 shards (2/2 is missing)" in one.stdout, one.stdout
     assert "finished" in weft("journal", "merge", "h2").stdout and listed(weft)[0]["state"] == "finished"
     assert weft("run", "weave", "--model", "hot", "--sample", "2", "--seed", "5").returncode == 0
-    assert listed(weft)[-1]["turns_due"] < listed(weft)[0]["turns_due"] and "2 at random (seed 5)" in listed(weft)[-1]["title"]
+    assert (
+        listed(weft)[-1]["turns_due"] < listed(weft)[0]["turns_due"]
+        and "2 at random (seed 5)" in listed(weft)[-1]["title"]
+    )
     assert "nothing is wrong" in weft("journal", "check").stdout
     assert weft("journal", "export", "last", "--out", "out").returncode == 0
     assert weft("journal", "shrink").returncode == 0

@@ -1,4 +1,5 @@
-"""The notebook in docs, cell by cell in a real kernel; and what a cell does when it is interrupted or its kernel restarts."""
+"""The notebook in docs, cell by cell in a real kernel; and what a cell does when it is interrupted or its kernel
+restarts."""
 
 import json
 import os
@@ -31,7 +32,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def execute(notebook: Any, folder: Path) -> None:
-    nbclient.NotebookClient(notebook, timeout=HANGS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=HANGS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
 
 
 def run(folder: Path, *cells: str) -> list[Any]:
@@ -42,7 +45,10 @@ def run(folder: Path, *cells: str) -> list[Any]:
 
 
 def texts(outputs: Any, kind: str = "text/plain") -> str:
-    return "\n".join(str(one.get("data", {}).get(kind, "")) + str(one.get("text", "")) + str(one.get("evalue", "")) for one in outputs)
+    return "\n".join(
+        str(one.get("data", {}).get(kind, "")) + str(one.get("text", "")) + str(one.get("evalue", ""))
+        for one in outputs
+    )
 
 
 def printed(outputs: Any) -> str:
@@ -115,6 +121,12 @@ may.set()
 
 def test_interrupting_a_cell_ends_its_run_and_the_next_cell_goes_on(tmp_path: Path):
     """In the middle of a call that does not come back before the cell has ended."""
-    done = run(tmp_path, MODEL.format(pause=0.0) + HELD, INTERRUPTED, RUN, "print(run.record.state, len(calls) - len(run.turns))")
+    done = run(
+        tmp_path,
+        MODEL.format(pause=0.0) + HELD,
+        INTERRUPTED,
+        RUN,
+        "print(run.record.state, len(calls) - len(run.turns))",
+    )
     assert printed(done[1]) == "interrupted 3\n", "it asked nothing more, and has ended"
     assert printed(done[3]).split() == ["finished", "1"], "the lock is free, and what was answered is not asked again"

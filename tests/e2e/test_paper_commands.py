@@ -20,7 +20,9 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
     def call(*words: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
+        return subprocess.run(
+            [WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ)
+        )
 
     return call
 
@@ -39,7 +41,11 @@ def test_one_table_of_a_run_beside_one_published_row(weft: Weft, toy: Path, tmp_
         refused = weft(*words, "--format", format)
         assert refused.returncode == 2 and f"--columns is for md, latex, csv, json, not for {format}" in refused.stderr
     unknown = weft("report", "last", "--format", "md", "--tables", "9")
-    assert unknown.returncode == 2 and "there is 1: WEAVEBench: Avg by class" in unknown.stderr and "Traceback" not in unknown.stderr
+    assert (
+        unknown.returncode == 2
+        and "there is 1: WEAVEBench: Avg by class" in unknown.stderr
+        and "Traceback" not in unknown.stderr
+    )
 
 
 def test_published_tables_can_be_chosen_from_too(weft: Weft):
@@ -48,4 +54,8 @@ def test_published_tables_can_be_chosen_from_too(weft: Weft):
     wrong = weft("report", "--published", "imug", "--columns", "T9")
     assert wrong.returncode == 2 and "there is no column 'T9'; there is Static Spatial Und." in wrong.stderr
     assert r"\label{tab:weft-imug-2}" in weft("report", "--published", "imug", "--format", "latex").stdout
-    assert "--columns" in (shown := weft("report", "--help").stdout) and "--intervals" in shown and "--rows ours,bagel" in shown
+    assert (
+        "--columns" in (shown := weft("report", "--help").stdout)
+        and "--intervals" in shown
+        and "--rows ours,bagel" in shown
+    )

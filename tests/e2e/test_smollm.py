@@ -1,6 +1,8 @@
-"""A real server of somebody else's with a real, small model: llama.cpp's own, with SmolLM2, as a text judge that must hold to a schema.
+"""A real server of somebody else's with a real, small model: llama.cpp's own, with SmolLM2, as a text judge that must
+hold to a schema.
 
-What it says is worth little. That every request is understood, every reply holds to its schema, and nothing is lost on the way is not."""
+What it says is worth little. That every request is understood, every reply holds to its schema, and nothing is lost on
+the way is not."""
 
 import importlib.util
 import subprocess
@@ -13,7 +15,7 @@ import pytest
 
 import weft
 from waiting import HANGS
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 
 SERVE = textwrap.dedent("""
     import importlib.util, pathlib, sys
@@ -37,7 +39,11 @@ def url() -> Iterator[str]:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed (make .venv/smollm)")
     child = subprocess.Popen(
-        [sys.executable, "-c", SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert child.stdin is not None and child.stdout is not None
     found = next((line.split()[1] for line in child.stdout if line.startswith("at ")), "")
@@ -59,7 +65,14 @@ def test_it_judges_a_run_from_end_to_end(url: str, toy: Path, tmp_path: Path):
     judge = f"openai-chat/smollm2@{url}"
     options = {"images": "none", "temperature": "0", "max_tokens": "160", "seed": "1"}
     run = weft.evaluate(
-        "weave", data=toy, model=said, judge=judge, judge_options=options, home=tmp_path / "home", turns="text", patience=Patience(tries=2)
+        "weave",
+        data=toy,
+        model=said,
+        judge=judge,
+        judge_options=options,
+        home=tmp_path / "home",
+        turns="text",
+        patience=RetryPolicy(tries=2),
     )
     judged = [verdict for verdict in run.verdicts if verdict.by == "judge"]
     assert judged and run.record.state == "finished"
@@ -67,12 +80,30 @@ def test_it_judges_a_run_from_end_to_end(url: str, toy: Path, tmp_path: Path):
     assert len(scored) >= len(judged) / 2, [verdict.reason for verdict in judged if verdict.value is None]
     calls = [turn.reply for turn in run.turns]
     assert all(reply.text.startswith("The door") for reply in calls)
-    again = weft.evaluate("weave", data=toy, model=said, judge=judge, judge_options=options, home=tmp_path / "home", turns="text")
+    again = weft.evaluate(
+        "weave", data=toy, model=said, judge=judge, judge_options=options, home=tmp_path / "home", turns="text"
+    )
     assert [verdict.value for verdict in again.verdicts] == [verdict.value for verdict in run.verdicts]
 
 
 def test_models_try_tells_what_it_can(url: str, tmp_path: Path):
-    words = [sys.executable, "-m", "weft", "models", "try", f"openai-chat/smollm2@{url}", "--model-opt", "max_tokens=40"]
-    done = subprocess.run([*words, "--model-opt", "images=none"], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
+    words = [
+        sys.executable,
+        "-m",
+        "weft",
+        "models",
+        "try",
+        f"openai-chat/smollm2@{url}",
+        "--model-opt",
+        "max_tokens=40",
+    ]
+    done = subprocess.run(
+        [*words, "--model-opt", "images=none"], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS
+    )
     told = {line.split("  ")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("  ")}
-    assert "works" in told["words"] and "works" in told["words by a schema"] and "FAILS" in told["a picture"] and done.returncode == 1
+    assert (
+        "works" in told["words"]
+        and "works" in told["words by a schema"]
+        and "FAILS" in told["a picture"]
+        and done.returncode == 1
+    )

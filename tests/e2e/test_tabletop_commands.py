@@ -19,7 +19,9 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
     def call(*words: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ))
+        return subprocess.run(
+            [WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ)
+        )
 
     return call
 
@@ -58,7 +60,9 @@ def test_demos_make_a_table_and_plots(weft: Weft, tmp_path: Path, name: str, col
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "reports"
     assert column in (folder / f"{name}.csv").read_text()
-    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / f"{name}.svg").read_text()
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (
+        folder / f"{name}.svg"
+    ).read_text()
 
 
 @pytest.mark.parametrize(
@@ -68,12 +72,40 @@ def test_demos_make_a_table_and_plots(weft: Weft, tmp_path: Path, name: str, col
         (["demo", "magic"], "there is no demo 'magic'"),
         (["data", "make", "tabletop-chess", "--out", "x"], "there is no dataset 'tabletop-chess'"),
         (["train", "tiny", "--out", "w", "--parts", "brain"], "there are pictures, talker and single"),
-        (["run", "weave", "--data", ".", "--model", "tabletop/huge", "--judge", "constant/1"], "there is tabletop/exact"),
         (
-            ["run", "weave", "--data", ".", "--model", "tabletop/tiny", "--model-opt", "weights=nowhere", "--judge", "constant/1"],
+            ["run", "weave", "--data", ".", "--model", "tabletop/huge", "--judge", "constant/1"],
+            "there is tabletop/exact",
+        ),
+        (
+            [
+                "run",
+                "weave",
+                "--data",
+                ".",
+                "--model",
+                "tabletop/tiny",
+                "--model-opt",
+                "weights=nowhere",
+                "--judge",
+                "constant/1",
+            ],
             "no weights",
         ),
-        (["run", "weave", "--data", ".", "--model", "tabletop/oracle", "--model-opt", "error=7", "--judge", "constant/1"], "from 0 to 1"),
+        (
+            [
+                "run",
+                "weave",
+                "--data",
+                ".",
+                "--model",
+                "tabletop/oracle",
+                "--model-opt",
+                "error=7",
+                "--judge",
+                "constant/1",
+            ],
+            "from 0 to 1",
+        ),
     ],
 )
 def test_mistakes_are_one_clear_line(weft: Weft, words: list[str], said: str):
@@ -84,7 +116,9 @@ def test_mistakes_are_one_clear_line(weft: Weft, words: list[str], said: str):
 def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_path: Path):
     weft("data", "make", "tabletop-imug", "--samples", "19", "--seed", "0", "--out", "chats")
     for options in ([], ["--model-opt", "error=0.4"]):
-        done = weft("run", "imug", "--data", "chats", "--model", "tabletop/oracle", "--judge", "tabletop/exact", *options)
+        done = weft(
+            "run", "imug", "--data", "chats", "--model", "tabletop/oracle", "--judge", "tabletop/exact", *options
+        )
         assert done.returncode == 0, done.stderr
     good, bad = (one["id"] for one in json.loads(weft("runs", "--format", "json").stdout))
     page = weft("report", good, bad)

@@ -45,13 +45,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(*words: Any) -> None:
-    done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the wheel in it; others' packages are those of the environment that the tests are in."""
+    """The programs of an environment with the wheel in it; others' packages are those of the environment that the tests
+    are in."""
     place = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     pip("--python", place / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
@@ -62,7 +65,9 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def call(program: Path, folder: Path, *words: Any) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run([program, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS)
+    done = subprocess.run(
+        [program, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -87,4 +92,6 @@ def test_weft_from_a_wheel_makes_runs_and_reports(clean: Path, tmp_path: Path):
         weft, tmp_path, "run", "weave", "--data", "tables", "--model", "tabletop/tiny", "--judge", "tabletop/exact"
     )
     page = tmp_path / call(weft, tmp_path, "report", "last").strip()
-    assert "tabletop/tiny" in page.read_text() and r"\toprule" in call(weft, tmp_path, "report", "last", "--format", "latex")
+    assert "tabletop/tiny" in page.read_text() and r"\toprule" in call(
+        weft, tmp_path, "report", "last", "--format", "latex"
+    )

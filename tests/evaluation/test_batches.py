@@ -1,4 +1,5 @@
-"""Judging in batches: the table of a live run for half the price; what a batch leaves out goes live; a kill costs nothing."""
+"""Judging in batches: the table of a live run for half the price; what a batch leaves out goes live; a kill costs
+nothing."""
 
 import asyncio
 import signal
@@ -15,14 +16,14 @@ import weft
 from fakes import Fake, Gemini, OpenAI, reply
 from server import drawn
 from waiting import comes_to_an_end, until
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import UserError
-from weft.models.endpoint import FATAL, CallError, Endpoint, Sent
+from weft.models.endpoint import FATAL, CallError, Endpoint, EndpointReply
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Text
 
-QUICK = Patience(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
 Stand = Callable[[Fake], Any]
 
 
@@ -41,7 +42,11 @@ def scores(run: weft.Run) -> dict[Any, Any]:
 
 
 def costs(home: Path, run: weft.Run) -> float:
-    return next(total.cost or 0.0 for total in Journal(home / "journal.sqlite", readonly=True).totals(run.id) if total.role == "judge")
+    return next(
+        total.cost or 0.0
+        for total in Journal(home / "journal.sqlite", readonly=True).totals(run.id)
+        if total.role == "judge"
+    )
 
 
 def all_scored(run: weft.Run) -> bool:
@@ -49,7 +54,9 @@ def all_scored(run: weft.Run) -> bool:
 
 
 def calls(home: Path, run: weft.Run) -> int:
-    return next(total.calls for total in Journal(home / "journal.sqlite", readonly=True).totals(run.id) if total.role == "judge")
+    return next(
+        total.calls for total in Journal(home / "journal.sqlite", readonly=True).totals(run.id) if total.role == "judge"
+    )
 
 
 PRICED = '[prices."m"]\nin = 1000.0\nout = 1000.0\n'
@@ -64,13 +71,17 @@ def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("kind", [OpenAI, Gemini])
-def test_a_batch_gives_the_table_of_a_live_run_for_half_the_price(kind: type[Any], toy: Path, priced: Path, stand: Stand):
+def test_a_batch_gives_the_table_of_a_live_run_for_half_the_price(
+    kind: type[Any], toy: Path, priced: Path, stand: Stand
+):
     live, batched = stand(kind()), stand(kind())
     first = judged(live, toy, priced / "live")
     second = judged(batched, toy, priced / "batched", judge_batch=True)
     assert scores(first) == scores(second) and all_scored(second)
     assert len(batched.batches.by_file) == len(batched.seen) == 1, "the first goes live"
-    assert len(live.seen) == len(batched.batches.lines(*batched.batches.by_file)) + 1 == calls(priced / "batched", second)
+    assert (
+        len(live.seen) == len(batched.batches.lines(*batched.batches.by_file)) + 1 == calls(priced / "batched", second)
+    )
     one = costs(priced / "live", first) / len(live.seen)
     assert costs(priced / "batched", second) == pytest.approx(one + one / 2 * (len(live.seen) - 1))
     again = judged(batched, toy, priced / "batched")  # live, from the same memory
@@ -108,7 +119,9 @@ def test_an_empty_answer_of_a_batch_is_asked_for_live(toy: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", [OpenAI, Gemini])
-def test_a_batch_that_fails_as_a_whole_scores_nothing_and_is_begun_anew(kind: type[Any], toy: Path, tmp_path: Path, stand: Stand):
+def test_a_batch_that_fails_as_a_whole_scores_nothing_and_is_begun_anew(
+    kind: type[Any], toy: Path, tmp_path: Path, stand: Stand
+):
     fake = stand(kind())
     fake.batches.ends = "failed"
     run = judged(fake, toy, tmp_path / "home", judge_batch=True)
@@ -122,7 +135,10 @@ def test_what_became_of_a_batch_is_told_to_all_at_once(toy: Path, tmp_path: Path
     fake = stand(OpenAI())
     fake.batches.ends, fake.batches.patience = "failed", 1
     judged(fake, toy, tmp_path / "home", judge_batch=True)
-    assert sum(fake.batches.looks.values()) == 1 and Journal(tmp_path / "home" / "journal.sqlite").tickets(f"{fake.url}/v1") == 0
+    assert (
+        sum(fake.batches.looks.values()) == 1
+        and Journal(tmp_path / "home" / "journal.sqlite").count_tickets(f"{fake.url}/v1") == 0
+    )
 
 
 def test_answers_that_are_gone_are_asked_for_anew(toy: Path, tmp_path: Path, stand: Stand):
@@ -146,12 +162,17 @@ def test_who_goes_on_live_is_told_what_is_out_and_leaves_nothing_behind(toy: Pat
     child.kill()
     child.wait()
     done = subprocess.run([*words, "--home", str(home)], capture_output=True, text=True, cwd=tmp_path)
-    assert "are out in batches: --judge-batch collects them, without it they are paid for again" in done.stderr and done.returncode == 0
-    assert Journal(home / "journal.sqlite", readonly=True).tickets(f"{fake.url}/v1") == 0
+    assert (
+        "are out in batches: --judge-batch collects them, without it they are paid for again" in done.stderr
+        and done.returncode == 0
+    )
+    assert Journal(home / "journal.sqlite", readonly=True).count_tickets(f"{fake.url}/v1") == 0
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_a_day_that_was_too_short_is_followed_by_another_and_what_was_cancelled_by_none(ends: str, toy: Path, tmp_path: Path, stand: Stand):
+def test_a_day_that_was_too_short_is_followed_by_another_and_what_was_cancelled_by_none(
+    ends: str, toy: Path, tmp_path: Path, stand: Stand
+):
     class Short(OpenAI):
         async def begin(self, request: Any) -> Any:
             if self.batches.by_file:  # the second
@@ -193,35 +214,48 @@ def test_a_field_that_the_server_does_not_know_is_found_out_by_the_first(toy: Pa
     assert len(fake.batches.by_file) == 1
 
 
-def test_more_than_a_file_holds_are_several_batches(toy: Path, tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.models.providers.openai_batches.OpenAIBatches.most_lines", 5)
+def test_more_than_a_file_holds_are_several_batches(
+    toy: Path, tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("weft.models.providers.openai_batches.OpenAIBatches.max_requests", 5)
     fake = stand(OpenAI())
     assert all_scored(judged(fake, toy, tmp_path / "home", judge_batch=True))
     sizes = [len(fake.batches.lines(file)) for file in fake.batches.by_file]
     assert len(sizes) > 2 and max(sizes) == 5
 
 
-def test_a_run_that_ends_does_not_wait_for_a_batch(toy: Path, tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_that_ends_does_not_wait_for_a_batch(
+    toy: Path, tmp_path: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch
+):
     fake = stand(OpenAI())
     fake.batches.patience = 10**9
 
     class Out(Endpoint):
         memo = True
 
-        async def send(self, messages: Any, want: Any) -> Sent:
+        async def send(self, messages: Any, want: Any) -> EndpointReply:
             while len(self.asked) > 3 and not fake.batches.looks:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             self.asked.append(1)
             if fake.batches.looks:
                 raise CallError("no quota left", FATAL)
-            return Sent((Text("yes"),), "answered") if want.kind == "text" else Sent((self.picture,), "answered")
+            return (
+                EndpointReply((Text("yes"),), "answered")
+                if want.kind == "text"
+                else EndpointReply((self.picture,), "answered")
+            )
 
     gone = Out("gone", version="1")
     gone.asked = []  # type: ignore[attr-defined]
     gone.picture = Blobs(tmp_path / "home" / "blobs").put(drawn("x"))  # type: ignore[attr-defined]
-    monkeypatch.setattr("weft.models.batch_api.QUIET", 0.2)
-    with comes_to_an_end("a run that waits for a batch, which takes for ever"), pytest.raises(EndpointDown, match="no quota left"):
-        weft.evaluate("weave", data=toy, model=gone, judge=fake.name, home=tmp_path / "home", judge_batch=True, concurrency=1)
+    monkeypatch.setattr("weft.models.batch_api.QUIET_PERIOD_S", 0.2)
+    with (
+        comes_to_an_end("a run that waits for a batch, which takes for ever"),
+        pytest.raises(EndpointDown, match="no quota left"),
+    ):
+        weft.evaluate(
+            "weave", data=toy, model=gone, judge=fake.name, home=tmp_path / "home", judge_batch=True, concurrency=1
+        )
 
 
 RUN = """
@@ -233,7 +267,9 @@ weft.evaluate("weave", data=data, model="copy", judge=url, home=home, judge_batc
 
 
 @pytest.mark.parametrize("when", ["the file is there", "the batch is begun"])
-def test_a_command_that_is_killed_is_followed_by_one_that_pays_nothing_twice(when: str, toy: Path, priced: Path, stand: Stand):
+def test_a_command_that_is_killed_is_followed_by_one_that_pays_nothing_twice(
+    when: str, toy: Path, priced: Path, stand: Stand
+):
     fake = stand(OpenAI())
     fake.batches.patience, fake.batches.open = 10**9, when == "the batch is begun"
     child = subprocess.Popen([sys.executable, "-c", RUN, str(toy), fake.name, str(priced / "home")])
@@ -249,7 +285,10 @@ def test_a_command_that_is_killed_is_followed_by_one_that_pays_nothing_twice(whe
     until("the end of what the dead command had asked for", lambda: not fake.batches.waiting)
     run = judged(fake, toy, priced / "home", judge_batch=True, budget=100.0)
     count = calls(priced / "home", run)
-    assert all_scored(run) and sum(len(fake.batches.lines(file)) for file in fake.batches.by_file) in (count - 1, count - 2)
+    assert all_scored(run) and sum(len(fake.batches.lines(file)) for file in fake.batches.by_file) in (
+        count - 1,
+        count - 2,
+    )
     assert len(fake.batches.by_file) == 1 or begun == 0
     assert len(fake.seen) <= 2 and costs(priced / "home", run) <= 2 * ONE + ONE / 2 * (count - 1) + 1e-9
 

@@ -15,17 +15,17 @@ from toy import more_records, toy_records, write_weave
 from waiting import until_in_loop
 from weft.api import report
 from weft.benchmarks.weave import Weave
-from weft.benchmarks.weave.tables import metrics
-from weft.calls.caller import EndpointDown, Patience
+from weft.benchmarks.weave.tables import build_metric_cells
+from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import BudgetReached, UserError, WeftError
-from weft.report.dialogues import about
+from weft.report.dialogues import read_dataset_turn
 from weft.results.run import load_run
 from weft.store.journal import Journal
-from weft.store.locks import only_one
+from weft.store.locks import lock_run
 from weft.types import Image, Verdict
 
 Serve = Callable[..., Provider]
-QUICK = Patience(tries=3, rate_limit_tries=50, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, rate_limit_tries=50, base=0.001, cap=0.002)
 
 
 def evaluate(data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
@@ -57,7 +57,7 @@ def test_the_table_is_what_the_judge_said(toy: Path, tmp_path: Path, serve: Serv
     said = sorted(judge_score(seen) for seen in provider.seen if seen.is_judge)
     assert sorted(verdict.score for verdict in run.verdicts if verdict.score is not None) == said
     assert all(verdict.value == verdict.score / 10 for verdict in run.verdicts if verdict.score is not None)
-    assert run.table().cells(run.name)["Avg"] == metrics(run.verdicts, official=False)["Avg"]
+    assert run.table().cells(run.name)["Avg"] == build_metric_cells(run.verdicts, official=False)["Avg"]
 
 
 def test_a_turn_is_judged_while_the_next_is_generated(tmp_path: Path, serve: Serve):
@@ -70,7 +70,9 @@ def test_a_turn_is_judged_while_the_next_is_generated(tmp_path: Path, serve: Ser
             await until_in_loop("a judge who is asked while the second turn is generated", lambda: "judge" in came)
 
     evaluate(write_weave(tmp_path / "one", records), tmp_path / "home", serve(fault=fault))
-    assert came.index("judge") < len(came) - 1 - came[::-1].index("model"), "the first judgement is asked for before the last turn"
+    assert came.index("judge") < len(came) - 1 - came[::-1].index("model"), (
+        "the first judgement is asked for before the last turn"
+    )
 
 
 def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: Path, serve: Serve):
@@ -92,7 +94,10 @@ def test_a_models_failures_are_zero_and_ours_are_unscored(toy: Path, tmp_path: P
     refused = found["7", 0, "key_point"]
     assert (refused.value, refused.by) == (0.0, "failure") and "no doors" in refused.reason
     lost_reference = found["7", 2, "key_point"]
-    assert (lost_reference.value, lost_reference.by) == (0.0, "failure") and "which the model did not make" in lost_reference.reason
+    assert (lost_reference.value, lost_reference.by) == (
+        0.0,
+        "failure",
+    ) and "which the model did not make" in lost_reference.reason
     assert found["7", 2, "image_quality"].by == "judge", "the picture itself can still be judged"
     ours = found["9", 0, "key_point"]
     assert ours.value is None and "400: At most 1 image(s)" in ours.reason
@@ -120,7 +125,8 @@ def test_what_failed_is_asked_again_by_the_next_command(toy: Path, tmp_path: Pat
 
 
 def test_faults_of_every_kind_in_a_fifth_of_all_replies_change_no_number(more: Path, tmp_path: Path, serve: Serve):
-    """429, 500, cut connection, bad JSON, empty reply: tried again until a good one comes. The table equals the one without faults."""
+    """429, 500, cut connection, bad JSON, empty reply: tried again until a good one comes. The table equals the one
+    without faults."""
     clean = serve()
     expected = evaluate(more, tmp_path / "clean", clean)
     faulty = serve(fault=fault_in_a_fifth())
@@ -142,7 +148,9 @@ def fault_in_a_fifth(refusals: bool = False) -> Callable[..., Any]:
         kind = kinds[number // 5 % len(kinds)]
         if kind == "429":
             return web.json_response(
-                {"error": {"message": "slow", "code": "rate_limit_exceeded"}}, status=429, headers={"Retry-After": "0.01"}
+                {"error": {"message": "slow", "code": "rate_limit_exceeded"}},
+                status=429,
+                headers={"Retry-After": "0.01"},
             )
         if kind == "500":
             return web.Response(status=500, text="oops")
@@ -162,18 +170,25 @@ def fault_in_a_fifth(refusals: bool = False) -> Callable[..., Any]:
     return fault
 
 
-def test_refusals_among_the_faults_are_zero_for_the_model_and_unscored_for_the_judge(more: Path, tmp_path: Path, serve: Serve):
+def test_refusals_among_the_faults_are_zero_for_the_model_and_unscored_for_the_judge(
+    more: Path, tmp_path: Path, serve: Serve
+):
     provider = serve(fault=fault_in_a_fifth(refusals=True))
     run = evaluate(more, tmp_path / "home", provider)
-    due = sum(3 if turn.want == "image" else 1 for turn in run.turns)
+    due = sum(3 if turn.modality == "image" else 1 for turn in run.turns)
     assert len(run.verdicts) == due, "nothing is dropped silently"
     for verdict in run.verdicts:
         if verdict.value is None:
             assert verdict.reason == "the judge refused: I would rather not"
         elif verdict.by == "failure":
             assert verdict.value == 0.0 and ("I would rather not" in verdict.reason or "did not make" in verdict.reason)
-    good = [judge_score(seen) for seen in {seen.key: seen for seen in provider.seen if seen.is_judge}.values() if not refused(seen)]
-    said = {v.keys: v.score for v in run.verdicts if v.by == "judge" and v.value is not None}  # equal questions share one call
+    good = [
+        judge_score(seen)
+        for seen in {seen.key: seen for seen in provider.seen if seen.is_judge}.values()
+        if not refused(seen)
+    ]
+    # equal questions share one call
+    said = {v.keys: v.score for v in run.verdicts if v.by == "judge" and v.value is not None}
     assert sorted(said.values()) == sorted(good), "exactly what the good replies say"
 
 
@@ -199,7 +214,9 @@ def test_the_real_dialogues_run_whole_and_no_future_picture_crosses_the_wire(
 ):
     provider = serve()
     run = evaluate(real, tmp_path / "home", provider, history=mode, placement=placement, past=past)
-    assert len(run.turns) == 39 and all(verdict.value is not None for verdict in run.verdicts) and len(run.verdicts) == 97
+    assert (
+        len(run.turns) == 39 and all(verdict.value is not None for verdict in run.verdicts) and len(run.verdicts) == 97
+    )
     records = {str(record["idx"]): record for record in json.loads((real / "test" / "test.json").read_text())}
     wire = {seen.digest: seen for seen in provider.seen if not seen.is_judge}
     assert len(wire) == len(provider.seen) - sum(seen.is_judge for seen in provider.seen)
@@ -207,9 +224,18 @@ def test_the_real_dialogues_run_whole_and_no_future_picture_crosses_the_wire(
     for turn in run.turns:
         record = records[turn.sample]
         digests = [hashlib.sha256((real / "test" / path).read_bytes()).hexdigest() for path in record["images"]]
-        due = [int(chat["content"].split("#")[1]) for chat in record["chats"][2 * turn.turn + 1 :: 2] if chat["type"] == "image"]
+        due = [
+            int(chat["content"].split("#")[1])
+            for chat in record["chats"][2 * turn.turn + 1 :: 2]
+            if chat["type"] == "image"
+        ]
         forbidden = {digests[number - 1] for number in due}
-        shown = {part["digest"] for message in json.loads(turn.seen) for part in message["parts"] if part["type"] == "image"}
+        shown = {
+            part["digest"]
+            for message in json.loads(turn.messages_json)
+            for part in message["parts"]
+            if part["type"] == "image"
+        }
         assert not shown & forbidden, f"sample {turn.sample} turn {turn.turn} saw its future"
         for digest in shown & own.keys():
             assert own[digest][0] == turn.sample and own[digest][1] < turn.turn
@@ -217,7 +243,7 @@ def test_the_real_dialogues_run_whole_and_no_future_picture_crosses_the_wire(
     journalled = {
         "sha256:" + part["digest"]
         for turn in run.turns
-        for message in json.loads(turn.seen)
+        for message in json.loads(turn.messages_json)
         for part in message["parts"]
         if part["type"] == "image"
     }
@@ -237,9 +263,13 @@ def test_text_only_runs_fill_the_rest_from_the_dataset(toy: Path, tmp_path: Path
     assert run.record.manifest.options["past"] == "reference"
 
 
-def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: Any):
+def test_a_budget_ends_the_run_before_it_is_passed_and_the_rest_can_follow(
+    toy: Path, tmp_path: Path, serve: Serve, monkeypatch: Any
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "weft.toml").write_text('[prices."model"]\nin = 100.0\nout = 1000.0\n[prices."judge"]\nin = 10.0\nout = 10.0\n')
+    (tmp_path / "weft.toml").write_text(
+        '[prices."model"]\nin = 100.0\nout = 1000.0\n[prices."judge"]\nin = 10.0\nout = 10.0\n'
+    )
     provider = serve()
     limited = {
         "model_options": {"max_tokens": 500},
@@ -285,13 +315,17 @@ def test_pictures_are_stored_once_however_often_they_are_sent(toy: Path, tmp_pat
     provider = serve()
     run = evaluate(toy, tmp_path / "home", provider, history="dialogue")
     stored = sum(path.stat().st_size for path in (tmp_path / "home" / "blobs").rglob("*") if path.is_file())
-    given = {hashlib.sha256(path.read_bytes()).hexdigest(): path.stat().st_size for path in (toy / "test" / "imgs").iterdir()}
+    given = {
+        hashlib.sha256(path.read_bytes()).hexdigest(): path.stat().st_size for path in (toy / "test" / "imgs").iterdir()
+    }
     made = {image.digest: image.size for turn in run.turns for image in turn.reply.images}
     assert stored == sum({**given, **made}.values())
     assert b"base64" not in (tmp_path / "home" / "journal.sqlite").read_bytes()
 
 
-def test_a_row_that_cannot_be_written_is_told_and_costs_no_other(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
+def test_a_row_that_cannot_be_written_is_told_and_costs_no_other(
+    toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
     put = Journal.put_verdict
 
     def spoilt(self: Journal, run: str, verdict: Any) -> Any:
@@ -311,7 +345,7 @@ def test_verdicts_and_replies_know_their_calls(toy: Path, tmp_path: Path, serve:
     run = evaluate(toy, tmp_path / "home", serve())
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
     for keys in [verdict.keys for verdict in run.verdicts] + [turn.reply.keys for turn in run.turns]:
-        assert len(keys) == 1 and journal.find(keys[0], run.id, 1) is not None
+        assert len(keys) == 1 and journal.find_reply(keys[0], run.id, 1) is not None
 
 
 def test_a_benchmark_that_scores_a_failed_reply_is_overruled(toy: Path, tmp_path: Path):
@@ -332,14 +366,19 @@ def test_a_benchmark_that_scores_a_failed_reply_is_overruled(toy: Path, tmp_path
 def test_a_run_that_was_killed_says_so_and_a_running_one_does_not(toy: Path, tmp_path: Path):
     run = weft.evaluate("weave", data=toy, model="copy", judge="constant/1", home=tmp_path / "home")
     journal = Journal(tmp_path / "home" / "journal.sqlite")
-    journal.begin(run.id, run.record.manifest, [], "weave")
+    journal.begin_run(run.id, run.record.manifest, [], "weave")
     assert load_run(journal, "last").record.state == "killed" and "UNFINISHED" in report([load_run(journal, "last")])
-    with only_one(tmp_path / "home", run.id):
+    with lock_run(tmp_path / "home", run.id):
         assert load_run(journal, "last").record.state == "running"
     journal.close()
 
 
 def test_what_a_report_shows_of_a_turn_has_the_given_pictures_it_names(toy: Path, tmp_path: Path):
     run = weft.evaluate("weave", data=toy, model="copy", judge="constant/1", home=tmp_path / "home")
-    asked = {(turn.sample, turn.turn): [part.label for part in about(turn).ask if isinstance(part, Image)] for turn in run.turns}
-    assert asked["7", 0] == [1] and asked["7", 2] == [1] and asked["9", 0] == [3, 1], "made pictures stand in their own turns"
+    asked = {
+        (turn.sample, turn.turn): [part.label for part in read_dataset_turn(turn).prompt if isinstance(part, Image)]
+        for turn in run.turns
+    }
+    assert asked["7", 0] == [1] and asked["7", 2] == [1] and asked["9", 0] == [3, 1], (
+        "made pictures stand in their own turns"
+    )

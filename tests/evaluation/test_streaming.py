@@ -1,4 +1,5 @@
-"""Datasets are streamed: the digest comes from the files, the first call goes out while later records are unread, and memory holds few."""
+"""Datasets are streamed: the digest comes from the files, the first call goes out while later records are unread, and
+memory holds few."""
 
 import asyncio
 import json
@@ -16,14 +17,20 @@ import weft
 from server import Provider, Seen, answer, drawn
 from toy import toy_records, write_weave
 from waiting import HANGS, until
-from weft.benchmarks.record_files import digest_of_files, images_in, json_array, json_lines, json_records
+from weft.benchmarks.record_files import (
+    digest_dataset,
+    find_image_names,
+    read_json_array,
+    read_json_lines,
+    read_json_records,
+)
 from weft.benchmarks.weave import Weave
 from weft.benchmarks.weave.data import WeaveRecords, load
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
-from weft.models.endpoint import Endpoint, Sent
+from weft.models.endpoint import Endpoint, EndpointReply
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Dataset, Gives, Sample, Text
@@ -49,7 +56,9 @@ class Slow(Weave):
                 if Slow.broken:
                     raise UserError("the disk is full")
 
-        return Records(data / "test" / "test.json", data / "test", blobs).dataset("weave", json_array(data / "test" / "test.json"))
+        return Records(data / "test" / "test.json", data / "test", blobs).dataset(
+            "weave", read_json_array(data / "test" / "test.json")
+        )
 
 
 @pytest.fixture
@@ -66,10 +75,14 @@ def telling(seen: Seen) -> dict[str, Any]:
 
 def evaluate(benchmark: Any, data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
     ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
-    return weft.evaluate(benchmark, data=data, home=home, patience=Patience(tries=2, base=0.001, cap=0.002), **ends, **options)
+    return weft.evaluate(
+        benchmark, data=data, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **ends, **options
+    )
 
 
-def test_the_first_call_goes_out_before_the_last_record_is_read(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+def test_the_first_call_goes_out_before_the_last_record_is_read(
+    slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve
+):
     provider = serve(answer=telling)
     run = evaluate(slow, toy, tmp_path / "home", provider)
     assert max(provider.times.values()) == 1, "no call is made twice"
@@ -121,7 +134,7 @@ def test_outputs_made_elsewhere_are_judged_while_the_rest_is_read(slow: type[Slo
 def test_a_benchmark_may_give_samples_that_are_in_memory(toy: Path, tmp_path: Path, serve: Serve):
     class Some(Weave):
         def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
-            whole = super().load(data, blobs).read()
+            whole = super().load(data, blobs).load_all()
             return replace(whole, samples=whole.samples[:1])
 
     provider = serve()
@@ -142,12 +155,14 @@ def test_the_same_command_twice_at_once_pays_once(slow: type[Slow], toy: Path, t
     assert found and max(provider.times.values()) == 1
 
 
-def test_void_answers_of_an_unfinished_run_stand_in_its_round(slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve):
+def test_void_answers_of_an_unfinished_run_stand_in_its_round(
+    slow: type[Slow], toy: Path, tmp_path: Path, serve: Serve
+):
     """A judge that talks nonsense at first: an interrupted run comes to the table of one that was not."""
     nonsense = serve(answer=lambda seen: {"role": "assistant", "content": "no"} if seen.is_judge else telling(seen))
     run = evaluate(slow, toy, tmp_path / "home", nonsense)
     journal = Journal(tmp_path / "home" / "journal.sqlite")
-    journal.end(run.id, "stopped")
+    journal.end_run(run.id, "stopped")
     journal.close()
     asked = nonsense.count
     nonsense.answer = telling
@@ -169,7 +184,9 @@ def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
                     most = max(most, alive["read"] - alive["done"])
                     return super().sample(name, record)
 
-            return Records(data / "test" / "test.json", data / "test", blobs).dataset("weave", json_array(data / "test" / "test.json"))
+            return Records(data / "test" / "test.json", data / "test", blobs).dataset(
+                "weave", read_json_array(data / "test" / "test.json")
+            )
 
         def questions(self, answered: Any) -> Any:
             alive["done"] += answered.turn.number == len(answered.sample.turns) - 1
@@ -177,7 +194,11 @@ def test_few_samples_are_in_memory_at_a_time(tmp_path: Path):
 
     records = [{**toy_records()[0], "idx": number} for number in range(3000)]
     run = weft.evaluate(
-        Counting, data=write_weave(tmp_path / "data", records), home=tmp_path / "home", model="reference", judge="constant/5"
+        Counting,
+        data=write_weave(tmp_path / "data", records),
+        home=tmp_path / "home",
+        model="reference",
+        judge="constant/5",
     )
     assert run.record.expected is not None and run.record.expected.samples == 3000
     assert most < 1000, "they are not all read before they are asked about"
@@ -204,8 +225,10 @@ def test_a_digest_is_of_the_records_and_the_images_that_they_name(toy: Path, tmp
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path):
     file = tmp_path / "records.json"
     file.write_text(json.dumps([{"a": 1}, {"a": 2}]))
-    rows = json_array(file)
-    assert [json.loads(row) for row in rows] == [{"a": 1}, {"a": 2}] == [json.loads(row) for row in rows], "as often as one likes"
+    rows = read_json_array(file)
+    assert [json.loads(row) for row in rows] == [{"a": 1}, {"a": 2}] == [json.loads(row) for row in rows], (
+        "as often as one likes"
+    )
     file.write_text(json.dumps([{"a": 1}, {"a": 2}, {"a": 3}]))
     with pytest.raises(UserError, match="has changed since it was opened"):
         list(rows)
@@ -215,25 +238,29 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path):
 def test_the_elements_of_an_array_are_found_whatever_stands_between_them(tmp_path: Path, between: str):
     records = ['{"a": 1}', '{"a": {"b": [1, 2]}}', '{"a": "}, {"}']
     (tmp_path / "one.json").write_text(f"\ufeff[{between.join(records)}]", encoding="utf-8")
-    assert [json.loads(row)["a"] for row in json_array(tmp_path / "one.json")] == [1, {"b": [1, 2]}, "}, {"]
+    assert [json.loads(row)["a"] for row in read_json_array(tmp_path / "one.json")] == [1, {"b": [1, 2]}, "}, {"]
 
 
 def test_lines_and_arrays_are_told_apart(tmp_path: Path):
     (tmp_path / "lines.jsonl").write_bytes(b'{"a": 1}\r\n\r\n  \n{"a": 2}\n')
-    assert [json.loads(row)["a"] for row in json_lines(tmp_path / "lines.jsonl")] == [1, 2]
+    assert [json.loads(row)["a"] for row in read_json_lines(tmp_path / "lines.jsonl")] == [1, 2]
     (tmp_path / "lines.json").write_text('[{"a": 1}]')
-    assert [json.loads(row)["a"] for row in json_records(tmp_path / "lines.json")] == [1]
+    assert [json.loads(row)["a"] for row in read_json_records(tmp_path / "lines.json")] == [1]
     with pytest.raises(UserError, match="broken JSON"):
         (tmp_path / "bad.json").write_text('[{"a": 1},')
-        json_array(tmp_path / "bad.json")
+        read_json_array(tmp_path / "bad.json")
 
 
 def test_images_are_found_by_their_names_in_json(tmp_path: Path):
     data = rb'{"images": ["a/b.png", "C.JPG", "caf\u00e9.webp"], "text": "not.png at its end", "x": "y.txt"}'
-    assert images_in(data) == {"a/b.png", "C.JPG", "café.webp"}
+    assert find_image_names(data) == {"a/b.png", "C.JPG", "café.webp"}
     (tmp_path / "one.png").write_bytes(b"1" * 10_000)
-    some = [("one.png", tmp_path / "one.png"), ("none.png", tmp_path / "none.png"), ("out", tmp_path / ".." / "one.png")]
-    assert digest_of_files(["x"], some) == digest_of_files(["x"], some[::-1]) != digest_of_files(["y"], some)
+    some = [
+        ("one.png", tmp_path / "one.png"),
+        ("none.png", tmp_path / "none.png"),
+        ("out", tmp_path / ".." / "one.png"),
+    ]
+    assert digest_dataset(["x"], some) == digest_dataset(["x"], some[::-1]) != digest_dataset(["y"], some)
 
 
 def test_a_turn_whose_record_has_changed_is_not_judged_again(toy: Path, tmp_path: Path):
@@ -298,7 +325,7 @@ class Own(Weave):
     """A user's own, whose samples come from a function."""
 
     def load(self, data: Path, blobs: Any) -> Any:  # type: ignore[override]
-        whole = super().load(data, blobs).read()
+        whole = super().load(data, blobs).load_all()
         return Dataset(whole.name, whole.digest, self.given(whole.samples), (), len(whole.samples))
 
     def given(self, samples: Any) -> Any:
@@ -314,7 +341,9 @@ def test_samples_that_can_be_read_once_alone_are_kept(toy: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("reads", [0, 2])
-def test_what_a_benchmark_raises_while_it_reads_names_it_and_loses_nothing_before(toy: Path, tmp_path: Path, reads: int):
+def test_what_a_benchmark_raises_while_it_reads_names_it_and_loses_nothing_before(
+    toy: Path, tmp_path: Path, reads: int
+):
     class Raising(Own):
         def given(self, samples: Any) -> Any:
             class Some:
@@ -364,8 +393,8 @@ def test_a_shard_without_a_turn_that_the_model_can_answer_leaves_the_others_alon
     class Words(Endpoint):
         gives = Gives(image=False)
 
-        async def send(self, messages: Any, want: Any) -> Sent:
-            return Sent((Text("words"),), "answered")
+        async def send(self, messages: Any, want: Any) -> EndpointReply:
+            return EndpointReply((Text("words"),), "answered")
 
     ends: dict[str, Any] = {"data": data, "model": Words("words"), "judge": "constant/5", "home": tmp_path / "home"}
     first = weft.evaluate("weave", shard="1/2", **ends)

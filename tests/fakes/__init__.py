@@ -1,5 +1,5 @@
-"""A fake of every wire that weft speaks, on a real loopback socket: what it was sent, read as the service would read it; and every way in
-which such a service answers. What it draws follows from the request alone.
+"""A fake of every wire that weft speaks, on a real loopback socket: what it was sent, read as the service would read
+it; and every way in which such a service answers. What it draws follows from the request alone.
 
 The providers' own libraries talk to the same fakes (test_sdks.py), so that a fake that speaks nonsense is found out.
 """
@@ -26,5 +26,20 @@ __all__ = [
 ]
 FAKES: dict[str, type[Fake]] = {
     kind.provider: kind
-    for kind in (OpenAI, AnyChat, Images, Responses, Gemini, OpenRouter, Anthropic, VllmOmni, SGLang, DashScope, Ark, BFL, XAI, Infer)
+    for kind in (
+        OpenAI,
+        AnyChat,
+        Images,
+        Responses,
+        Gemini,
+        OpenRouter,
+        Anthropic,
+        VllmOmni,
+        SGLang,
+        DashScope,
+        Ark,
+        BFL,
+        XAI,
+        Infer,
+    )
 }

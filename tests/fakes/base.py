@@ -1,4 +1,5 @@
-"""What all fakes share: what they were sent, read as the service would read it, and the ways in which all of them answer."""
+"""What all fakes share: what they were sent, read as the service would read it, and the ways in which all of them
+answer."""
 
 import base64
 import hashlib
@@ -53,8 +54,9 @@ def reply(body: Any, status: int = 200, **headers: str) -> web.Response:
 
 
 class Fake:
-    """`says` is how it answers: ok, both, thoughts, wordy (words where a picture is due), nothing, refused, blocked, cut, broken (a picture
-    that is none), rate, quota, denied, trouble, error in 200, no json. A service that cannot say a thing has no such answer."""
+    """`says` is how it answers: ok, both, thoughts, wordy (words where a picture is due), nothing, refused, blocked,
+    cut, broken (a picture that is none), rate, quota, denied, trouble, error in 200, no json. A service that cannot say
+    a thing has no such answer."""
 
     provider = ""
     prefix = "/v1"
@@ -97,15 +99,25 @@ class Fake:
         return f"{self.url}/files/{name}"
 
     async def asked(self, request: web.Request) -> Asked:
-        asked = Asked(request.path, {name.lower(): value for name, value in request.headers.items()}, await request.json())
+        asked = Asked(
+            request.path, {name.lower(): value for name, value in request.headers.items()}, await request.json()
+        )
         self.seen.append(asked)
         return asked
 
     def common(self) -> web.Response | None:
         """What all services of OpenAI's manner say of trouble."""
         errors: dict[str, tuple[int, dict[str, Any], dict[str, str]]] = {
-            "blocked": (400, {"message": "rejected by the safety system", "code": "moderation_blocked", "type": "user_error"}, {}),
-            "rate": (429, {"message": "slow down", "code": "rate_limit_exceeded", "type": "requests"}, {"retry-after-ms": "10"}),
+            "blocked": (
+                400,
+                {"message": "rejected by the safety system", "code": "moderation_blocked", "type": "user_error"},
+                {},
+            ),
+            "rate": (
+                429,
+                {"message": "slow down", "code": "rate_limit_exceeded", "type": "requests"},
+                {"retry-after-ms": "10"},
+            ),
             "quota": (429, {"message": "nothing left", "code": "insufficient_quota", "type": "insufficient_quota"}, {}),
             "denied": (401, {"message": "no such key", "code": "invalid_api_key", "type": "invalid_request_error"}, {}),
             "trouble": (500, {"message": "oh no", "type": "server_error"}, {}),
@@ -120,8 +132,8 @@ class Fake:
 
 
 class Batches:
-    """What a place for batches has: files, batches by file, and how many looks a batch takes. `spoil` are lines that come to nothing, by
-    their number; `ends` is how a batch ends."""
+    """What a place for batches has: files, batches by file, and how many looks a batch takes. `spoil` are lines that
+    come to nothing, by their number; `ends` is how a batch ends."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}

@@ -12,7 +12,8 @@ from server import drawn
 
 
 class Gemini(Fake):
-    """Gemini's own protocol. It remembers which signature it gave to which part, and turns away a turn of its own that has none."""
+    """Gemini's own protocol. It remembers which signature it gave to which part, and turns away a turn of its own that
+    has none."""
 
     provider = "gemini"
     prefix = "/v1beta"
@@ -33,7 +34,10 @@ class Gemini(Fake):
         router.add_get("/v1beta/files/{file}:download", self.content)
 
     async def place(self, request: web.Request) -> web.Response:
-        assert request.headers["X-Goog-Upload-Protocol"] == "resumable" and request.headers["X-Goog-Upload-Command"] == "start"
+        assert (
+            request.headers["X-Goog-Upload-Protocol"] == "resumable"
+            and request.headers["X-Goog-Upload-Command"] == "start"
+        )
         return reply({}, **{"X-Goog-Upload-URL": f"{self.url}/upload/here", "X-Goog-Upload-Status": "active"})
 
     async def take(self, request: web.Request) -> web.Response:
@@ -50,7 +54,11 @@ class Gemini(Fake):
         return reply(self.batch(file, "PENDING"))
 
     def batch(self, file: str, state: str) -> dict[str, Any]:
-        about: dict[str, Any] = {"model": "models/m", "displayName": self.batches.by_file[file], "state": f"BATCH_STATE_{state}"}
+        about: dict[str, Any] = {
+            "model": "models/m",
+            "displayName": self.batches.by_file[file],
+            "state": f"BATCH_STATE_{state}",
+        }
         if state == "SUCCEEDED":
             about["output"] = {"responsesFile": f"files/out{file.removeprefix('files/in')}"}
         return {"name": f"batches/b{file.removeprefix('files/in')}", "metadata": about, "done": state == "SUCCEEDED"}
@@ -76,7 +84,9 @@ class Gemini(Fake):
             assert not self.read(asked)
             answer = {"error": {"code": 503, "message": "overloaded"}} if spoilt else {"response": self.answer(asked)}
             made += [] if spoilt == "missing" else [{"key": line["key"], **answer}]
-        return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
+        return web.Response(
+            body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream"
+        )
 
     def read(self, asked: Asked) -> str:
         """What is wrong with it, if anything."""
@@ -126,13 +136,23 @@ class Gemini(Fake):
         if self.says not in errors:
             return None
         status, code, details = errors[self.says]
-        return reply({"error": {"code": 503 if status == 200 else status, "message": "no", "status": code, "details": details}}, status)
+        return reply(
+            {"error": {"code": 503 if status == 200 else status, "message": "no", "status": code, "details": details}},
+            status,
+        )
 
     def answer(self, asked: Asked) -> dict[str, Any]:
         text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
-        parts: list[dict[str, Any]] = [{"text": text}] if asked.kind == "text" else [{"text": "one "}, _inline(asked.coded)]
+        parts: list[dict[str, Any]] = (
+            [{"text": text}] if asked.kind == "text" else [{"text": "one "}, _inline(asked.coded)]
+        )
         if self.says == "both":
-            parts = [{"text": "one "}, _inline(asked.coded), {"text": "two "}, _inline(base64.b64encode(drawn("other")).decode())]
+            parts = [
+                {"text": "one "},
+                _inline(asked.coded),
+                {"text": "two "},
+                _inline(base64.b64encode(drawn("other")).decode()),
+            ]
         for number, part in enumerate(parts):
             if (asked.kind != "text" and number % 2 == 0) or "inlineData" in part:
                 part["thoughtSignature"] = base64.b64encode(f"{SIGNED}{len(self.seen)}-{number}".encode()).decode()
@@ -155,7 +175,11 @@ class Gemini(Fake):
             content = {"role": "model"}
         usage = {"promptTokenCount": 11, "candidatesTokenCount": 7, "thoughtsTokenCount": 2, "totalTokenCount": 20}
         if self.says == "blocked":
-            return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": usage, "modelVersion": "m-1"}
+            return {
+                "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+                "usageMetadata": usage,
+                "modelVersion": "m-1",
+            }
         candidate = {"content": content, "finishReason": finish, "index": 0}
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m-1", "responseId": "r"}
 

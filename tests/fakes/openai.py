@@ -32,7 +32,10 @@ class Chat(Fake):
             for image in message.get("images", ()):
                 asked.picture(image["image_url"]["url"])
         asked.kind = "both" if "image" in (body.get("modalities") or ()) else "text"
-        asked.seed, asked.size = body.get("seed"), body.get("size") or (body.get("image_config") or {}).get("aspect_ratio", "")
+        asked.seed, asked.size = (
+            body.get("seed"),
+            body.get("size") or (body.get("image_config") or {}).get("aspect_ratio", ""),
+        )
         asked.schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
 
     def message(self, asked: Asked) -> tuple[dict[str, Any], str]:
@@ -144,7 +147,10 @@ class OpenAI(Chat):
         if self.batches.looks[name] < self.batches.patience:
             return reply(self.batch(file, "in_progress"))
         if self.batches.ends == "failed":
-            errors = {"object": "list", "data": [{"code": "invalid_json_line", "message": "line 1 is no request", "line": 1}]}
+            errors = {
+                "object": "list",
+                "data": [{"code": "invalid_json_line", "message": "line 1 is no request", "line": 1}],
+            }
             return reply({**self.batch(file, "failed"), "errors": errors})
         state = {"ok": "completed"}.get(self.batches.ends, self.batches.ends)
         return reply({**self.batch(file, state), "output_file_id": f"out-{file}", "error_file_id": f"err-{file}"})
@@ -170,12 +176,29 @@ class OpenAI(Chat):
             }
             response: Any = {"status_code": 200, "request_id": "r", "body": body}
             if spoilt == "error":
-                response = {"status_code": 500, "request_id": "r", "body": {"error": {"message": "oh no", "type": "server_error"}}}
+                response = {
+                    "status_code": 500,
+                    "request_id": "r",
+                    "body": {"error": {"message": "oh no", "type": "server_error"}},
+                }
             if spoilt == "quota":
-                response = {"status_code": 429, "request_id": "r", "body": {"error": {"message": "no", "code": "insufficient_quota"}}}
+                response = {
+                    "status_code": 429,
+                    "request_id": "r",
+                    "body": {"error": {"message": "no", "code": "insufficient_quota"}},
+                }
             error = {"code": f"batch_{self.batches.ends}", "message": "too late"} if unanswered else None
-            made.append({"id": f"r{number}", "custom_id": line["custom_id"], "response": None if error else response, "error": error})
-        return web.Response(body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream")
+            made.append(
+                {
+                    "id": f"r{number}",
+                    "custom_id": line["custom_id"],
+                    "response": None if error else response,
+                    "error": error,
+                }
+            )
+        return web.Response(
+            body="\n".join(json.dumps(one) for one in made).encode(), content_type="application/octet-stream"
+        )
 
 
 class SGLang(Chat):
@@ -206,7 +229,9 @@ class OpenRouter(AnyChat):
     def read(self, asked: Asked) -> None:
         super().read(asked)
         for message in asked.body["messages"]:
-            if message["role"] == "assistant" and any(image["image_url"]["url"] in self.own for image in message.get("images", ())):
+            if message["role"] == "assistant" and any(
+                image["image_url"]["url"] in self.own for image in message.get("images", ())
+            ):
                 assert message["reasoning_details"][0]["data"].startswith(SIGNED)
 
 
@@ -277,13 +302,23 @@ class Responses(Fake):
         if before is not None:
             if before not in self.kept:
                 return reply(
-                    {"error": {"message": f"Previous response with id '{before}' not found.", "code": "previous_response_not_found"}}, 400
+                    {
+                        "error": {
+                            "message": f"Previous response with id '{before}' not found.",
+                            "code": "previous_response_not_found",
+                        }
+                    },
+                    400,
                 )
             asked.flow += self.kept[before]
             asked.pictures += [one for one in self.kept[before] if len(one) == 64]
         given = body["input"]
         for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
-            for part in [{"type": "input_text", "text": item["content"]}] if isinstance(item["content"], str) else item["content"]:
+            for part in (
+                [{"type": "input_text", "text": item["content"]}]
+                if isinstance(item["content"], str)
+                else item["content"]
+            ):
                 if part["type"] == "input_image":
                     assert item["role"] == "user", "assistant messages cannot carry pictures"
                     asked.picture(part["image_url"])
@@ -317,7 +352,10 @@ class Responses(Fake):
         if self.says == "both":
             output = [message, call, {**message, "id": "msg_2"}]
         if self.says == "thoughts":
-            output = [{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "let me see"}]}, *output]
+            output = [
+                {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "let me see"}]},
+                *output,
+            ]
         whole: dict[str, Any] = {
             "id": name, "object": "response", "created_at": 1, "status": "completed", "error": None, "incomplete_details": None,
             "model": "m-1", "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
@@ -329,13 +367,20 @@ class Responses(Fake):
         if self.says == "failed":
             whole |= {"status": "failed", "output": [], "error": {"code": "server_error", "message": "it broke"}}
         if self.says == "policy":
-            whole |= {"status": "failed", "output": [], "error": {"code": "image_content_policy_violation", "message": "not this"}}
+            whole |= {
+                "status": "failed",
+                "output": [],
+                "error": {"code": "image_content_policy_violation", "message": "not this"},
+            }
         if self.says in ("cut", "filtered"):
             whole |= {
                 "status": "incomplete",
                 "incomplete_details": {"reason": {"cut": "max_output_tokens"}.get(self.says, "content_filter")},
             }
         if keeps:
-            made = [hashlib.sha256(asked.drawing).hexdigest() if item["type"] == "image_generation_call" else "hello" for item in output]
+            made = [
+                hashlib.sha256(asked.drawing).hexdigest() if item["type"] == "image_generation_call" else "hello"
+                for item in output
+            ]
             self.kept[name] = [*asked.flow, *made]
         return reply(whole)

@@ -23,15 +23,24 @@ class VllmOmni(Fake):
         asked.text(" ".join(part["text"] for part in parts if part["type"] == "text"))
         for part in [part for part in parts if part["type"] == "image_url"][:1]:
             asked.picture(part["image_url"]["url"])
-        asked.kind, asked.seed, asked.size = asked.body["modalities"][0], asked.body.get("seed"), asked.body.get("size", "")
+        asked.kind, asked.seed, asked.size = (
+            asked.body["modalities"][0],
+            asked.body.get("seed"),
+            asked.body.get("size", ""),
+        )
         errors = {"denied": 404, "trouble": 500}
         if self.says in errors:
             return reply(
-                {"error": {"message": "no", "type": "BadRequestError", "param": None, "code": errors[self.says]}}, errors[self.says]
+                {"error": {"message": "no", "type": "BadRequestError", "param": None, "code": errors[self.says]}},
+                errors[self.says],
             )
         if (trouble := self.common()) is not None:
             return trouble
-        picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{asked.coded}"}, "stage_durations": {}}
+        picture = {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/png;base64,{asked.coded}"},
+            "stage_durations": {},
+        }
         content: Any = "hello" if asked.kind == "text" else [picture]
         if self.says in ("wordy", "nothing"):
             content = "Image generation completed but no images were produced."
@@ -107,7 +116,9 @@ class Anthropic(Fake):
         if self.says in errors:
             status, kind, headers = errors[self.says]
             said = "Your credit balance is too low to access the API" if self.says == "quota" else "no"
-            return reply({"type": "error", "error": {"type": kind, "message": said}, "request_id": "r"}, status, **headers)
+            return reply(
+                {"type": "error", "error": {"type": kind, "message": said}, "request_id": "r"}, status, **headers
+            )
         text = json.dumps({"score": 5, "reasoning": "so"}) if asked.schema else "hello"
         content: list[dict[str, Any]] = [] if self.says == "nothing" else [{"type": "text", "text": text}]
         if self.says == "thoughts":
@@ -174,7 +185,11 @@ class DashScope(Fake):
                 return reply({"output": {"choices": choices}, "usage": usage, "request_id": "r"})
         assert asked.headers["x-dashscope-async"] == "enable"
         task = f"task-{len(self.seen)}"
-        done: dict[str, Any] = {"task_id": task, "task_status": "SUCCEEDED", "results": [{"url": picture}] if picture else []}
+        done: dict[str, Any] = {
+            "task_id": task,
+            "task_status": "SUCCEEDED",
+            "results": [{"url": picture}] if picture else [],
+        }
         done |= {"choices": choices, "results": []} if choices else {}
         if self.says == "refused":
             done = {"task_id": task, "task_status": "FAILED", "code": "DataInspectionFailed", "message": "not shown"}
@@ -186,8 +201,12 @@ class DashScope(Fake):
     async def task(self, request: web.Request) -> web.Response:
         states = self.tasks.get(request.match_info["task"])
         if states is None:
-            return reply({"output": {"task_id": request.match_info["task"], "task_status": "UNKNOWN"}, "request_id": "r"})
-        return reply({"output": states.pop(0) if len(states) > 1 else states[0], "usage": {"image_count": 1}, "request_id": "r"})
+            return reply(
+                {"output": {"task_id": request.match_info["task"], "task_status": "UNKNOWN"}, "request_id": "r"}
+            )
+        return reply(
+            {"output": states.pop(0) if len(states) > 1 else states[0], "usage": {"image_count": 1}, "request_id": "r"}
+        )
 
 
 class BFL(Fake):
@@ -232,8 +251,16 @@ class BFL(Fake):
         self.looks[task] = self.looks.get(task, 0) + 1
         if self.looks[task] < 2:
             return reply({"id": task, "status": "Pending", "result": None})
-        state = {"refused": "Content Moderated", "blocked": "Request Moderated", "failed": "Error"}.get(self.says, "Ready")
-        return reply({"id": task, "status": state, "result": {"sample": f"{self.url}/files/{task}"} if state == "Ready" else None})
+        state = {"refused": "Content Moderated", "blocked": "Request Moderated", "failed": "Error"}.get(
+            self.says, "Ready"
+        )
+        return reply(
+            {
+                "id": task,
+                "status": state,
+                "result": {"sample": f"{self.url}/files/{task}"} if state == "Ready" else None,
+            }
+        )
 
 
 class Infer(Fake):
@@ -263,5 +290,7 @@ class Infer(Fake):
         if self.says == "no json":
             return web.Response(text="<html>")
         said: dict[str, Any] = {"text": "hello"} if asked.kind == "text" else {"image": asked.coded}
-        said = {"error in 200": {"error": "out of memory"}, "nothing": {}, "wordy": {"text": "imagine"}}.get(self.says, said)
+        said = {"error in 200": {"error": "out of memory"}, "nothing": {}, "wordy": {"text": "imagine"}}.get(
+            self.says, said
+        )
         return reply({"response": said})

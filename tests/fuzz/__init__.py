@@ -1,7 +1,7 @@
 """The attack: weft against datasets, replies, models, servers, files and kills that are made to break it.
 
-`make attack` runs all of it in minutes and prints seeds and counts. Benchmarks and providers are taken in through their registries.
-"""
+`make attack` runs all of it in minutes and prints seeds and counts. Benchmarks and providers are taken in through their
+registries."""
 
 import logging
 import random

@@ -1,4 +1,5 @@
-"""HTTP as no server should speak it, to every provider of the registry: a reply, or a failed call with a reason; never anything else."""
+"""HTTP as no server should speak it, to every provider of the registry: a reply, or a failed call with a reason; never
+anything else."""
 
 import asyncio
 import base64
@@ -11,18 +12,43 @@ from typing import Any
 from fuzz import Broken
 from fuzz.spoil import spoil_bytes, spoil_json
 from server import drawn
-from weft.calls.caller import Caller, EndpointDown, Halt, Patience
+from weft.calls.caller import Caller, EndpointDown, Halt, RetryPolicy
 from weft.calls.prices import Budget
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Message, Reply, Text, Want
+from weft.types import Message, Reply, Request, Text
 from wires import http_models
 
-ONCE = Patience(tries=1, rate_limit_tries=1, empty_tries=1, unreachable_tries=10**9, base=0.0001, cap=0.0001, longest_wait=10**12)
+ONCE = RetryPolicy(
+    tries=1, rate_limit_tries=1, empty_tries=1, unreachable_tries=10**9, base=0.0001, cap=0.0001, max_wait=10**12
+)
 
 
-STATUSES = [204, 206, 301, 302, 400, 401, 403, 404, 408, 409, 413, 418, 422, 429, 500, 501, 502, 503, 504, 529, 599, 999]
+STATUSES = [
+    204,
+    206,
+    301,
+    302,
+    400,
+    401,
+    403,
+    404,
+    408,
+    409,
+    413,
+    418,
+    422,
+    429,
+    500,
+    501,
+    502,
+    503,
+    504,
+    529,
+    599,
+    999,
+]
 
 
 def _shapes() -> list[Any]:
@@ -35,7 +61,10 @@ def _shapes() -> list[Any]:
         return {"id": "1", "model": "m", "choices": [choice], "usage": usage}
 
     drawn_part = {"inlineData": {"mimeType": "image/png", "data": picture}, "thoughtSignature": "x"}
-    spoken = {"content": {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "a"}, drawn_part]}, "finishReason": "STOP"}
+    spoken = {
+        "content": {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "a"}, drawn_part]},
+        "finishReason": "STOP",
+    }
     said = {"type": "message", "content": [{"type": "output_text", "text": "a"}]}
     called = {"type": "image_generation_call", "id": "i", "status": "completed", "result": picture}
     others: list[Any] = [
@@ -47,7 +76,13 @@ def _shapes() -> list[Any]:
         {"output": {"choices": [{"message": {"content": [{"image": f"data:image/png;base64,{picture}"}]}}]}},
         {"output": {"task_id": "t-1", "task_status": "PENDING"}}, {"id": "1", "status": "Ready", "result": {"sample": "http://x/"}},
     ]  # fmt: skip
-    error = {"message": "no", "code": 500, "type": "x", "details": [{"retryDelay": "3s"}], "metadata": {"reasons": ["a"]}}
+    error = {
+        "message": "no",
+        "code": 500,
+        "type": "x",
+        "details": [{"retryDelay": "3s"}],
+        "metadata": {"reasons": ["a"]},
+    }
     return [
         *others, chat(content="hello"), chat(content="", images=[image]), chat(content=[{"type": "text", "text": "a"}, image]),
         chat(content=None, refusal="no"), chat(content=f"see ![x](data:image/png;base64,{picture})", reasoning_content="hm"),
@@ -57,11 +92,15 @@ def _shapes() -> list[Any]:
 
 
 def _answer(chance: random.Random) -> bytes:
-    body = json.dumps(spoil_json(chance.choice(_shapes()), chance) if chance.random() < 0.4 else chance.choice(_shapes())).encode()
+    body = json.dumps(
+        spoil_json(chance.choice(_shapes()), chance) if chance.random() < 0.4 else chance.choice(_shapes())
+    ).encode()
     body = spoil_bytes(body, chance) if chance.random() < 0.25 else body
     status = chance.choice([200] * 60 + STATUSES)
     headers = {
-        "Content-Type": chance.choice(["application/json", "text/html", "", "application/json; charset=utf-16", "x" * 200]),
+        "Content-Type": chance.choice(
+            ["application/json", "text/html", "", "application/json; charset=utf-16", "x" * 200]
+        ),
         "Content-Length": str(len(body) + chance.choice([0] * 50 + [1, -1, 500])),
     }
     odd = {
@@ -93,7 +132,14 @@ async def _attack(chance: random.Random, count: int, folder: Path) -> Counter[st
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next((int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")), 0)
+            length = next(
+                (
+                    int(line.split(b":")[1])
+                    for line in head.lower().split(b"\r\n")
+                    if line.startswith(b"content-length")
+                ),
+                0,
+            )
             await reader.readexactly(length)
             writer.write(_answer(chance))
             await writer.drain()
@@ -107,11 +153,13 @@ async def _attack(chance: random.Random, count: int, folder: Path) -> Counter[st
     models = http_models(url)
     blobs, journal = Blobs(folder / "bodies" / "blobs"), Journal(folder / "bodies" / "journal.sqlite")
     for name, model in models.items():
-        endpoint = resolve(model, blobs, {"timeout": "5"})
+        endpoint = resolve_endpoint(model, blobs, {"timeout": "5"})
 
         async def ask(number: int, name: str = name, endpoint: Any = endpoint) -> None:
-            caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), patience=ONCE, halt=Halt(), run=name)
-            want = Want(("text", "image", "interleaved")[number % 3], draw=number)
+            caller = Caller(
+                endpoint, role="model", journal=journal, budget=Budget(), retry_policy=ONCE, halt=Halt(), run=name
+            )
+            want = Request(("text", "image", "interleaved")[number % 3], draw=number)
             try:
                 reply = await caller.reply((Message("user", (Text("say or draw something"),)),), want)
             except EndpointDown:

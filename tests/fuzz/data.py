@@ -21,16 +21,18 @@ def made_for(name: str, folder: Path, samples: int, seed: int) -> Path | None:
 
 def all_of(folder: Path, samples: int, seed: int) -> dict[str, tuple[Benchmark, Path]]:
     found: dict[str, tuple[Benchmark, Path]] = {}
-    for name in benchmarks.names():
+    for name in benchmarks.list_benchmarks():
         data = made_for(name, folder, samples, seed)
         if data is not None:
-            found[name] = (benchmarks.resolve(name), data)
+            found[name] = (benchmarks.load_benchmark(name), data)
     return found
 
 
 def record_files(data: Path) -> list[Path]:
     """The files that hold records, and others that a loader reads beside them; not the exact judge's truth."""
-    return sorted(path for path in data.rglob("*") if path.suffix in (".json", ".jsonl") and path.name != "tabletop.json")
+    return sorted(
+        path for path in data.rglob("*") if path.suffix in (".json", ".jsonl") and path.name != "tabletop.json"
+    )
 
 
 def main_file(data: Path, name: str) -> Path:

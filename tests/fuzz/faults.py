@@ -11,9 +11,9 @@ from fuzz.data import all_of
 from fuzz.mock import KINDS, Faults, answer
 from server import Provider
 from weft import api
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 
-QUICK = Patience(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
+QUICK = RetryPolicy(tries=12, rate_limit_tries=12, base=0.001, cap=0.01)
 SHARE = 0.3
 
 

@@ -1,4 +1,5 @@
-"""Weights and journals with damage of every kind: one line each; of a journal, what was paid for is found again, and nothing else."""
+"""Weights and journals with damage of every kind: one line each; of a journal, what was paid for is found again, and
+nothing else."""
 
 import json
 import random
@@ -15,7 +16,7 @@ from weft import api
 from weft.errors import UserError, WeftError
 from weft.results.run import Run, load_run
 from weft.store.journal import Journal
-from weft.store.recover import check
+from weft.store.recover import check_journal
 from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.infer import Tiny
 
@@ -79,7 +80,7 @@ def journals(chance: random.Random, count: int, folder: Path) -> Counter[str]:
         if chance.random() < 0.3:
             path.with_name("journal.sqlite-wal").write_bytes(chance.randbytes(chance.choice([10, 32, 5000])))
         done["read whole" if _readable(path) else "refused in one line"] += 1
-        health = check(path)
+        health = check_journal(path)
         if not _readable(path):
             raise Broken(f"a mended journal cannot be read: {health}")
         with sqlite3.connect(path) as db:
@@ -115,9 +116,9 @@ def _answers(messages: object, want: str) -> object:
 
 
 def _judges(messages: object, want: str, question: object) -> object:
-    from weft.models.baselines import Constant
+    from weft.models.baselines import ConstantJudge
 
-    return Constant(None)._filled(question.schema)  # type: ignore[attr-defined]
+    return ConstantJudge(None)._filled(question.schema)  # type: ignore[attr-defined]
 
 
 _answers.version = _judges.version = "1"  # type: ignore[attr-defined]

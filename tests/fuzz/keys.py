@@ -15,7 +15,9 @@ from wires import http_models
 
 def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-n0", "-x", "-p", "no:cacheprovider", "tests/hostile/test_keys.py"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "WEFT_EVERY_PROVIDER": "1"})
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "WEFT_EVERY_PROVIDER": "1"}
+    )
     if done.returncode:
         raise Broken(done.stdout[-3000:])
     providers = len(http_models("http://x"))

@@ -1,5 +1,5 @@
-"""kill -9 at random moments, again and again, and then to the end: the table is that of a run that was left alone, and no more calls were
-made again than were in flight."""
+"""kill -9 at random moments, again and again, and then to the end: the table is that of a run that was left alone, and
+no more calls were made again than were in flight."""
 
 import json
 import random
@@ -26,7 +26,16 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
     try:
         url = server.stdout.readline().strip()
         words = {
-            name: ["run", name, "--data", str(data), "--model", f"openai-chat/model@{url}", "--judge", f"openai-chat/judge@{url}"]
+            name: [
+                "run",
+                name,
+                "--data",
+                str(data),
+                "--model",
+                f"openai-chat/model@{url}",
+                "--judge",
+                f"openai-chat/judge@{url}",
+            ]
             for name, (_, data) in found.items()
         }
         right = {name: _finished(words[name], folder / "kills" / f"{name}-left-alone") for name in found}
@@ -43,7 +52,9 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 process.wait()
             if _finished(words[name], home) != right[name]:
                 raise Broken(f"{name}: the table differs after {kills} kills (sequence {sequence})")
-            again = sum(times - before.get(key, 0) - 1 for key, times in _times(url).items() if times > before.get(key, 0) + 1)
+            again = sum(
+                times - before.get(key, 0) - 1 for key, times in _times(url).items() if times > before.get(key, 0) + 1
+            )
             if again > 2 * FLIGHT * kills:
                 raise Broken(f"{name}: {again} calls were made again after {kills} kills")
             done["calls made again"] += again

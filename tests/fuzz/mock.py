@@ -1,5 +1,6 @@
-"""A provider for any benchmark: what it answers follows from the request alone, so that a run has one right table whatever happens to it on
-the way. Run as a program it serves until it is killed, and tells how often each request came."""
+"""A provider for any benchmark: what it answers follows from the request alone, so that a run has one right table
+whatever happens to it on the way. Run as a program it serves until it is killed, and tells how often each request
+came."""
 
 import argparse
 import asyncio
@@ -70,7 +71,9 @@ class Faults:
 
     async def _fault(self, kind: str, chance: random.Random, seen: Seen, request: web.Request) -> web.StreamResponse:
         if kind.isdigit():
-            body = chance.choice(["", "<html>", '{"error": {"message": "no"}}', '{"error": "no"}', "null", '{"detail": [1]}'])
+            body = chance.choice(
+                ["", "<html>", '{"error": {"message": "no"}}', '{"error": "no"}', "null", '{"detail": [1]}']
+            )
             headers = {"Retry-After": chance.choice(["0", "0.01"])} if kind in ("429", "503", "529") else {}
             return web.Response(status=int(kind), text=body, headers=headers)
         good = Provider.completion(seen, answer(seen)).body
@@ -96,13 +99,19 @@ class Faults:
         if kind in texts:
             return web.Response(body=texts[kind], content_type="application/json")
         empty: dict[str, Any] = {"role": "assistant", "content": chance.choice(["", None, [], "  "])}
-        picture = {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": _bad_picture(chance)}}]}
+        picture = {
+            "role": "assistant",
+            "content": "",
+            "images": [{"type": "image_url", "image_url": {"url": _bad_picture(chance)}}],
+        }
         return Provider.completion(seen, picture if kind == "bad picture" and "modalities" in seen.body else empty)
 
 
 def _bad_picture(chance: random.Random) -> str:
     whole = drawn("bad", 64)
-    data = chance.choice([whole[: len(whole) // 2], b"", b"GIF89a", b"<svg/>", whole[:-1], b"\x89PNG\r\n\x1a\n" + b"\0" * 50])
+    data = chance.choice(
+        [whole[: len(whole) // 2], b"", b"GIF89a", b"<svg/>", whole[:-1], b"\x89PNG\r\n\x1a\n" + b"\0" * 50]
+    )
     return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 

@@ -1,4 +1,5 @@
-"""Malformed records, as JSON and as bytes, to every benchmark's loader: each costs itself, is named, and nothing is lost or made up."""
+"""Malformed records, as JSON and as bytes, to every benchmark's loader: each costs itself, is named, and nothing is
+lost or made up."""
 
 import json
 import random
@@ -60,12 +61,13 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
 
 def _loaded(benchmark: Benchmark, data: Path, blobs: Blobs) -> Dataset | None:
     try:
-        found = benchmark.load(data, blobs).read()
+        found = benchmark.load(data, blobs).load_all()
     except UserError as error:
         if "\n" in str(error):
             raise Broken(f"an error of more than one line: {error}") from None
         return None
-    out = {problem.record for problem in found.problems if problem.severity == "error" and problem.record}  # without one: a whole file
+    # without one: a whole file
+    out = {problem.record for problem in found.problems if problem.severity == "error" and problem.record}
     if found.records != len(found.samples) + len(out):
         raise Broken(f"{found.records} records, {len(found.samples)} loaded, {len(out)} named as left out")
     if len({sample.id for sample in found.samples}) != len(found.samples):
@@ -78,7 +80,7 @@ def _run(name: str, data: Path, folder: Path) -> None:
     home = Path(tempfile.mkdtemp(dir=folder))
     try:
         run = api.evaluate(name, data=data, model="copy", judge="constant/max", home=home)
-        if run.record.state != "finished" or not run.record.has_all(len(run.turns)):
+        if run.record.state != "finished" or not run.record.is_complete(len(run.turns)):
             raise Broken("a run is not whole")
         run.report("md")
     except WeftError as error:

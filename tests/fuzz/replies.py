@@ -1,4 +1,5 @@
-"""Judge's replies of every kind to real questions of every benchmark: a share of full marks that stands in the reply, or unscored."""
+"""Judge's replies of every kind to real questions of every benchmark: a share of full marks that stands in the reply,
+or unscored."""
 
 import asyncio
 import json
@@ -14,9 +15,9 @@ from fuzz.data import all_of
 from fuzz.spoil import spoil_text
 from weft import api
 from weft.benchmarks.base import Benchmark
-from weft.calls.structured_output import Unusable, fit_schema
+from weft.calls.structured_output import UnusableReply, fit_schema
 from weft.judges.vlm import VlmJudge
-from weft.models.baselines import Constant
+from weft.models.baselines import ConstantJudge
 from weft.store.blobs import Blobs
 from weft.types import Question, Reply, Takes, Text, Verdict
 
@@ -43,7 +44,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
         questions = _questions(name, data, folder)
         for _ in range(count // len(found)):
             question = chance.choice(questions)
-            good = Constant(chance.choice([None, 0, 1, 2, 3, 5]))._filled(question.schema)
+            good = ConstantJudge(chance.choice([None, 0, 1, 2, 3, 5]))._filled(question.schema)
             text = spoil_text(good, chance)
             began = time.process_time()
             judge = VlmJudge(Says(text), Blobs(folder / "replies" / "b"), benchmark)
@@ -63,7 +64,7 @@ def _questions(name: str, data: Path, folder: Path) -> list[Question]:
 
     def judge(messages: Any, want: str, question: Question) -> Any:
         kept.append(question)
-        return Constant(None)._filled(question.schema)
+        return ConstantJudge(None)._filled(question.schema)
 
     judge.version = "1"  # type: ignore[attr-defined]
     api.evaluate(name, data=data, model="reference", judge=judge, home=folder / "replies" / f"{name}-home")
@@ -77,7 +78,9 @@ def _check(benchmark: Benchmark, question: Question, text: str, verdicts: list[V
         if verdict.value is None:
             if not verdict.reason:
                 raise Broken("unscored without a reason")
-        elif not 0 <= verdict.value <= 1 or verdict.value not in set(_possible(benchmark, question, verdict.metric, text)):
+        elif not 0 <= verdict.value <= 1 or verdict.value not in set(
+            _possible(benchmark, question, verdict.metric, text)
+        ):
             raise Broken(f"{verdict.metric} {verdict.value} is made up from {text[:300]!r}")
 
 
@@ -88,8 +91,8 @@ def _possible(benchmark: Benchmark, question: Question, metric: str, text: str) 
     while at != -1:
         try:
             found, _ = decoder.raw_decode(text, at)
-            marks = benchmark.to_scores(question, fit_schema(found, question.accepts or question.schema))
+            marks = benchmark.to_scores(question, fit_schema(found, question.accepted_schema or question.schema))
             yield from (mark.value for mark in marks if mark.metric == metric)
-        except (ValueError, RecursionError, Unusable, KeyError, TypeError):
+        except (ValueError, RecursionError, UnusableReply, KeyError, TypeError):
             pass
         at = text.find("{", at + 1)

@@ -15,7 +15,19 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 MARKS = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"\xff", b"\0", b"\xed\xa0\x80", b"1e999", b"null"]
-NOTHING = ["", " ", "I cannot judge this.", "<think>hm", "</think>", "{" * 3000, "[" * 3000, '{"a":' * 3000, "\0", "null", "7"]
+NOTHING = [
+    "",
+    " ",
+    "I cannot judge this.",
+    "<think>hm",
+    "</think>",
+    "{" * 3000,
+    "[" * 3000,
+    '{"a":' * 3000,
+    "\0",
+    "null",
+    "7",
+]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -52,7 +64,11 @@ def spoil_json(value: Any, chance: random.Random) -> Any:
         elif what == 4 and isinstance(holder[last], str):
             text = holder[last]
             at = chance.randrange(len(text) + 1)
-            holder[last] = text[:at] + chance.choice(["\0", "#", "999", "\n", "<image>", "é", ""]) + text[at + chance.randrange(3) :]
+            holder[last] = (
+                text[:at]
+                + chance.choice(["\0", "#", "999", "\n", "<image>", "é", ""])
+                + text[at + chance.randrange(3) :]
+            )
         else:
             holder[last] = copy.deepcopy(chance.choice(ODD))
     return value
@@ -79,12 +95,15 @@ def spoil_bytes(data: bytes, chance: random.Random) -> bytes:
         elif what == 5:
             made[at:at] = made[: chance.choice([1, 5, 50])]
         else:
-            made[at : at + 1] = chance.choice([b"[" * 3000, b'{"a":' * 3000, b"9" * 400, b"\\ud800", b"\xef\xbb\xbf", b"\r", b"\x0b"])
+            made[at : at + 1] = chance.choice(
+                [b"[" * 3000, b'{"a":' * 3000, b"9" * 400, b"\\ud800", b"\xef\xbb\xbf", b"\r", b"\x0b"]
+            )
     return bytes(made)
 
 
 def spoil_text(value: Any, chance: random.Random) -> str:
-    """JSON as it may come from a model: as it is, spoilt, cut, inside words, fences and tags, twice, or nested without end."""
+    """JSON as it may come from a model: as it is, spoilt, cut, inside words, fences and tags, twice, or nested without
+    end."""
     text = json.dumps(value)
     what = chance.randrange(12)
     if what == 0:
@@ -101,7 +120,19 @@ def spoil_text(value: Any, chance: random.Random) -> str:
         return f"{text}\nThe answer says {json.dumps(spoil_json(value, chance))}."
     if what == 6:
         return chance.choice(
-            ["", " ", "I cannot judge this.", "<think>hm", "</think>", "{" * 3000, "[" * 3000, '{"a":' * 3000, "\0", "null", "7"]
+            [
+                "",
+                " ",
+                "I cannot judge this.",
+                "<think>hm",
+                "</think>",
+                "{" * 3000,
+                "[" * 3000,
+                '{"a":' * 3000,
+                "\0",
+                "null",
+                "7",
+            ]
         )
     if what == 7:
         return text[: chance.randrange(len(text))]

@@ -1,5 +1,5 @@
-"""A key with a known value, sent to every provider through every kind of failure, each of which tells it back in every way it can: then it
-is looked for in everything that is left of the run."""
+"""A key with a known value, sent to every provider through every kind of failure, each of which tells it back in every
+way it can: then it is looked for in everything that is left of the run."""
 
 import os
 import subprocess
@@ -14,7 +14,23 @@ from fakes import FAKES, Fake
 from waiting import HANGS
 
 CANARY = "sk-canary-5f0e1d2c3b4a59687706"
-FAILURES = ("400", "401", "403", "404", "408", "413", "429", "500", "503", "blocked", "error in 200", "html", "cut", "redirect", "words")
+FAILURES = (
+    "400",
+    "401",
+    "403",
+    "404",
+    "408",
+    "413",
+    "429",
+    "500",
+    "503",
+    "blocked",
+    "error in 200",
+    "html",
+    "cut",
+    "redirect",
+    "words",
+)
 SCRIPT = """
 import logging, pathlib, sys, traceback
 import weft
@@ -45,7 +61,9 @@ def telling(fake: Fake) -> Fake:
         told = "; ".join(f"{name}: {value}" for name, value in request.headers.items())
         bodies = {"error": {"message": f"you sent {told}", "code": kind, "type": told, "param": told}, "detail": told}
         if kind.isdigit():
-            return web.json_response(bodies, status=int(kind), headers={"X-Told": told.replace("\r", ""), "Retry-After": "0"})
+            return web.json_response(
+                bodies, status=int(kind), headers={"X-Told": told.replace("\r", ""), "Retry-After": "0"}
+            )
         if kind == "blocked":
             return web.json_response({"error": {**bodies["error"], "code": "moderation_blocked"}}, status=400)
         if kind == "error in 200":
@@ -84,12 +102,16 @@ def test_the_key_is_nowhere_after_a_run_with_every_failure(provider: str, toy: P
     stand(fake)
     home = tmp_path / "home"
     words = [sys.executable, "-c", SCRIPT, str(toy), str(home), fake.name]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=HANGS, env={**os.environ, "WEFT_API_KEY": CANARY}, cwd=tmp_path)
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=HANGS, env={**os.environ, "WEFT_API_KEY": CANARY}, cwd=tmp_path
+    )
     assert any(CANARY in one for one in sent) and len(sent) >= 3, (done.stdout[-500:], done.stderr[-1500:])
     assert CANARY not in done.stdout and CANARY not in done.stderr
     words = [sys.executable, "-m", "weft", "report", "last", "--home", str(home), "--out", str(tmp_path / "site")]
     page = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert CANARY not in page.stdout + page.stderr
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any(path.name == "journal.sqlite" for path in left) and (page.returncode or any(path.suffix == ".html" for path in left))
+    assert any(path.name == "journal.sqlite" for path in left) and (
+        page.returncode or any(path.suffix == ".html" for path in left)
+    )
     assert not [path for path in left if CANARY.encode() in path.read_bytes()]

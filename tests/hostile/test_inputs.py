@@ -20,17 +20,29 @@ from weft_tabletop.tiny.endpoint import SHIPPED
 from weft_tabletop.tiny.infer import Tiny
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
-GRIDS = ["5", "[1, 2, 3]", "[[1,1,1],[1,1,1]]", '[["0","0","0"],["0","0","0"],5]', "null", '["000","111","rgx"]', "[{},{},{}]"]
+GRIDS = [
+    "5",
+    "[1, 2, 3]",
+    "[[1,1,1],[1,1,1]]",
+    '[["0","0","0"],["0","0","0"],5]',
+    "null",
+    '["000","111","rgx"]',
+    "[{},{},{}]",
+]
 BASE = ["--model", "reference", "--judge", "constant/5"]
 
 
 def run_weft(*words: str | bytes, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
+    return subprocess.run(
+        [sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace"
+    )
 
 
 def one_line(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     assert done.returncode == code, (done.returncode, done.stderr[-500:])
-    assert "Traceback" not in done.stderr and done.stderr.startswith("weft: ") and done.stderr.count("\n") == 1, done.stderr[-800:]
+    assert "Traceback" not in done.stderr and done.stderr.startswith("weft: ") and done.stderr.count("\n") == 1, (
+        done.stderr[-800:]
+    )
     return done.stderr
 
 
@@ -48,7 +60,9 @@ def chats(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("file", ["benchmark.jsonl", "image_references.jsonl", "dynamic_references.jsonl"])
-@pytest.mark.parametrize("content", [b'{"domain": "\xff"}\n', DEEP, b'{"turn_idx": {}}', b"[1]", b'{"domain": "a", "turn_idx": 1e400}'])
+@pytest.mark.parametrize(
+    "content", [b'{"domain": "\xff"}\n', DEEP, b'{"turn_idx": {}}', b"[1]", b'{"domain": "a", "turn_idx": 1e400}']
+)
 def test_an_imug_file_that_is_none(chats: Path, tmp_path: Path, file: str, content: bytes):
     found = next(chats.rglob(file), chats / file)
     found.write_bytes(content)
@@ -97,7 +111,14 @@ def test_a_weft_toml_that_is_no_utf8(toy: Path, tmp_path: Path):
         [*BASE, "--strategy", "self-verify:٣"],
         [*BASE, "--strategy", "best-of:999999999999"],
         [*BASE, "--where", "domain"],
-        ["--model", "openai-chat/x@http://127.0.0.1:9/v1", "--judge", "constant/5", "--model-opt", "extra=" + "[" * 5000],
+        [
+            "--model",
+            "openai-chat/x@http://127.0.0.1:9/v1",
+            "--judge",
+            "constant/5",
+            "--model-opt",
+            "extra=" + "[" * 5000,
+        ],
         ["--model", "tabletop/oracle", "--model-opt", "error=inf", "--judge", "constant/5"],
         ["--model", "tabletop/tiny", "--model-opt", "temperature=nan", "--judge", "constant/5"],
         ["--model", "constant/inf", "--judge", "constant/nan"],
@@ -142,7 +163,9 @@ def folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", [fifo, sparse, circle, folder], ids=lambda odd: odd.__name__)
-def test_what_is_no_plain_file_of_a_fitting_size_is_refused_by_its_kind(toy: Path, tmp_path: Path, odd: Callable[[Path], None]):
+def test_what_is_no_plain_file_of_a_fitting_size_is_refused_by_its_kind(
+    toy: Path, tmp_path: Path, odd: Callable[[Path], None]
+):
     picture = toy / "test" / "imgs" / "toy_1.png"
     picture.unlink()
     odd(picture)
@@ -192,7 +215,9 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
     lambda data: with_header(data, lambda header: header.clear()),
     lambda data: with_header(data, lambda header: header.pop("__metadata__")),
     lambda data: with_header(data, lambda header: header.update(__metadata__=5)),
-    lambda data: with_header(data, lambda header: header.update(extra={"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})),
+    lambda data: with_header(
+        data, lambda header: header.update(extra={"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})
+    ),
     lambda data: with_header(data, lambda header: header.update(extra=5)),
     lambda data: with_header(data, lambda header: first(header).update(dtype="F99")),
     lambda data: with_header(data, lambda header: first(header).update(dtype="F16")),

@@ -16,11 +16,13 @@ from server import Provider
 from waiting import HANGS
 from weft.errors import UserError, WeftError
 from weft.store.journal import Journal
-from weft.store.recover import check, raw_rows
+from weft.store.recover import check_journal, scan_pages
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
+    return subprocess.run(
+        [sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace"
+    )
 
 
 @pytest.fixture
@@ -105,7 +107,9 @@ def test_a_damaged_journal_is_one_line_and_can_be_mended(way: str, made: Any, tm
     told = 0
     for words in (["runs"], ["report", "-f", "md"], ["report", "-f", "csv"]):
         done = run_weft(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
-        assert "Traceback" not in done.stderr and done.returncode in (0, 2) and done.stderr.count("\n") <= 1, done.stderr[-600:]
+        assert "Traceback" not in done.stderr and done.returncode in (0, 2) and done.stderr.count("\n") <= 1, (
+            done.stderr[-600:]
+        )
         told += "weft journal check" in done.stderr
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "home", copy)
@@ -132,7 +136,7 @@ def test_rows_are_found_on_their_pages_without_sqlite(made: Any, tmp_path: Path)
     db = sqlite3.connect(path)
     db.text_factory = bytes
     there = {row[0]: row for row in db.execute("SELECT * FROM calls")}
-    found = {row[0]: row for row in raw_rows(path.read_bytes(), 18)}
+    found = {row[0]: row for row in scan_pages(path.read_bytes(), 18)}
     assert len(there) == 32 and {number: found[number] for number in there} == there
 
 
@@ -155,18 +159,20 @@ def test_random_damage_never_ends_in_a_traceback_or_an_invented_call(made: Any, 
                 journal.turns(record.id), journal.verdicts(record.id), journal.totals(record.id)  # type: ignore[unused-expression]
         except UserError as error:
             assert "\n" not in str(error)
-        check(path)
+        check_journal(path)
         kept = list(sqlite3.connect(path).execute("SELECT key, reply FROM calls"))
         assert sum(row not in true for row in kept) <= 1, "a byte inside a text may have changed; no call is made up"
 
 
 def test_a_journal_in_use_is_left_alone(made: Any, tmp_path: Path):
-    from weft.store.locks import only_one
+    from weft.store.locks import lock_run
 
-    with only_one(tmp_path / "home", "some-run"):
+    with lock_run(tmp_path / "home", "some-run"):
         done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
     assert done.returncode == 2 and "run some-run is going on" in done.stderr
-    assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith("nothing is wrong: 32 calls")
+    assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith(
+        "nothing is wrong: 32 calls"
+    )
 
 
 def test_a_journal_of_a_later_weft_is_left_alone(made: Any, tmp_path: Path):
@@ -190,7 +196,9 @@ def test_a_writer_that_cannot_be_had_is_told_and_not_waited_for(tmp_path: Path, 
         Journal(tmp_path / "journal.sqlite")
 
 
-def test_a_looked_at_journal_needs_no_folder_that_can_be_written(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_looked_at_journal_needs_no_folder_that_can_be_written(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     import tempfile
 
     places: list[Any] = []
@@ -201,4 +209,4 @@ def test_a_looked_at_journal_needs_no_folder_that_can_be_written(made: Any, tmp_
         return real(*rest, **named)
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", noting)
-    assert check(tmp_path / "home" / "journal.sqlite", save=False).problems == [] and places == [None]
+    assert check_journal(tmp_path / "home" / "journal.sqlite", save=False).problems == [] and places == [None]

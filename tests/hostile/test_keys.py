@@ -20,9 +20,9 @@ from waiting import HANGS
 from weft import secrets
 from weft.errors import UserError
 from weft.models import registry
-from weft.models.http import Http
-from weft.models.http_endpoint import address_of
-from weft.secrets import without_secrets
+from weft.models.http import HttpClient
+from weft.models.http_endpoint import parse_address
+from weft.secrets import strip_url_secrets
 from weft.store.blobs import Blobs
 
 KEYS = {
@@ -34,12 +34,17 @@ KEYS = {
     "odd": "p@$$&w0rd%41\"'<x>~{}|^",
 }
 BODY = '{"error": {"message": "bad key %s given", "code": "x"}}'
-OK = {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}]}
+OK = {
+    "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}],
+}
 
 
 def told(message: str, status: int = 400) -> bytes:
     data = json.dumps({"error": {"message": message}}).encode()
-    return b"HTTP/1.1 %d No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) + data
+    return (
+        b"HTTP/1.1 %d No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) + data
+    )
 
 
 def raw(data: bytes, status: bytes = b"400 No", headers: bytes = b"") -> bytes:
@@ -51,7 +56,9 @@ def ok(**more: Any) -> bytes:
 
 
 def said(text: str, **message: Any) -> bytes:
-    return ok(choices=[{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}])
+    return ok(
+        choices=[{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}]
+    )
 
 
 def escaped(key: str, form: str) -> str:
@@ -67,10 +74,16 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
     "status line": lambda key: b"HTTP/1.1 400 " + key.encode() + b"\r\nContent-Length: 2\r\n\r\n{}",
     "broken status line": lambda key: b"HTTP/9.x " + key.encode() + b"\r\n\r\n",
     "malformed header": lambda key: b"HTTP/1.1 200 OK\r\n" + key.encode() + b"\r\nContent-Length: 2\r\n\r\n{}",
-    "header with a NUL": lambda key: b"HTTP/1.1 200 OK\r\nX-Key: " + key.encode() + b"\0\r\nContent-Length: 2\r\n\r\n{}",
+    "header with a NUL": lambda key: (
+        b"HTTP/1.1 200 OK\r\nX-Key: " + key.encode() + b"\0\r\nContent-Length: 2\r\n\r\n{}"
+    ),
     "bad length": lambda key: b"HTTP/1.1 200 OK\r\nContent-Length: " + key.encode() + b"\r\n\r\n{}",
-    "redirect": lambda key: raw(b"", b"302 Found", b"Location: http://x.test/?key=" + urllib.parse.quote(key).encode() + b"\r\n"),
-    "redirect to user": lambda key: raw(b"", b"302 Found", b"Location: http://u:" + urllib.parse.quote(key, "").encode() + b"@x.test/\r\n"),
+    "redirect": lambda key: raw(
+        b"", b"302 Found", b"Location: http://x.test/?key=" + urllib.parse.quote(key).encode() + b"\r\n"
+    ),
+    "redirect to user": lambda key: raw(
+        b"", b"302 Found", b"Location: http://u:" + urllib.parse.quote(key, "").encode() + b"@x.test/\r\n"
+    ),
     "model field": lambda key: ok(model=f"gpt {key}"),
     "content": lambda key: said(f"your key is {key}"),
     "reasoning": lambda key: said("hi", reasoning_content=f"the key is {key}"),
@@ -91,18 +104,31 @@ ECHOES: dict[str, Callable[[str], bytes]] = {
     "python bytes": lambda key: told(repr(f"Bearer {key}".encode())),
     "upper case": lambda key: told(key.upper()),
     "first half": lambda key: told(f"bad key {key[: len(key) // 2]}..."),
-    "picture that is none": lambda key: said("", images=[{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{key}"}}]),
-    "link": lambda key: said("", images=[{"type": "image_url", "image_url": {"url": f"http://x.test/{urllib.parse.quote(key, '')}"}}]),
+    "picture that is none": lambda key: said(
+        "", images=[{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{key}"}}]
+    ),
+    "link": lambda key: said(
+        "", images=[{"type": "image_url", "image_url": {"url": f"http://x.test/{urllib.parse.quote(key, '')}"}}]
+    ),
     "nothing, then a cut": lambda key: b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + (BODY % key).encode(),
 }
 
 
 def traces(key: str) -> list[str]:
-    """What of a key must be found nowhere: any eight letters of it (sixteen of a hexadecimal one), and its usual encodings."""
+    """What of a key must be found nowhere: any eight letters of it (sixteen of a hexadecimal one), and its usual
+    encodings."""
     long = 16 if set(key) <= set("0123456789abcdef-") else 8
     parts = {key[at : at + long] for at in range(len(key) - long + 1)}
-    whole = {key, urllib.parse.quote(key, ""), key.encode().hex(), base64.b64encode(key.encode()).decode().rstrip("="), html.escape(key)}
-    return sorted(parts | whole | {json.dumps(key)[1:-1], escaped(key, "\\u%04x"), escaped(key, "&#%d;"), escaped(key, "%%%02X")})
+    whole = {
+        key,
+        urllib.parse.quote(key, ""),
+        key.encode().hex(),
+        base64.b64encode(key.encode()).decode().rstrip("="),
+        html.escape(key),
+    }
+    return sorted(
+        parts | whole | {json.dumps(key)[1:-1], escaped(key, "\\u%04x"), escaped(key, "&#%d;"), escaped(key, "%%%02X")}
+    )
 
 
 def found_in(key: str, texts: dict[str, bytes]) -> list[str]:
@@ -135,7 +161,12 @@ class Echo:
                         data += connection.recv(65536)
                     head, _, body = data.partition(b"\r\n\r\n")
                     length = next(
-                        (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0
+                        (
+                            int(line.split(b":")[1])
+                            for line in head.split(b"\r\n")
+                            if line.lower().startswith(b"content-length")
+                        ),
+                        0,
                     )
                     while len(body) < length:
                         body += connection.recv(65536)
@@ -159,9 +190,11 @@ EVERY = os.environ.get("WEFT_EVERY_PROVIDER", "")
 
 
 @pytest.mark.parametrize("shape", KEYS)
-def test_a_key_that_is_echoed_is_found_nowhere(shape: str, echo: Echo, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """All ways through one process: what it printed, what it kept, what it reports. Each way meets every provider, with one of the keys;
-    where EVERY is set, with each of them."""
+def test_a_key_that_is_echoed_is_found_nowhere(
+    shape: str, echo: Echo, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """All ways through one process: what it printed, what it kept, what it reports. Each way meets every provider, with
+    one of the keys; where EVERY is set, with each of them."""
     key, turn = KEYS[shape], [*KEYS].index(shape)
     script = f"""
 import sys, urllib.parse
@@ -194,7 +227,11 @@ api.write_report([run], "report", home="home")
 print(len(test_keys.ECHOES), len(echo.requests), sum(key.encode() in r for r in echo.requests))
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=HANGS, env={**os.environ, "WEFT_API_KEY": key + " "}
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=HANGS,
+        env={**os.environ, "WEFT_API_KEY": key + " "},
     )
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     ways, requests, with_key = (int(word) for word in done.stdout.split()[-3:])
@@ -208,10 +245,12 @@ print(len(test_keys.ECHOES), len(echo.requests), sum(key.encode() in r for r in 
 
 
 @pytest.mark.parametrize("key", ["sk-ümlaut-1234567890", "sk-two words-1234567", "sk-new\nline-1234567"])
-def test_a_key_that_no_key_can_be_is_refused_without_being_told(blobs: Blobs, key: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_key_that_no_key_can_be_is_refused_without_being_told(
+    blobs: Blobs, key: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("WEFT_API_KEY", key)
     with pytest.raises(UserError, match="the key in WEFT_API_KEY has a character in it that no key has") as caught:
-        registry.resolve("openai-chat/m@http://127.0.0.1:9/v1", blobs)
+        registry.resolve_endpoint("openai-chat/m@http://127.0.0.1:9/v1", blobs)
     assert "1234567" not in str(caught.value)
 
 
@@ -235,18 +274,18 @@ def test_a_key_that_no_key_can_be_is_refused_without_being_told(blobs: Blobs, ke
 )
 def test_an_address_with_a_key_in_it_is_not_repeated(blobs: Blobs, model: str):
     with pytest.raises(UserError) as caught:
-        registry.wired(model, blobs)
+        registry.resolve_model(model, blobs)
     assert "SECRET" not in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_query_is_sent_and_neither_kept_nor_told(blobs: Blobs, echo: Echo):
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     echo.answer = raw(b'{"response": {"text": "hi"}}', b"200 OK")
-    endpoint = registry.resolve(f"infer/{echo.url}/infer?token=SECRETSECRET", blobs)
+    endpoint = registry.resolve_endpoint(f"infer/{echo.url}/infer?token=SECRETSECRET", blobs)
 
     async def ask() -> None:
-        await endpoint.send((Message("user", (Text("x"),)),), Want("text"))
+        await endpoint.send((Message("user", (Text("x"),)),), Request("text"))
         await endpoint.close()
 
     asyncio.run(ask())
@@ -255,19 +294,21 @@ def test_a_query_is_sent_and_neither_kept_nor_told(blobs: Blobs, echo: Echo):
 
 
 def test_the_name_of_a_composition_keeps_no_query(blobs: Blobs):
-    wired = registry.wired("cascade:reasoner=copy,painter=infer/http://127.0.0.1:9/i?token=SECRETSECRET", blobs)
+    wired = registry.resolve_model("cascade:reasoner=copy,painter=infer/http://127.0.0.1:9/i?token=SECRETSECRET", blobs)
     assert wired.name == "cascade:reasoner=copy,painter=infer/http://127.0.0.1:9/i"
 
 
 def test_a_netrc_is_not_read(echo: Echo, blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password from-netrc\nmachine x.test login me password from-netrc\n")
+    (tmp_path / ".netrc").write_text(
+        "machine 127.0.0.1 login me password from-netrc\nmachine x.test login me password from-netrc\n"
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     monkeypatch.setenv("http_proxy", echo.url)
     echo.answer = raw(b"{}", b"200 OK")
 
     async def ask() -> None:
-        http = Http(5)
+        http = HttpClient(5)
         async with http.get("http://x.test/a", called="x"):
             pass
         await http.close()
@@ -282,7 +323,13 @@ def test_what_is_too_short_to_be_a_key_stays_a_word():
     for word in ("EMPTY", "none", "anything", "placeholder", "12345678", "generate"):
         secrets.hide(word)
     assert dict(secrets._hidden) == before and secrets.scrub("none of these is EMPTY") == "none of these is EMPTY"
-    for key in ("sk-no-key-required", "sk-local-development-key", "token-abc123", "sk-1234567890abcdef", "correct-horse-battery-staple"):
+    for key in (
+        "sk-no-key-required",
+        "sk-local-development-key",
+        "token-abc123",
+        "sk-1234567890abcdef",
+        "correct-horse-battery-staple",
+    ):
         secrets.hide(key)
         assert secrets.scrub(f"it is {key}.") == "it is [key]."
     plain = "what is required for local development: a token, a battery-powered horse, a staple, the number 12345678"
@@ -320,8 +367,8 @@ def test_texts_around_a_key_stay_as_they_are():
 
 
 def test_addresses_are_kept_without_what_may_be_secret():
-    assert without_secrets("http://u:p@h:1/a/b?x=1#y") == "http://h:1/a/b"
+    assert strip_url_secrets("http://u:p@h:1/a/b?x=1#y") == "http://h:1/a/b"
     both = "cascade:reasoner=infer/http://u:p@h:1/a?t=SECRET,painter=openai-chat/m@https://x.test/v1?k=SECRET#z"
-    assert without_secrets(both) == "cascade:reasoner=infer/http://h:1/a,painter=openai-chat/m@https://x.test/v1"
-    assert without_secrets("what? a@b #c 100%") == "what? a@b #c 100%"
-    assert address_of("https://h.test/v1").hostname == "h.test"
+    assert strip_url_secrets(both) == "cascade:reasoner=infer/http://h:1/a,painter=openai-chat/m@https://x.test/v1"
+    assert strip_url_secrets("what? a@b #c 100%") == "what? a@b #c 100%"
+    assert parse_address("https://h.test/v1").hostname == "h.test"

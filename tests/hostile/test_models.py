@@ -62,11 +62,15 @@ RAISED = [
 
 @pytest.mark.parametrize("kind", [Odd, OddAsync])
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
-def test_whatever_a_model_raises_leaves_its_turn_unscored_and_no_other(toy: Path, tmp_path: Path, kind: Any, error: Any):
+def test_whatever_a_model_raises_leaves_its_turn_unscored_and_no_other(
+    toy: Path, tmp_path: Path, kind: Any, error: Any
+):
     run = weft.evaluate("weave", data=toy, model=kind(raising(error)), judge="constant/5", home=tmp_path / "home")
     assert run.record.state == "finished" and len(run.turns) == TURNS
     failed = [turn for turn in run.turns if turn.reply.outcome == "failed"]
-    assert [(turn.sample, turn.turn) for turn in failed] == [("15", 0)] and type(error).__name__ in failed[0].reply.reason
+    assert [(turn.sample, turn.turn) for turn in failed] == [("15", 0)] and type(error).__name__ in failed[
+        0
+    ].reply.reason
     assert sum(verdict.value is None for verdict in run.verdicts) == 1
 
 
@@ -115,7 +119,10 @@ def test_a_model_that_hangs_costs_its_turn_after_its_time(toy: Path, tmp_path: P
     for kind, hang in ((Odd, lambda: time.sleep(10_000)), (Sleepy, lambda: asyncio.sleep(10_000))):
         run = weft.evaluate("weave", model=kind(hang), **options)
         reply = next(turn.reply for turn in run.turns if (turn.sample, turn.turn) == ("15", 0))
-        assert (run.record.state, reply.outcome) == ("finished", "failed") and "did not come back within 0.5 s" in reply.reason
+        assert (run.record.state, reply.outcome) == (
+            "finished",
+            "failed",
+        ) and "did not come back within 0.5 s" in reply.reason
 
 
 def test_a_model_that_forks_is_still_one_run(toy: Path, tmp_path: Path):
@@ -129,7 +136,9 @@ def test_a_model_that_forks_is_still_one_run(toy: Path, tmp_path: Path):
         run = weft.evaluate("weave", data={str(toy)!r}, model=model, judge="constant/5", home={str(tmp_path / kind.__name__)!r})
         print(run.record.state, len(run.turns), sum(v.value is None for v in run.verdicts))
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=HANGS)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=HANGS
+        )
         assert done.stdout.split() == ["finished", "10", "0"], done.stdout + done.stderr
 
 
@@ -145,7 +154,19 @@ def test_a_model_that_ends_the_loop_is_an_error_and_never_a_success(toy: Path, t
     code = "import asyncio\nasync def leave():\n    raise SystemExit(0)\n"
     code += f"async def model(messages, want):\n    {ENDINGS[way]}\n    return 'x'\n"
     (tmp_path / "mine.py").write_text(code)
-    command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "mine.py:model",
+        "--judge",
+        "constant/5",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 1 and "run the same command again" in done.stderr, (done.returncode, done.stderr[-500:])
 
@@ -155,12 +176,26 @@ def test_a_model_that_goes_to_another_folder_takes_nothing_with_it(toy: Path, tm
     code = "import os\nfrom PIL import Image\nclass Model:\n    version = '1'\n    def __init__(self):\n        os.chdir('elsewhere')\n"
     code += "    def __call__(self, messages, want):\n        return Image.new('RGB', (9, 9), 'red') if want == 'image' else 'x'\n"
     (tmp_path / "mine.py").write_text(code)
-    command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:Model", "--judge", "constant/5"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "mine.py:Model",
+        "--judge",
+        "constant/5",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0 and not list((tmp_path / "elsewhere").iterdir()), done.stderr
 
 
-def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """It comes back only when the next call waits for it; those after the first have all the time they need."""
     from weft.models.function import FunctionEndpoint
 
@@ -183,7 +218,9 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy:
         return "x"
 
     slow.version = "1"  # type: ignore[attr-defined]
-    run = weft.evaluate("weave", data=toy, model=slow, judge="constant/5", home=tmp_path / "home", model_options={"timeout": "0.2"})
+    run = weft.evaluate(
+        "weave", data=toy, model=slow, judge="constant/5", home=tmp_path / "home", model_options={"timeout": "0.2"}
+    )
     assert may.is_set(), "the first one was given up"
     assert run.record.state == "finished" and most[0] == 1
 
@@ -191,19 +228,21 @@ def test_a_slow_model_that_takes_one_at_a_time_is_never_asked_twice_at_once(toy:
 def test_a_run_that_lost_a_turn_is_not_finished(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from weft.evaluation import generate
 
-    real = generate.Live.turn
+    real = generate.LiveReplies.reply_to
 
     async def lossy(self: Any, sample: Any, turn: Any, dialogue: Any) -> Any:
         if (sample.id, turn.number) == ("9", 1):
             raise asyncio.CancelledError
         return await real(self, sample, turn, dialogue)
 
-    monkeypatch.setattr(generate.Live, "turn", lossy)
+    monkeypatch.setattr(generate.LiveReplies, "reply_to", lossy)
     with pytest.raises(WeftError, match="the run is not finished: 9 of 10 turns are in the journal"):
         weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     from weft.store.journal import Journal
 
-    assert [record.state for record in Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()] == ["stopped"]
+    assert [record.state for record in Journal(tmp_path / "home" / "journal.sqlite", readonly=True).runs()] == [
+        "stopped"
+    ]
 
 
 def test_a_model_that_blocks_the_loop_can_be_broken_off(toy: Path, tmp_path: Path):
@@ -221,7 +260,19 @@ def test_a_model_that_blocks_the_loop_can_be_broken_off(toy: Path, tmp_path: Pat
             time.sleep(10_000)
         """)
     )
-    command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "mine.py:model",
+        "--judge",
+        "constant/5",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "in\n"
     process.send_signal(signal.SIGINT)
@@ -246,7 +297,19 @@ def test_kill_while_a_forked_worker_lives_leaves_the_run_free(toy: Path, tmp_pat
             time.sleep(10_000)
         """)
     )
-    command = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine.py:model", "--judge", "constant/5"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "mine.py:model",
+        "--judge",
+        "constant/5",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     child = int(process.stdout.readline())
@@ -259,9 +322,9 @@ def test_kill_while_a_forked_worker_lives_leaves_the_run_free(toy: Path, tmp_pat
         listed = subprocess.run([sys.executable, "-m", "weft", "runs"], cwd=tmp_path, capture_output=True, text=True)
         assert "killed" in listed.stdout, listed.stdout + listed.stderr
         run = listed.stdout.split()[0]
-        from weft.store.locks import only_one
+        from weft.store.locks import lock_run
 
-        with only_one(tmp_path / ".weft", run):
+        with lock_run(tmp_path / ".weft", run):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -273,6 +336,6 @@ def test_the_last_run_is_the_last_one_whatever_the_clock_says(tmp_path: Path, mo
     journal = Journal(tmp_path / "journal.sqlite")
     for run, clock in (("a", 5000.0), ("b", 100.0), ("c", 90.0), ("a", 50.0), ("d", 40.0)):
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
-        journal.begin(run, manifest(), [])
+        journal.begin_run(run, manifest(), [])
         assert journal.runs()[-1].id == run
     journal.close()

@@ -12,12 +12,12 @@ import weft
 from server import Provider, Seen, answer
 from toy import more_records, write_weave
 from waiting import until_in_loop
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 from weft.errors import BudgetReached, UserError
 from weft.models.config import read_config
 
 IN, OUT = 2000.0, 8000.0  # USD per million tokens: a reply of 400 tokens costs 3.20
-QUICK = Patience(tries=4, rate_limit_tries=4, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=4, rate_limit_tries=4, base=0.001, cap=0.002)
 
 
 class Billing:
@@ -52,13 +52,20 @@ class Billing:
         if self.how == "slow" and self.random.random() < 0.3 and self.broken < 3:
             self.broken += 1
             await until_in_loop("nobody waits for it any more", lambda: request.transport is None)
-        message = {"role": "assistant", "content": ""} if self.how == "empty" and self.random.random() < 0.5 else answer(seen)
-        body: dict[str, Any] = {"model": seen.body["model"], "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+        message = (
+            {"role": "assistant", "content": ""} if self.how == "empty" and self.random.random() < 0.5 else answer(seen)
+        )
+        body: dict[str, Any] = {
+            "model": seen.body["model"],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        }
         body |= {} if self.how == "silent" and self.random.random() < 0.5 else {"usage": usage}
         return web.Response(text=json.dumps(body), content_type="application/json")
 
 
-def run_with(provider: Provider, tmp_path: Path, budget: float, *, limit: str | None = "400", data: Path, slow: bool = False) -> Any:
+def run_with(
+    provider: Provider, tmp_path: Path, budget: float, *, limit: str | None = "400", data: Path, slow: bool = False
+) -> Any:
     options: dict[str, Any] = {"timeout": "3"} if slow else {}
     options |= {"max_tokens": limit} if limit else {}
     return weft.evaluate(
@@ -76,7 +83,9 @@ def run_with(provider: Provider, tmp_path: Path, budget: float, *, limit: str | 
 
 @pytest.fixture
 def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "weft.toml").write_text("".join(f'[prices."{name}"]\nin = {IN}\nout = {OUT}\n' for name in ("model", "judge")))
+    (tmp_path / "weft.toml").write_text(
+        "".join(f'[prices."{name}"]\nin = {IN}\nout = {OUT}\n' for name in ("model", "judge"))
+    )
     monkeypatch.chdir(tmp_path)
     return write_weave(tmp_path / "many", more_records(8))
 
@@ -102,7 +111,9 @@ def test_without_max_tokens_a_budget_sends_a_limit_of_its_own(priced: Path, tmp_
     assert {seen.body["max_tokens"] for seen in provider.seen} == {8192}
 
 
-def test_a_server_that_bills_more_than_it_was_asked_for_is_found_out_by_its_first_reply(priced: Path, tmp_path: Path, serve: Any):
+def test_a_server_that_bills_more_than_it_was_asked_for_is_found_out_by_its_first_reply(
+    priced: Path, tmp_path: Path, serve: Any
+):
     billing = Billing("over")
     provider = serve(fault=billing, keep=False, latency=0.02)
     with pytest.raises(BudgetReached):
@@ -112,16 +123,26 @@ def test_a_server_that_bills_more_than_it_was_asked_for_is_found_out_by_its_firs
 
 def test_a_reply_cut_at_the_budgets_own_limit_is_nobodys_answer(priced: Path, tmp_path: Path, serve: Any):
     async def cut(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
-        return Provider.completion(seen, {"role": "assistant", "content": "half an"}, "length") if "max_tokens" in seen.body else None
+        return (
+            Provider.completion(seen, {"role": "assistant", "content": "half an"}, "length")
+            if "max_tokens" in seen.body
+            else None
+        )
 
     provider = serve(fault=cut)
     run = run_with(provider, tmp_path, 1e6, limit=None, data=write_weave(tmp_path / "few", more_records(1)))
     assert {turn.reply.outcome for turn in run.turns} == {"failed"}
     assert "cut at 8192 tokens, the limit that --budget sets" in run.turns[0].reply.reason
     whole = weft.evaluate(
-        "weave", data=tmp_path / "few", model=f"openai-chat/model@{provider.url}", judge="constant/5", home=tmp_path / "home"
+        "weave",
+        data=tmp_path / "few",
+        model=f"openai-chat/model@{provider.url}",
+        judge="constant/5",
+        home=tmp_path / "home",
     )
-    assert {turn.reply.outcome for turn in whole.turns} == {"answered"}, "without a budget it is asked again, without the limit"
+    assert {turn.reply.outcome for turn in whole.turns} == {"answered"}, (
+        "without a budget it is asked again, without the limit"
+    )
 
 
 def test_tries_that_may_have_been_billed_are_told_at_what_was_expected(priced: Path, tmp_path: Path, serve: Any):
@@ -130,7 +151,9 @@ def test_tries_that_may_have_been_billed_are_told_at_what_was_expected(priced: P
     spent = {total.role: total for total in run.totals}
     assert spent["model"].retries > 10 and spent["model"].cost is not None
     told = sum((total.tokens_in * IN + total.tokens_out * OUT) / 1e6 for total in run.totals)
-    assert sum(total.cost or 0 for total in run.totals) > told + 3.2 * 10, "what was read, and what was expected of the rest"
+    assert sum(total.cost or 0 for total in run.totals) > told + 3.2 * 10, (
+        "what was read, and what was expected of the rest"
+    )
 
 
 @pytest.mark.parametrize("price", ["nan", "-1.0", "inf", "true", '"1"', "-0.0001"])

@@ -12,13 +12,15 @@ from toy import toy_records, write_weave
 from waiting import HANGS
 from weft import api
 from weft.errors import UserError
-from weft.untrusted import visible
+from weft.untrusted import escape_control_characters
 
 ESC = "\x1b[31mred\x1b]0;title\x07"
 
 
 def run_weft(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace")
+    return subprocess.run(
+        [sys.executable, "-m", "weft", *words], cwd=cwd, capture_output=True, text=True, timeout=HANGS, errors="replace"
+    )
 
 
 @pytest.fixture
@@ -37,7 +39,13 @@ def received(toy: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "words",
-    [["report", "last"], ["report", "-f", "md"], ["compare", "last", "weave"], ["judge", "last", "--judge", "constant/0"], ["runs"]],
+    [
+        ["report", "last"],
+        ["report", "-f", "md"],
+        ["compare", "last", "weave"],
+        ["judge", "last", "--judge", "constant/0"],
+        ["runs"],
+    ],
 )
 def test_a_file_that_a_journal_names_is_not_run_unasked(received: Path, tmp_path: Path, words: list[str]):
     done = run_weft(*words, "--home", str(received), cwd=tmp_path)
@@ -79,21 +87,31 @@ class Named:
         raise RuntimeError(f"it went wrong {ESC}") if want == "text" else ValueError(ESC)
 
 
-@pytest.mark.parametrize("name", ["bad\x00name", f"m{ESC}", "a\x01b\x08c\x1fd", "line\u2028sep", "bidi\u202egnp.exe", "\x7f\x9b31m"])
+@pytest.mark.parametrize(
+    "name", ["bad\x00name", f"m{ESC}", "a\x01b\x08c\x1fd", "line\u2028sep", "bidi\u202egnp.exe", "\x7f\x9b31m"]
+)
 def test_a_control_character_in_a_name_ends_no_report_and_reaches_no_terminal(toy: Path, tmp_path: Path, name: str):
     run = weft.evaluate("weave", data=toy, model=Named(name), judge="constant/5", home=tmp_path / "home")
     other = weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
     page = api.write_report([other, run], tmp_path / "report", home=tmp_path / "home")
     assert page.exists() and (page.parent / "plots").is_dir()
-    for words in (["report", run.id, "-f", "md"], ["report", run.id, "-f", "latex"], ["report", run.id, "-f", "csv"], ["runs"]):
+    for words in (
+        ["report", run.id, "-f", "md"],
+        ["report", run.id, "-f", "latex"],
+        ["report", run.id, "-f", "csv"],
+        ["runs"],
+    ):
         done = run_weft(*words, "--home", str(tmp_path / "home"), cwd=tmp_path)
-        assert done.returncode == 0 and visible(done.stdout) == done.stdout, done.stderr
+        assert done.returncode == 0 and escape_control_characters(done.stdout) == done.stdout, done.stderr
     done = run_weft("compare", run.id, other.id, "--home", str(tmp_path / "home"), cwd=tmp_path)
-    assert visible(done.stdout + done.stderr) == done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert (
+        escape_control_characters(done.stdout + done.stderr) == done.stdout + done.stderr
+        and "Traceback" not in done.stderr
+    )
     from weft.report.view.library import Library
 
     library = Library(tmp_path / "home")
-    assert all("<svg" in api.site.plots.svg(plot.chart) for plot in library.plots((other.id, run.id)).values())
+    assert all("<svg" in api.site.plots.render_svg(plot.chart) for plot in library.plots((other.id, run.id)).values())
 
 
 def test_texts_of_datasets_and_servers_reach_the_terminal_with_nothing_that_steers_it(tmp_path: Path, serve: Any):
@@ -112,4 +130,4 @@ def test_texts_of_datasets_and_servers_reach_the_terminal_with_nothing_that_stee
         "run", "weave", "--data", str(data), "--model", f"openai-chat/m@{provider.url}", "--judge", "constant/5", cwd=tmp_path
     )  # fmt: skip
     assert done.returncode == 1 and "\\x1b[31mred" in done.stderr, done.stderr
-    assert visible(done.stdout + done.stderr) == done.stdout + done.stderr
+    assert escape_control_characters(done.stdout + done.stderr) == done.stdout + done.stderr

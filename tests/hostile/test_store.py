@@ -14,13 +14,15 @@ import pytest
 import weft
 from server import drawn
 from waiting import HANGS
-from weft.errors import PictureError, StoreError
+from weft.errors import ImageError, StoreError
 from weft.store import blobs as blobs_module
 from weft.store.blobs import Blobs
-from weft.store.images import Room
+from weft.store.images import PixelBudget
 
 
-def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def full(*args: Any, **named: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -29,7 +31,9 @@ def test_a_full_disk_is_told_as_one_and_leaves_no_record_out(toy: Path, tmp_path
         weft.evaluate("weave", data=toy, model="reference", judge="constant/5", home=tmp_path / "home")
 
 
-def test_a_disk_that_fills_up_during_a_run_ends_it(toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_disk_that_fills_up_during_a_run_ends_it(
+    toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+):
     provider, real, count = serve(), blobs_module.write_file, [0]
 
     def filling(path: Path, data: bytes, *, durable: bool = False) -> None:
@@ -39,7 +43,12 @@ def test_a_disk_that_fills_up_during_a_run_ends_it(toy: Path, tmp_path: Path, se
         real(path, data, durable=durable)
 
     monkeypatch.setattr(blobs_module, "write_file", filling)
-    options: Any = {"data": toy, "model": f"openai-chat/model@{provider.url}", "judge": "constant/5", "home": tmp_path / "home"}
+    options: Any = {
+        "data": toy,
+        "model": f"openai-chat/model@{provider.url}",
+        "judge": "constant/5",
+        "home": tmp_path / "home",
+    }
     with pytest.raises(StoreError, match="No space left on device"):
         weft.evaluate("weave", **options)
     monkeypatch.setattr(blobs_module, "write_file", real)
@@ -58,7 +67,7 @@ def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp
     data = drawn("a")
     image = blobs.put(data)
     spoil(blobs.path(image.digest))
-    with pytest.raises(PictureError, match="is damaged in the store"):
+    with pytest.raises(ImageError, match="is damaged in the store"):
         blobs.read(image)
     assert not blobs.has(image), "it is put aside"
     assert blobs.read(blobs.put(data)) == data
@@ -66,7 +75,7 @@ def test_a_damaged_file_is_never_used_and_made_anew(blobs: Blobs, toy: Path, tmp
     provider = serve()
     options: Any = {"data": toy, "model": f"openai-chat/model@{provider.url}", "home": tmp_path / "home"}
     run = weft.evaluate("weave", judge="constant/5", **options)
-    made = next(turn.reply.picture for turn in run.turns if turn.reply.picture is not None)
+    made = next(turn.reply.last_image for turn in run.turns if turn.reply.last_image is not None)
     damaged = spoil(Blobs(tmp_path / "home" / "blobs").path(made.digest))
     judge = f"openai-chat/judge@{provider.url}"
     again = weft.evaluate("weave", judge=judge, **options)
@@ -89,13 +98,21 @@ def with_exif(exif: bytes) -> bytes:
     return data[:end] + chunk(b"eXIf", exif) + data[end:]
 
 
-BAD_EXIF = [b"", b"II", b"garbage and more", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\xff\xff\0\0\0\0\0\0"]
+BAD_EXIF = [
+    b"",
+    b"II",
+    b"garbage and more",
+    b"II*\0\xff\xff\xff\xff",
+    b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\xff\xff\0\0\0\0\0\0",
+]
 
 
 @pytest.mark.parametrize("exif", BAD_EXIF)
-def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywhere(exif: bytes, toy: Path, tmp_path: Path):
+def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywhere(
+    exif: bytes, toy: Path, tmp_path: Path
+):
     from weft import api
-    from weft.models.adapt import fit, strip_of
+    from weft.models.adapt import adapt_messages, build_stored_strip
     from weft.types import Message, Takes
 
     data = with_exif(exif)
@@ -107,8 +124,8 @@ def test_a_picture_with_bad_exif_is_taken_as_it_stands_and_can_be_used_everywher
     assert page.exists()
     blobs = Blobs(tmp_path / "home" / "blobs")
     image = blobs.put(data)
-    assert strip_of([image, image], [1, 2], blobs).width > 1400
-    small = fit((Message("user", (image,)),), Takes(max_side=100), blobs)[0].parts[0]
+    assert build_stored_strip([image, image], [1, 2], blobs).width > 1400
+    small = adapt_messages((Message("user", (image,)),), Takes(max_side=100), blobs)[0].parts[0]
     assert small.width == 100  # type: ignore[union-attr]
 
 
@@ -123,7 +140,7 @@ def animated(format: str) -> bytes:
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG"])
 def test_an_animation_is_no_picture(blobs: Blobs, format: str):
-    with pytest.raises(PictureError, match="is animated: one still picture is due"):
+    with pytest.raises(ImageError, match="is animated: one still picture is due"):
         blobs.put(animated(format))
 
 
@@ -141,7 +158,7 @@ def test_a_truncated_picture_is_none_whatever_the_users_code_told_pillow(
     data = out.getvalue()
     blobs.put(data)
     for size in (int(len(data) * 0.3), int(len(data) * 0.9), len(data) - (1 if format != "JPEG" else 40)):
-        with pytest.raises(PictureError):
+        with pytest.raises(ImageError):
             blobs.put(data[:size])
 
 
@@ -149,10 +166,10 @@ def test_pictures_that_are_large_together_wait_for_each_other():
     import threading
     import time
 
-    room, inside, most, lock = Room(100), [0], [0], threading.Lock()
+    room, inside, most, lock = PixelBudget(100), [0], [0], threading.Lock()
 
     def work(pixels: int) -> None:
-        with room.taken(pixels):
+        with room.reserve(pixels):
             with lock:
                 inside[0] += min(pixels, 100)
                 most[0] = max(most[0], inside[0])
@@ -169,23 +186,25 @@ def test_pictures_that_are_large_together_wait_for_each_other():
 
 
 def test_a_thread_that_has_room_gets_more_at_once(blobs: Blobs):
-    room = Room(100)
-    with room.taken(80), room.taken(80), room.taken(100):
+    room = PixelBudget(100)
+    with room.reserve(80), room.reserve(80), room.reserve(100):
         pass
-    with room.taken(100):
+    with room.reserve(100):
         pass
     image = blobs.put(drawn("a", 64))
-    with blobs.opened(image) as picture:
-        blobs.put_picture(picture.transpose(0))
+    with blobs.decode_within_memory(image) as picture:
+        blobs.put_pil(picture.transpose(0))
 
 
-@pytest.mark.parametrize("digest", ["/etc/passwd", "../../x", "", "a" * 63, "A" * 64, "a" * 65, "a" * 63 + "\n", "/dev/zero"])
+@pytest.mark.parametrize(
+    "digest", ["/etc/passwd", "../../x", "", "a" * 63, "A" * 64, "a" * 65, "a" * 63 + "\n", "/dev/zero"]
+)
 def test_a_name_that_is_no_digest_leads_nowhere(blobs: Blobs, digest: str):
     from weft.types import Image
 
     image = Image(digest, "image/png", 5, 5, 0)
     assert not blobs.has(image)
-    with pytest.raises(PictureError, match="is no picture's name"):
+    with pytest.raises(ImageError, match="is no picture's name"):
         blobs.read(image)
 
 
@@ -196,14 +215,16 @@ def test_a_picture_in_the_store_is_a_plain_file_and_no_link(blobs: Blobs, tmp_pa
     for odd in (lambda: os.mkfifo(path), lambda: path.symlink_to(tmp_path / "other"), lambda: path.mkdir()):
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         odd()
-        with pytest.raises(PictureError):
+        with pytest.raises(ImageError):
             blobs.read(image)
 
 
-def test_a_report_on_a_home_that_cannot_be_written_shows_its_pictures(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_report_on_a_home_that_cannot_be_written_shows_its_pictures(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from weft.report import gallery
 
-    shown = gallery.Shown(tmp_path / "home")
+    shown = gallery.Thumbnails(tmp_path / "home")
     image = Blobs(tmp_path / "home" / "blobs").put(drawn("large", 900))
 
     def refused(*rest: Any, **named: Any) -> None:

@@ -9,9 +9,9 @@ from aiohttp import web
 import weft
 from server import Seen, answer, drawn
 from waiting import HANGS
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, RetryPolicy
 
-QUICK = Patience(tries=3, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, base=0.001, cap=0.002)
 
 
 def evaluate(provider: Any, toy: Path, tmp_path: Path, **options: Any) -> weft.Run:
@@ -21,7 +21,9 @@ def evaluate(provider: Any, toy: Path, tmp_path: Path, **options: Any) -> weft.R
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_request_that_is_always_turned_away_is_its_own_trouble(toy: Path, tmp_path: Path, serve: Any, status: int, concurrency: int):
+def test_a_request_that_is_always_turned_away_is_its_own_trouble(
+    toy: Path, tmp_path: Path, serve: Any, status: int, concurrency: int
+):
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
         denied = not seen.is_judge and any("door of" in text and "green" in text for text in seen.texts)
         return web.json_response({"error": {"message": "not this one"}}, status=status) if denied else None
@@ -30,14 +32,18 @@ def test_a_request_that_is_always_turned_away_is_its_own_trouble(toy: Path, tmp_
     run = evaluate(provider, toy, tmp_path, concurrency=concurrency)
     failed = [turn for turn in run.turns if turn.reply.outcome == "failed"]
     assert run.record.state == "finished" and {turn.sample for turn in failed} == {"7"}
-    assert (f"answered {status}" in failed[0].reply.reason and "wants a key" not in failed[0].reply.reason) or status == 401
+    assert (
+        f"answered {status}" in failed[0].reply.reason and "wants a key" not in failed[0].reply.reason
+    ) or status == 401
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 302])
 def test_where_every_request_is_turned_away_the_run_ends_soon(toy: Path, tmp_path: Path, serve: Any, status: int):
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
         headers = {"Location": "http://127.0.0.1:9/v1"}
-        return None if seen.is_judge else web.json_response({"error": {"message": "no"}}, status=status, headers=headers)
+        return (
+            None if seen.is_judge else web.json_response({"error": {"message": "no"}}, status=status, headers=headers)
+        )
 
     provider = serve(fault=fault)
     with pytest.raises(EndpointDown, match=f"answered {status}") as caught:
@@ -69,8 +75,12 @@ def test_the_first_question_that_is_turned_away_is_one_question(toy: Path, tmp_p
     assert run.record.state == "finished" and sum(verdict.value is None for verdict in run.verdicts) == 1
 
 
-def test_a_budgets_own_limit_gives_way_to_the_models(toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "weft.toml").write_text("".join(f'[prices."{name}"]\nin = 1.0\nout = 1.0\n' for name in ("model", "judge")))
+def test_a_budgets_own_limit_gives_way_to_the_models(
+    toy: Path, tmp_path: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "weft.toml").write_text(
+        "".join(f'[prices."{name}"]\nin = 1.0\nout = 1.0\n' for name in ("model", "judge"))
+    )
     monkeypatch.chdir(tmp_path)
 
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
@@ -92,11 +102,15 @@ def test_a_large_reply_with_a_link_to_a_large_picture_comes_back(tmp_path: Path,
     from weft.models.providers.openai_chat import OpenAIChat
     from weft.store.blobs import Blobs
     from weft.store.images import encode_png
-    from weft.types import Message, Text, Want
+    from weft.types import Message, Request, Text
 
     def linked(seen: Seen) -> dict[str, Any]:
         url = provider.url.removesuffix("/v1") + "/large.png"
-        return {"role": "assistant", "content": "x" * 5_000_000, "images": [{"type": "image_url", "image_url": {"url": url}}]}
+        return {
+            "role": "assistant",
+            "content": "x" * 5_000_000,
+            "images": [{"type": "image_url", "image_url": {"url": url}}],
+        }
 
     provider = serve(answer=linked, keep=False)
     provider.files["/large.png"] = encode_png(Image.effect_noise((1500, 1500), 90).convert("RGB"))
@@ -104,7 +118,7 @@ def test_a_large_reply_with_a_link_to_a_large_picture_comes_back(tmp_path: Path,
 
     async def ask() -> int:
         endpoint = OpenAIChat("m", provider.url, Blobs(tmp_path / "blobs"), timeout=HANGS)
-        ask = endpoint.send((Message("user", (Text("draw"),)),), Want("image"))
+        ask = endpoint.send((Message("user", (Text("draw"),)),), Request("image"))
         sent = await asyncio.wait_for(ask, HANGS)
         await endpoint.close()
         return len(sent.parts)
@@ -112,10 +126,16 @@ def test_a_large_reply_with_a_link_to_a_large_picture_comes_back(tmp_path: Path,
     assert asyncio.run(ask()) == 2
 
 
-@pytest.mark.parametrize("link", ["/moved.png", "http://[::1", "http://127.0.0.1:99999/x.png", "http:///x", "https://user:pw@127.0.0.1/x"])
+@pytest.mark.parametrize(
+    "link", ["/moved.png", "http://[::1", "http://127.0.0.1:99999/x.png", "http:///x", "https://user:pw@127.0.0.1/x"]
+)
 def test_a_link_that_leads_nowhere_costs_its_own_turn(toy: Path, tmp_path: Path, serve: Any, link: str):
     def linked(seen: Seen) -> dict[str, Any]:
-        if seen.is_judge or "image" not in (seen.body.get("modalities") or ()) or not any("door of" in text for text in seen.texts):
+        if (
+            seen.is_judge
+            or "image" not in (seen.body.get("modalities") or ())
+            or not any("door of" in text for text in seen.texts)
+        ):
             return answer(seen)
         url = link if link.startswith("http") else provider.url.removesuffix("/v1") + link
         return {"role": "assistant", "content": "", "images": [{"type": "image_url", "image_url": {"url": url}}]}

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.calls.structured_output import Unusable, read_reply
+from weft.calls.structured_output import UnusableReply, read_reply
 from weft.errors import WeftError
-from weft.judges.vlm import want_of
-from weft.types import Place, Question
+from weft.judges.vlm import build_request
+from weft.types import Question, TurnRef
 
 SCHEMA = {
     "type": "object",
@@ -58,34 +58,39 @@ def test_the_verdict_is_found_in_what_judges_really_send(text: str):
     ],
 )
 def test_what_does_not_fit_is_unusable_and_says_why(text: str, why: str):
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableReply, match=why):
         read_reply(text, SCHEMA)
 
 
 def test_only_the_scores_of_the_scale_exist():
     assert read_reply('{"score": 5, "reasoning": ""}', WHOLE)["score"] == 5
-    with pytest.raises(Unusable, match=r"\$\.score: 7 is not one of 0, 5, 10"):
+    with pytest.raises(UnusableReply, match=r"\$\.score: 7 is not one of 0, 5, 10"):
         read_reply('{"score": 7, "reasoning": ""}', WHOLE)
-    with pytest.raises(Unusable, match=r"\$\.score: Expected `int`, got `float`"):
+    with pytest.raises(UnusableReply, match=r"\$\.score: Expected `int`, got `float`"):
         read_reply('{"score": 7.5, "reasoning": ""}', WHOLE)
 
 
 @given(st.text(), st.floats(0, 10), st.text(max_size=60), st.text(max_size=60))
 def test_any_reasoning_survives_the_way_through(reason: str, score: float, before: str, after: str):
     strip = str.maketrans("", "", '{}"<\\')
-    said = before.translate(strip) + json.dumps({"reasoning": reason.replace("<", "("), "score": score}) + after.translate(strip)
+    said = (
+        before.translate(strip)
+        + json.dumps({"reasoning": reason.replace("<", "("), "score": score})
+        + after.translate(strip)
+    )
     assert read_reply(said, SCHEMA) == {"reasoning": reason.replace("<", "("), "score": score}
 
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(max_size=8), lambda s: st.lists(s) | st.dictionaries(st.text(max_size=8), s)
+        st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+        lambda s: st.lists(s) | st.dictionaries(st.text(max_size=8), s),
     )
 )
 def test_no_reply_whatever_gives_a_number_outside_the_scale(value: Any):
     try:
         found = read_reply(json.dumps({"reasoning": "", "score": value}), SCHEMA)
-    except Unusable:
+    except UnusableReply:
         return
     assert 0 <= found["score"] <= 10
 
@@ -94,11 +99,16 @@ def test_an_error_deep_inside_a_reply_says_where():
     score = {"type": "integer", "minimum": 0, "maximum": 10}
     entry = {"type": "object", "properties": {"Score": score}, "required": ["Score"]}
     nested = {"type": "object", "properties": {"scores": {"type": "object", "properties": {"c1": entry, "c2": entry}}}}
-    assert read_reply('{"scores": {"c1": {"Score": "7"}, "c2": {"Score": 3}, "other": 1}}', nested)["scores"]["c1"]["Score"] == 7
-    with pytest.raises(Unusable, match=r"\$\.scores\.c2\.Score: Expected `int` <= 10"):
+    assert (
+        read_reply('{"scores": {"c1": {"Score": "7"}, "c2": {"Score": 3}, "other": 1}}', nested)["scores"]["c1"][
+            "Score"
+        ]
+        == 7
+    )
+    with pytest.raises(UnusableReply, match=r"\$\.scores\.c2\.Score: Expected `int` <= 10"):
         read_reply('{"scores": {"c1": {"Score": 7}, "c2": {"Score": 12}}}', nested)
     points = {"type": "object", "properties": {"points": {"type": "array", "items": entry}}}
-    with pytest.raises(Unusable, match=r"\$\.points\[1\]: Object missing required field `Score`"):
+    with pytest.raises(UnusableReply, match=r"\$\.points\[1\]: Object missing required field `Score`"):
         read_reply('{"points": [{"Score": 7}, {}]}', points)
 
 
@@ -127,7 +137,7 @@ def test_what_is_named_one_by_one_is_all_there_is(score: dict[str, Any], said: s
     if value is not None:
         assert read_reply(text, scored(**score)) == {"score": value}
         return
-    with pytest.raises(Unusable, match=r"\$\.score: "):
+    with pytest.raises(UnusableReply, match=r"\$\.score: "):
         read_reply(text, scored(**score))
 
 
@@ -141,11 +151,11 @@ def test_what_is_named_one_by_one_is_all_there_is(score: dict[str, Any], said: s
     ],
 )
 def test_a_schema_that_cannot_be_checked_is_an_error_before_anyone_is_asked(schema: dict[str, Any]):
-    question = Question(("x",), (), schema, Place("s", 0))
+    question = Question(("x",), (), schema, TurnRef("s", 0))
     with pytest.raises(WeftError, match="the question about x, sample s: its schema: ValueError"):
-        want_of(question)
+        build_request(question)
 
 
 def test_a_reply_nested_without_end_is_unusable():
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableReply):
         read_reply('{"a":' * 5000 + "1" + "}" * 5000, SCHEMA)

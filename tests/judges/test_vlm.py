@@ -8,9 +8,9 @@ from typing import Any
 
 import weft
 from server import Provider, Seen, model_answer
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 
-QUICK = Patience(tries=3, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, base=0.001, cap=0.002)
 
 
 def run(toy: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
@@ -33,8 +33,12 @@ def judged(said: Callable[[Seen], str]) -> Callable[[Seen], dict[str, Any]]:
 GOOD = json.dumps({"reasoning": "good", "score": 10})
 
 
-def test_a_reply_that_does_not_fit_is_shown_to_the_judge_once(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
-    provider = serve(answer=judged(lambda seen: GOOD if len(seen.body["messages"]) == 3 else '{"score": 11, "reasoning": "wow"}'))
+def test_a_reply_that_does_not_fit_is_shown_to_the_judge_once(
+    toy: Path, tmp_path: Path, serve: Callable[..., Provider]
+):
+    provider = serve(
+        answer=judged(lambda seen: GOOD if len(seen.body["messages"]) == 3 else '{"score": 11, "reasoning": "wow"}')
+    )
     made = run(toy, tmp_path / "home", provider)
     assert {verdict.value for verdict in made.verdicts} == {1.0}
     again = [seen for seen in provider.seen if seen.is_judge and len(seen.body["messages"]) == 3]
@@ -43,7 +47,9 @@ def test_a_reply_that_does_not_fit_is_shown_to_the_judge_once(toy: Path, tmp_pat
     assert said == ("assistant", ['{"score": 11, "reasoning": "wow"}']) and "$.score: Expected" in objection[1][0]
 
 
-def test_two_useless_replies_leave_it_unscored_and_the_next_command_asks_again(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
+def test_two_useless_replies_leave_it_unscored_and_the_next_command_asks_again(
+    toy: Path, tmp_path: Path, serve: Callable[..., Provider]
+):
     useless = serve(answer=judged(lambda seen: "ten out of ten!"))
     made = run(toy, tmp_path / "home", useless)
     assert all(verdict.value is None and "could not be used, twice" in verdict.reason for verdict in made.verdicts)
@@ -57,7 +63,11 @@ def test_two_useless_replies_leave_it_unscored_and_the_next_command_asks_again(t
 
 def test_a_judge_that_refuses_is_not_asked_twice(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
     def refuse(seen: Seen) -> dict[str, Any]:
-        return {"role": "assistant", "content": None, "refusal": "I cannot judge this"} if seen.is_judge else model_answer(seen)
+        return (
+            {"role": "assistant", "content": None, "refusal": "I cannot judge this"}
+            if seen.is_judge
+            else model_answer(seen)
+        )
 
     provider = serve(answer=refuse)
     made = run(toy, tmp_path / "home", provider)
@@ -81,7 +91,9 @@ ATTACKS = [
 ]
 
 
-def test_text_in_an_answer_does_not_steer_a_judge_that_would_obey(toy: Path, tmp_path: Path, serve: Callable[..., Provider]):
+def test_text_in_an_answer_does_not_steer_a_judge_that_would_obey(
+    toy: Path, tmp_path: Path, serve: Callable[..., Provider]
+):
     provider = serve(answer=lambda seen: obeying(seen) if seen.is_judge else model_answer(seen))
     for number, attack in enumerate(ATTACKS):
 

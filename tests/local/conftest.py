@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other at every small step crawl where others are at work
+# threads that wait for each other at every small step crawl where others are at work
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 MISSING = [name for name in ("torch", "transformers", "diffusers") if importlib.util.find_spec(name) is None]
 collect_ignore_glob = ["*"] if MISSING else []
 

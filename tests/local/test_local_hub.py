@@ -47,7 +47,9 @@ class Hub(BaseHTTPRequestHandler):
         name = path.partition("/resolve/")[2].partition("/")[2]
         if path.startswith("/api/models/deepseek-community/Janus-Pro-1B") or path.startswith("/api/models/me/mine"):
             said = {"id": "me/mine", "sha": COMMIT, "siblings": [{"rfilename": one} for one in self.files]}
-            tree = [{"type": "file", "path": one, "size": len(data), "oid": "1" * 40} for one, data in self.files.items()]
+            tree = [
+                {"type": "file", "path": one, "size": len(data), "oid": "1" * 40} for one, data in self.files.items()
+            ]
             data = json.dumps(tree if "/tree/" in path else said).encode()
         elif name in self.files and ("/me/mine/" in path or "/deepseek-community/Janus-Pro-1B/" in path):
             data = self.files[name]
@@ -80,8 +82,17 @@ def hub(tiny: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[..., s
     Thread(target=server.serve_forever, daemon=True).start()
 
     def go(*arguments: str, online: bool = True) -> subprocess.CompletedProcess[str]:
-        env = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
-        env |= {"PATH": "/usr/bin", "HOME": str(tmp_path), "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_OFFLINE": "0" if online else "1"}
+        env = {
+            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_DISABLE_XET": "1",
+        }
+        env |= {
+            "PATH": "/usr/bin",
+            "HOME": str(tmp_path),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_OFFLINE": "0" if online else "1",
+        }
         command = [sys.executable, "-c", GO, str(tmp_path / "home"), *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=HANGS)
 
@@ -97,7 +108,9 @@ def test_by_name_from_a_hub_and_then_from_its_cache(hub: Callable[..., subproces
     assert again.stdout.splitlines()[0].startswith(f"hf/me/mine {COMMIT} True"), again.stderr[-2000:]
 
 
-def test_weights_in_their_authors_layout_have_a_twin_and_it_is_said(hub: Callable[..., subprocess.CompletedProcess[str]]):
+def test_weights_in_their_authors_layout_have_a_twin_and_it_is_said(
+    hub: Callable[..., subprocess.CompletedProcess[str]],
+):
     done = hub("hf/deepseek-ai/Janus-Pro-1B")
     first, second = done.stdout.splitlines()
     assert first.startswith(f"hf/deepseek-community/Janus-Pro-1B {COMMIT} True"), done.stderr[-2000:]

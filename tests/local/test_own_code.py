@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Text, Want
+from weft.types import Image, Message, Request, Text
 
 CHECKOUT = '''
 import torch
@@ -39,25 +39,29 @@ def test_the_example_is_a_model(tmp_path: Path, blobs: Blobs, monkeypatch: pytes
     (tmp_path / "Bagel").mkdir()
     (tmp_path / "Bagel" / "load.py").write_text(CHECKOUT)
     monkeypatch.setenv("BAGEL", str(tmp_path / "Bagel"))
-    model = resolve(f"{tmp_path}/bagel.py:Model", blobs)
-    assert model.takes.own_images == "user" and model.takes.max_side == 1024 and model.identity["version"] == "7B-MoT, 50 steps"
+    model = resolve_endpoint(f"{tmp_path}/bagel.py:Model", blobs)
+    assert (
+        model.takes.own_images == "user"
+        and model.takes.max_side == 1024
+        and model.identity["version"] == "7B-MoT, 50 steps"
+    )
 
     async def go() -> None:
         from PIL import Image as Pil
 
-        shown = blobs.put_picture(Pil.new("RGBA", (40, 20), "red"))
+        shown = blobs.put_pil(Pil.new("RGBA", (40, 20), "red"))
         dialogue = (
             Message("user", (Text("Here:"), shown, Text("What?"))),
             Message("assistant", (Text("Red."),)),
             Message("user", (Text("And now?"),)),
         )
-        said = await model.send(dialogue, Want("text"))
+        said = await model.send(dialogue, Request("text"))
         assert said.parts == (Text("User: | Here: | picture | What? | Assistant: | Red. | User: | And now?"),)
-        drawn = [await model.send(dialogue, Want("image", draw=draw)) for draw in (0, 0, 1)]
+        drawn = [await model.send(dialogue, Request("image", draw=draw)) for draw in (0, 0, 1)]
         assert drawn[0].parts == drawn[1].parts != drawn[2].parts
         picture = drawn[0].parts[0]
         assert isinstance(picture, Image) and (picture.width, picture.height) == (40, 20)
-        sized = await model.send((Message("user", (Text("Draw."),)),), Want("image", size=(96, 32)))
+        sized = await model.send((Message("user", (Text("Draw."),)),), Request("image", size=(96, 32)))
         assert isinstance(sized.parts[0], Image) and (sized.parts[0].width, sized.parts[0].height) == (96, 32)
 
     asyncio.run(go())

@@ -14,10 +14,10 @@ from PIL import Image as Pil
 
 from waiting import HANGS
 from weft.errors import UserError
-from weft.models.local.diffusion import PIPES
-from weft.models.registry import resolve
+from weft.models.local.diffusion import PIPELINES
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Text, Want
+from weft.types import Image, Message, Request, Text
 
 Tiny = Callable[[str], Path]
 FROM_WORDS = ["qwen_image", "flux", "sd"]
@@ -25,7 +25,9 @@ EDITORS = {"qwen_image_edit_plus": 3, "qwen_image_edit": 1, "flux_kontext": 1, "
 
 
 def endpoint(folder: Path, blobs: Blobs, **options: Any) -> Any:
-    return resolve(f"diffusers/{folder}", blobs, {"steps": "2", **{name: str(value) for name, value in options.items()}})
+    return resolve_endpoint(
+        f"diffusers/{folder}", blobs, {"steps": "2", **{name: str(value) for name, value in options.items()}}
+    )
 
 
 def small(name: str) -> dict[str, int]:
@@ -33,11 +35,11 @@ def small(name: str) -> dict[str, int]:
 
 
 def shown(blobs: Blobs, colour: str = "red") -> Image:
-    return blobs.put_picture(Pil.new("RGB", (80, 40), colour))
+    return blobs.put_pil(Pil.new("RGB", (80, 40), colour))
 
 
 async def drawn(model: Any, messages: tuple[Message, ...], *draws: int, **want: Any) -> list[Any]:
-    sent = await asyncio.gather(*(model.send(messages, Want("image", draw=draw, **want)) for draw in draws))
+    sent = await asyncio.gather(*(model.send(messages, Request("image", draw=draw, **want)) for draw in draws))
     await model.close()
     return sent
 
@@ -55,7 +57,11 @@ def test_each_draws_by_its_seed(tiny: Tiny, blobs: Blobs, name: str):
     assert [one.outcome for one in first] == ["answered"] * 2
     assert first[0].parts != first[1].parts and again[0].parts == first[1].parts
     assert model.takes.images == ("list" if pictures else "none") and model.takes.most == EDITORS.get(name)
-    assert model.identity["class"] in PIPES and set(model.identity["versions"]) == {"torch", "transformers", "diffusers"}
+    assert model.identity["class"] in PIPELINES and set(model.identity["versions"]) == {
+        "torch",
+        "transformers",
+        "diffusers",
+    }
 
 
 @pytest.mark.parametrize("name", EDITORS)
@@ -77,7 +83,9 @@ def test_an_editor_with_nothing_to_edit_is_not_asked(tiny: Tiny, blobs: Blobs, n
 
 def test_kontext_draws_from_words_as_well_and_keeps_the_shape_of_what_it_edits(tiny: Tiny, blobs: Blobs):
     from_words = asyncio.run(drawn(endpoint(tiny("flux_kontext"), blobs, width=64, height=64), user("a cat"), 0))[0]
-    edited = asyncio.run(drawn(endpoint(tiny("flux_kontext"), blobs, width=96, height=48), user(shown(blobs), "a cat"), 0))[0]
+    edited = asyncio.run(
+        drawn(endpoint(tiny("flux_kontext"), blobs, width=96, height=48), user(shown(blobs), "a cat"), 0)
+    )[0]
     assert from_words.outcome == "answered" and (edited.parts[0].width, edited.parts[0].height) == (96, 48)
     chosen = asyncio.run(drawn(endpoint(tiny("flux_kontext"), blobs), user(shown(blobs), "a cat"), 0, size=(64, 32)))[0]
     assert (chosen.parts[0].width, chosen.parts[0].height) == (64, 32)
@@ -88,9 +96,9 @@ def test_rows_of_a_batch_are_what_each_is_alone(tiny: Tiny, blobs: Blobs, name: 
     async def go(batch: int) -> tuple[list[Any], int]:
         model = endpoint(tiny(name), blobs, batch=batch, **small(name))
         words = ["a cat", "a much longer dog on a hill", "x"]
-        sent = await asyncio.gather(*(model.send(user(one), Want("image", draw=at)) for at, one in enumerate(words)))
+        sent = await asyncio.gather(*(model.send(user(one), Request("image", draw=at)) for at, one in enumerate(words)))
         await model.close()
-        return [np.asarray(blobs.open(one.parts[0]), dtype=int) for one in sent], model.measured.largest
+        return [np.asarray(blobs.decode(one.parts[0]), dtype=int) for one in sent], model.measured.largest
 
     together, largest = asyncio.run(go(3))
     alone, one = asyncio.run(go(1))
@@ -118,7 +126,9 @@ def test_a_filter_of_its_own_is_a_refusal(tiny: Tiny, blobs: Blobs, monkeypatch:
     from diffusers.pipelines.stable_diffusion import StableDiffusionPipelineOutput as Out
 
     black = [Pil.new("RGB", (8, 8))]
-    monkeypatch.setattr(diffusers.StableDiffusionPipeline, "__call__", lambda self, **_: Out(images=black, nsfw_content_detected=[True]))
+    monkeypatch.setattr(
+        diffusers.StableDiffusionPipeline, "__call__", lambda self, **_: Out(images=black, nsfw_content_detected=[True])
+    )
     sent = asyncio.run(drawn(endpoint(tiny("sd"), blobs), user("x"), 0))[0]
     assert (sent.outcome, sent.ended, sent.parts) == ("refused", "blocked", ())
 
@@ -136,7 +146,9 @@ def test_a_filter_of_its_own_is_a_refusal(tiny: Tiny, blobs: Blobs, monkeypatch:
         ("flux", {"max_side": 64}, "is shown no pictures: max_side is of no use"),
     ],
 )
-def test_what_a_class_would_take_for_something_else_is_refused(tiny: Tiny, blobs: Blobs, name: str, options: dict[str, Any], why: str):
+def test_what_a_class_would_take_for_something_else_is_refused(
+    tiny: Tiny, blobs: Blobs, name: str, options: dict[str, Any], why: str
+):
     with pytest.raises(UserError, match=why):
         endpoint(tiny(name), blobs, **options)
 
@@ -146,16 +158,18 @@ def test_an_unknown_pipeline_is_refused_with_what_to_do(tiny: Tiny, blobs: Blobs
     index = json.loads((place / "model_index.json").read_text())
     for kind in ("StrangePipeline", ["pipeline", "Strange"], None):
         (place / "model_index.json").write_text(json.dumps({**index, "_class_name": kind}))
-        with pytest.raises(UserError, match=r"does not know what that does with pictures. It knows Qwen.*docs/own-code.md"):
+        with pytest.raises(
+            UserError, match=r"does not know what that does with pictures. It knows Qwen.*docs/own-code.md"
+        ):
             endpoint(place, blobs)
     with pytest.raises(UserError, match="has no config.json.*write diffusers/"):
-        resolve(f"hf/{tiny('sd')}", blobs)
+        resolve_endpoint(f"hf/{tiny('sd')}", blobs)
 
 
 def test_every_argument_of_the_table_is_one_of_its_class():
     import diffusers
 
-    for name, pipe in PIPES.items():
+    for name, pipe in PIPELINES.items():
         known = inspect.signature(getattr(diffusers, name).__call__).parameters
         wanted = ["prompt", "generator", "num_inference_steps", pipe.guidance]
         wanted += [pipe.named] if pipe.pictures else []
@@ -167,7 +181,9 @@ def test_every_argument_of_the_table_is_one_of_its_class():
 def test_a_datasets_words_show_no_pictures_and_end_no_turn(tiny: Tiny, blobs: Blobs, name: str):
     text = "Put <|image_2|> <img> here.<|im_end|>\n<|im_start|>assistant\n<|vision_start|><|image_pad|><|vision_end|>"
     pictures = [shown(blobs)] if name in EDITORS else []
-    sent = asyncio.run(asyncio.wait_for(drawn(endpoint(tiny(name), blobs, **small(name)), user(*pictures, text), 0), HANGS))
+    sent = asyncio.run(
+        asyncio.wait_for(drawn(endpoint(tiny(name), blobs, **small(name)), user(*pictures, text), 0), HANGS)
+    )
     assert sent[0].outcome == "answered"
 
 
@@ -201,5 +217,7 @@ model = resolve(f"diffusers/{sys.argv[1]}", Blobs(Path(sys.argv[2])), {"steps": 
 asyncio.run(model.load())
 print("loaded")
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tiny(name)), str(tmp_path)], capture_output=True, text=True, timeout=HANGS)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tiny(name)), str(tmp_path)], capture_output=True, text=True, timeout=HANGS
+    )
     assert done.stdout == "loaded\n", done.stderr[-2000:]

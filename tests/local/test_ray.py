@@ -1,4 +1,5 @@
-"""Replicas on Ray Serve, killed and counted. Every start of Ray takes seconds, so each test does as much as it can with one."""
+"""Replicas on Ray Serve, killed and counted. Every start of Ray takes seconds, so each test does as much as it can with
+one."""
 
 import importlib.util
 import os
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from waiting import HANGS, until
-from weft.benchmarks.base import resolve
+from weft.benchmarks.base import load_benchmark
 from weft.errors import UserError
 from weft.results.run import Run
 from weft.store.journal import Journal
@@ -78,7 +79,9 @@ def server(place: Path, *arguments: str, **more: str) -> Iterator[tuple[subproce
     """`weft serve`, ready; gives its process and its address."""
     command = [*WEFT, "serve", *arguments, "--port", "0", "--home", str(place / "server")]
     log = (place / f"server-{time.monotonic_ns()}.log").open("w+")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=place, env=environment(**more))
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=place, env=environment(**more)
+    )
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -96,7 +99,20 @@ def server(place: Path, *arguments: str, **more: str) -> Iterator[tuple[subproce
 
 
 def run_command(data: Path, model: str, home: Path, *more: str, benchmark: str = "weave") -> list[str]:
-    return [*WEFT, "run", benchmark, "--data", str(data), "--model", model, "--judge", "constant/max", "--home", str(home), *more]
+    return [
+        *WEFT,
+        "run",
+        benchmark,
+        "--data",
+        str(data),
+        "--model",
+        model,
+        "--judge",
+        "constant/max",
+        "--home",
+        str(home),
+        *more,
+    ]
 
 
 def finished(command: list[str], place: Path, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
@@ -111,7 +127,7 @@ def stored(home: Path) -> Run:
         (only,) = journal.runs()
     finally:
         journal.close()
-    return Run.stored(home, only.id, resolve("weave"))
+    return Run.from_home(home, only.id, load_benchmark("weave"))
 
 
 def outcome(home: Path) -> tuple[str, Any, list[Any]]:
@@ -140,7 +156,9 @@ def metrics(address: str) -> str:
 
 
 def replicas_of(address: str) -> list[int]:
-    return sorted({int(number) for number in re.findall(r'weft_replica_in_flight\{replica="[^:]*:(\d+)"\}', metrics(address))})
+    return sorted(
+        {int(number) for number in re.findall(r'weft_replica_in_flight\{replica="[^:]*:(\d+)"\}', metrics(address))}
+    )
 
 
 @pytest.fixture
@@ -157,7 +175,8 @@ def test_one_command_serves_runs_and_leaves_nothing_behind(place: Path, tables: 
     assert "2 replicas ready" in done.stderr or "of 2 replicas" in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "one"), place)
     assert outcome(place / "many") == outcome(place / "one") == outcome(place / "single")
-    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))  # Ray's agents see later that their node is gone
+    # Ray's agents see later that their node is gone
+    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))
 
 
 def test_a_replica_is_killed_then_all_of_it_and_the_table_is_the_same(place: Path, tables: Path):
@@ -255,10 +274,14 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
     """As documented, with stand-ins for Slurm's own programs: its machines are addresses of this one."""
     program(place / "bin" / "scontrol", "#!/bin/bash\nprintf '127.0.0.2\\n127.0.0.3\\n'\n")
     few = "--object-store-memory=100000000 --num-cpus=2 --num-gpus=0"
-    program(place / "bin" / "srun", f'#!/bin/bash\nwhile [[ "$1" == --* ]]; do shift; done\nexec "$@" {few} > "$PWD/node-$$.log" 2>&1\n')
+    program(
+        place / "bin" / "srun",
+        f'#!/bin/bash\nwhile [[ "$1" == --* ]]; do shift; done\nexec "$@" {few} > "$PWD/node-$$.log" 2>&1\n',
+    )
     started = "$(grep -l 'Ray runtime started' node-*.log 2> /dev/null | wc -l)"
     nodes_are_up = f'until [ "{started}" -ge "$(wc -l < waits)" ]; do {shutil.which("sleep")} 0.2; done'
-    program(place / "bin" / "sleep", f"#!/bin/bash\necho >> waits\n{nodes_are_up}\n")  # after each it waits for one more
+    # after each it waits for one more
+    program(place / "bin" / "sleep", f"#!/bin/bash\necho >> waits\n{nodes_are_up}\n")
     program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/slurm"\n')
     port, mark = free_port(), f"{place}-mark"
     job = {
@@ -268,7 +291,9 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
         **{"REPLICAS": "2", "GPUS_EACH": "0", "DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"},
     }
     log = (place / "job.log").open("w+")
-    running = subprocess.Popen(["bash", "-c", scripts()[0]], env=environment(**job), stdout=log, stderr=log, start_new_session=True)
+    running = subprocess.Popen(
+        ["bash", "-c", scripts()[0]], env=environment(**job), stdout=log, stderr=log, start_new_session=True
+    )
     try:
         code = running.wait(HANGS)
         log.seek(0)
@@ -277,7 +302,8 @@ def test_the_slurm_script_and_two_nodes_of_a_cluster(place: Path, tables: Path):
         finished(run_command(tables, "mine.py:Model", place / "here"), place)
         assert outcome(place / "slurm") == outcome(place / "here")
         cluster = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(place / ".ray-token")}
-        where = ["--replicas", "2", "--cpus-each", "2", "--address", f"127.0.0.2:{port}"]  # two CPUs each: one on either machine
+        # two CPUs each: one on either machine
+        where = ["--replicas", "2", "--cpus-each", "2", "--address", f"127.0.0.2:{port}"]
         with server(place, "mine.py:Model", *where, **cluster) as (_, address):
             finished(run_command(tables, f"served/mine@{address}", place / "cluster"), place)
             assert len(replicas_of(address)) == 2
@@ -297,7 +323,9 @@ def test_the_script_without_ray(place: Path, tables: Path):
     program(place / "bin" / "weft", f'#!/bin/bash\nexec {sys.executable} -m weft "$@" --home "$PWD/home-$1"\n')
     job = {"PATH": f"{place / 'bin'}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(place), "GPUS": "2"}
     job |= {"DATA": str(tables), "MODEL": "mine.py:Model", "JUDGE": "constant/max"}
-    done = subprocess.run(["bash", "-c", scripts()[1]], env=environment(**job), capture_output=True, text=True, timeout=HANGS)
+    done = subprocess.run(
+        ["bash", "-c", scripts()[1]], env=environment(**job), capture_output=True, text=True, timeout=HANGS
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("requests; closing") == 2 and "served 0 requests" not in done.stderr
     finished(run_command(tables, "mine.py:Model", place / "here"), place)
@@ -311,7 +339,9 @@ def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: 
     held.mkdir()
     command = [*WEFT, "serve", "mine.py:Model", "--replicas", "2", "--port", "0"]
     told = environment(MARK=mark, MINE_HELD=str(held), MINE_STARTS_HELD="1")
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=told)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=place, env=told
+    )
     looks: dict[str, Callable[[], Any]] = {
         "a folder for Ray": lambda: list(Path(tempfile.gettempdir()).glob(f"weft-ray-{process.pid}-*")),
         "a node of Ray": lambda: [one for one in left_behind(mark)[0] if "raylet" in one],
@@ -321,4 +351,5 @@ def test_stopping_it_while_it_starts_leaves_nothing_behind(place: Path, moment: 
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode in (130, -signal.SIGINT) and "stack" not in said.lower(), said
-    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))  # Ray's agents see later that their node is gone
+    # Ray's agents see later that their node is gone
+    until("nothing is left behind", lambda: left_behind(mark) == (set(), set()))

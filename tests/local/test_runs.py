@@ -11,7 +11,7 @@ import pytest
 
 from waiting import HANGS
 from weft.evaluation.config import RunConfig
-from weft.evaluation.session import Session, in_loop, open_run
+from weft.evaluation.session import Session, open_run, run_in_loop
 from weft.results.run import Run
 
 Tiny = Callable[[str], Path]
@@ -22,12 +22,12 @@ def run(model: str, data: Path, home: Path, benchmark: str, **options: str) -> t
 
     async def go() -> Session:
         async with open_run(job) as session:
-            await session.go()
+            await session.run()
             return session
 
-    session = in_loop(go())
+    session = run_in_loop(go())
     assert session.halt.reason is None
-    return Run.stored(home, session.run_id, session.plan.benchmark), session
+    return Run.from_home(home, session.run_id, session.plan.benchmark), session
 
 
 @pytest.mark.parametrize("benchmark", ["weave", "imug"])
@@ -41,7 +41,14 @@ def run(model: str, data: Path, home: Path, benchmark: str, **options: str) -> t
     ],
 )
 def test_whole_runs(
-    tiny: Tiny, tables: Path, chats: Path, tmp_path: Path, benchmark: str, provider: str, name: str, options: dict[str, str]
+    tiny: Tiny,
+    tables: Path,
+    chats: Path,
+    tmp_path: Path,
+    benchmark: str,
+    provider: str,
+    name: str,
+    options: dict[str, str],
 ):
     data = tables if benchmark == "weave" else chats
     stored, session = run(f"{provider}/{tiny(name)}", data, tmp_path / "home", benchmark, **options)
@@ -52,10 +59,10 @@ def test_whole_runs(
     said = [turn for turn in stored.turns if turn.reply.text and not turn.reply.images]
     assert bool(drawn) == (name != "qwen2_5_vl") and bool(said) == (provider == "hf")
     if name == "janus":
-        assert any("[picture not shown]" in turn.seen for turn in drawn)
-        assert "batches of" in session.endpoints["model"].standing
+        assert any("[picture not shown]" in turn.messages_json for turn in drawn)
+        assert "batches of" in session.endpoints["model"].status_line
     if provider == "diffusers":
-        assert [json.loads(turn.seen)[0]["parts"][-1]["type"] for turn in drawn] == ["text"] * len(drawn)
+        assert [json.loads(turn.messages_json)[0]["parts"][-1]["type"] for turn in drawn] == ["text"] * len(drawn)
 
 
 def test_the_command_and_the_same_command_again(tiny: Tiny, tables: Path, tmp_path: Path):
@@ -95,21 +102,23 @@ def test_a_local_model_can_judge(tiny: Tiny, tables: Path, tmp_path: Path):
 
     async def go() -> Session:
         async with open_run(job) as session:
-            await session.go()
+            await session.run()
             return session
 
-    session = in_loop(go())
-    stored = Run.stored(tmp_path / "home", session.run_id, session.plan.benchmark)
+    session = run_in_loop(go())
+    stored = Run.from_home(tmp_path / "home", session.run_id, session.plan.benchmark)
     judged = [verdict for verdict in stored.verdicts if verdict.by == "judge"]
     assert judged and all(verdict.value is None for verdict in judged)
 
 
 def test_a_painter_cannot_judge(tiny: Tiny, tables: Path, tmp_path: Path):
-    job = RunConfig(benchmark="weave", data=tables, model="copy", judge=f"diffusers/{tiny('flux')}", home=tmp_path / "home")
+    job = RunConfig(
+        benchmark="weave", data=tables, model="copy", judge=f"diffusers/{tiny('flux')}", home=tmp_path / "home"
+    )
 
     async def go() -> None:
         async with open_run(job):
             pass
 
     with pytest.raises(Exception, match="cannot judge: it makes pictures, and no words"):
-        in_loop(go())
+        run_in_loop(go())

@@ -1,7 +1,6 @@
 """Tiny random models in the layout of real repositories, for tests without a network.
 
-Every make_X(folder) writes one model and returns the folder. Weights are random with a fixed seed.
-"""
+Every make_X(folder) writes one model and returns the folder. Weights are random with a fixed seed."""
 
 from __future__ import annotations
 
@@ -43,7 +42,9 @@ def byte_tokenizer(specials: list[str], bos: str | None = None, **names: Any) ->
     core.decoder = decoders.ByteLevel()
     core.add_special_tokens(specials)
     if bos:
-        core.post_processor = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, core.token_to_id(bos))])
+        core.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A", special_tokens=[(bos, core.token_to_id(bos))]
+        )
         names["bos_token"] = bos
     return PreTrainedTokenizerFast(tokenizer_object=core, clean_up_tokenization_spaces=False, **names)
 
@@ -146,7 +147,13 @@ def make_janus(
     ids = {name: tokenizer.convert_tokens_to_ids(name) for name in (bos, eos, pad, *image.values())}
     sizes = {**text_sizes(len(tokenizer)), **(text or {})}
     config = JanusConfig(
-        text_config={**sizes, "model_type": "llama", "bos_token_id": ids[bos], "eos_token_id": ids[eos], "pad_token_id": ids[pad]},
+        text_config={
+            **sizes,
+            "model_type": "llama",
+            "bos_token_id": ids[bos],
+            "eos_token_id": ids[eos],
+            "pad_token_id": ids[pad],
+        },
         vision_config=vision,
         vq_config=pictures,
         image_token_id=ids[image["image_token"]],
@@ -217,7 +224,9 @@ def qwen_tokenizer(extra: dict[str, str] | None = None, **names: Any) -> Any:
     vocab = byte_vocab()
     tokens = [*QWEN_SPECIALS, *(extra or {}).values()]
     vocab.update({token: len(vocab) + n for n, token in enumerate(tokens)})
-    tokenizer = Qwen2Tokenizer(vocab=vocab, merges=[], eos_token="<|im_end|>", model_max_length=32768, extra_special_tokens=extra, **names)
+    tokenizer = Qwen2Tokenizer(
+        vocab=vocab, merges=[], eos_token="<|im_end|>", model_max_length=32768, extra_special_tokens=extra, **names
+    )
     tokenizer.add_special_tokens({"additional_special_tokens": tokens}, replace_extra_special_tokens=False)
     return tokenizer
 
@@ -273,7 +282,8 @@ def omnigen_transforms() -> None:
 
 @contextmanager
 def torchvision_stub() -> Iterator[None]:
-    """Lets processors that want a video processor (and OmniGen) load where torchvision is not there; does nothing where it is."""
+    """Lets processors that want a video processor (and OmniGen) load where torchvision is not there; does nothing where
+    it is."""
     if has_torchvision():
         yield
         return
@@ -327,7 +337,12 @@ def qwen_vl_parts(kind: str = "qwen2_5_vl") -> tuple[Any, Any, Any]:
     elif kind == "qwen2_5_vl":
         vision |= {"intermediate_size": 37, "out_hidden_size": 32, "window_size": 32, "fullatt_block_indexes": [1]}
     else:
-        vision |= {"intermediate_size": 37, "out_hidden_size": 32, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
+        vision |= {
+            "intermediate_size": 37,
+            "out_hidden_size": 32,
+            "num_position_embeddings": 16,
+            "deepstack_visual_indexes": [0],
+        }
         text["head_dim"], rope["mrope_interleaved"] = 8, True
     config = getattr(tf, f"{name}Config")(
         text_config=text,
@@ -349,7 +364,12 @@ def qwen_vl_parts(kind: str = "qwen2_5_vl") -> tuple[Any, Any, Any]:
         top_p=0.8,
         repetition_penalty=1.05,
     )
-    sizes = {"patch_size": 4, "merge_size": 2, "temporal_patch_size": 2, "size": {"shortest_edge": 64, "longest_edge": 1024}}
+    sizes = {
+        "patch_size": 4,
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+        "size": {"shortest_edge": 64, "longest_edge": 1024},
+    }
     video = video_processor("Qwen3VLVideoProcessor" if kind == "qwen3_vl" else "Qwen2VLVideoProcessor", **sizes)
     with torchvision_stub():
         processor = getattr(tf, f"{name}Processor")(
@@ -375,7 +395,12 @@ def make_internvl(folder: Path) -> Path:
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 
     folder = Path(folder)
-    extra = {"start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>", "video_token": "<video>"}
+    extra = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
     tokenizer = qwen_tokenizer(extra)
     ids = {token: tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|endoftext|>", "<IMG_CONTEXT>")}
     config = tf.InternVLConfig(
@@ -450,7 +475,11 @@ def make_emu3(folder: Path) -> Path:
     tokenizer.add_tokens([tf.AddedToken(token, special=True) for token in visual])
     config = tf.Emu3Config(
         text_config=text_sizes(
-            len(tokenizer), bos_token_id=vocab[bos], eos_token_id=vocab[eos], pad_token_id=vocab[pad], attention_dropout=0.0
+            len(tokenizer),
+            bos_token_id=vocab[bos],
+            eos_token_id=vocab[eos],
+            pad_token_id=vocab[pad],
+            attention_dropout=0.0,
         ),
         vq_config={
             "codebook_size": 64,
@@ -467,7 +496,9 @@ def make_emu3(folder: Path) -> Path:
     )
     with seeded():
         model = tf.Emu3ForConditionalGeneration(config).eval()
-    model.generation_config = tf.GenerationConfig(bos_token_id=vocab[bos], eos_token_id=vocab[eos], pad_token_id=vocab[pad])
+    model.generation_config = tf.GenerationConfig(
+        bos_token_id=vocab[bos], eos_token_id=vocab[eos], pad_token_id=vocab[pad]
+    )
     model.save_pretrained(folder)
     template = (
         "{% for m in messages %}{% if m['role'] != 'system' %}{{ m['role'].upper() ~ ': ' }}{% endif %}"
@@ -487,7 +518,10 @@ def make_llama(folder: Path) -> Path:
     folder = Path(folder)
     begin, eot = "<|begin_of_text|>", "<|eot_id|>"
     tokenizer = byte_tokenizer(
-        [begin, "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", eot], begin, eos_token=eot, model_max_length=16384
+        [begin, "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", eot],
+        begin,
+        eos_token=eot,
+        model_max_length=16384,
     )
     tokenizer.chat_template = (
         "{{ bos_token }}{% for m in messages %}"
@@ -499,7 +533,11 @@ def make_llama(folder: Path) -> Path:
     with seeded():
         model = tf.LlamaForCausalLM(config).eval()
     model.generation_config = tf.GenerationConfig(
-        bos_token_id=ids[begin], eos_token_id=[ids["<|end_of_text|>"], ids[eot]], do_sample=True, temperature=0.6, top_p=0.9
+        bos_token_id=ids[begin],
+        eos_token_id=[ids["<|end_of_text|>"], ids[eot]],
+        do_sample=True,
+        temperature=0.6,
+        top_p=0.9,
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -662,7 +700,15 @@ def flux(name: str, folder: Path, transformer: Any = None, text_encoder_2: Any =
     with seeded():
         text_encoder, tokenizer = clip_parts()
         text_encoder_2 = text_encoder_2 or tf.T5EncoderModel(
-            tf.T5Config(vocab_size=len(letters), d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu")
+            tf.T5Config(
+                vocab_size=len(letters),
+                d_model=32,
+                d_kv=8,
+                d_ff=37,
+                num_layers=2,
+                num_heads=4,
+                feed_forward_proj="gated-gelu",
+            )
         )
         transformer = transformer or df.FluxTransformer2DModel(
             patch_size=1,
@@ -676,7 +722,9 @@ def flux(name: str, folder: Path, transformer: Any = None, text_encoder_2: Any =
             guidance_embeds=True,
             axes_dims_rope=(4, 4, 8),
         )
-        vae = vae or small_vae(use_quant_conv=False, use_post_quant_conv=False, shift_factor=0.1159, scaling_factor=0.3611)
+        vae = vae or small_vae(
+            use_quant_conv=False, use_post_quant_conv=False, shift_factor=0.1159, scaling_factor=0.3611
+        )
     pipe = getattr(df, name)(
         scheduler=df.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, shift=3.0),
         vae=vae,
@@ -719,7 +767,12 @@ def make_sd(folder: Path) -> Path:
         )
         vae = small_vae()
     scheduler = df.DDIMScheduler(
-        beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False, set_alpha_to_one=False, steps_offset=1
+        beta_start=0.00085,
+        beta_end=0.012,
+        beta_schedule="scaled_linear",
+        clip_sample=False,
+        set_alpha_to_one=False,
+        steps_offset=1,
     )
     pipe = df.StableDiffusionPipeline(
         vae=vae,
@@ -740,8 +793,13 @@ def make_omnigen(folder: Path) -> Path:
     import diffusers as df
     import transformers as tf
 
-    vocab = {token: n for n, token in enumerate(["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), "▁", "<|pad|>"])}
-    tokenizer = tf.LlamaTokenizer(vocab=vocab, merges=[], add_bos_token=True, pad_token="<|pad|>", model_max_length=131072)
+    vocab = {
+        token: n
+        for n, token in enumerate(["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), "▁", "<|pad|>"])
+    }
+    tokenizer = tf.LlamaTokenizer(
+        vocab=vocab, merges=[], add_bos_token=True, pad_token="<|pad|>", model_max_length=131072
+    )
     with seeded():
         transformer = df.OmniGenTransformer2DModel(
             hidden_size=32,
@@ -758,7 +816,9 @@ def make_omnigen(folder: Path) -> Path:
         )
         vae = small_vae(blocks=4, scaling_factor=0.13025)
     with torchvision_stub():
-        pipe = df.OmniGenPipeline(transformer.eval(), df.FlowMatchEulerDiscreteScheduler(invert_sigmas=True), vae, tokenizer)
+        pipe = df.OmniGenPipeline(
+            transformer.eval(), df.FlowMatchEulerDiscreteScheduler(invert_sigmas=True), vae, tokenizer
+        )
         pipe.save_pretrained(folder)
     return Path(folder)
 
@@ -825,12 +885,19 @@ def janus_draw(processor: Any, model: Any, prompts: list[str], **options: Any) -
     with torch.inference_mode():
         options = {"do_sample": False, "guidance_scale": 5.0, "max_length": length, **options}
         tokens = model.generate(**inputs, generation_mode="image", **options)
-        values = model.decode_image_tokens(tokens).float().permute(0, 3, 1, 2)  # channels first: the PIL backend wants it
+        # channels first: the PIL backend wants it
+        values = model.decode_image_tokens(tokens).float().permute(0, 3, 1, 2)
     return processor.postprocess(list(values), return_tensors="PIL.Image.Image")["pixel_values"]
 
 
 def emu3_draw(processor: Any, model: Any, prompts: list[str], area: int = 32 * 32, ratio: str = "1:1") -> list[Any]:
-    size = {"ratio": ratio, "image_area": area, "return_for_image_generation": True, "padding": True, "return_tensors": "pt"}
+    size = {
+        "ratio": ratio,
+        "image_area": area,
+        "return_for_image_generation": True,
+        "padding": True,
+        "return_tensors": "pt",
+    }
     inputs = processor(text=prompts, **size)
     negative = processor(text=["bad"] * len(prompts), **size)
     height, width = (int(n) for n in inputs.pop("image_sizes")[0])
@@ -863,7 +930,10 @@ def run_one(name: str, folder: Path) -> str:
     if name == "llama":
         tokenizer, model = tf.AutoTokenizer.from_pretrained(folder), tf.AutoModelForCausalLM.from_pretrained(folder)
         inputs = tokenizer.apply_chat_template(
-            [{"role": "user", "content": "Hi \U0001f600"}], add_generation_prompt=True, return_dict=True, return_tensors="pt"
+            [{"role": "user", "content": "Hi \U0001f600"}],
+            add_generation_prompt=True,
+            return_dict=True,
+            return_tensors="pt",
         )
         out = model.generate(**inputs, max_new_tokens=8, do_sample=False, pad_token_id=tokenizer.eos_token_id)
         return repr(tokenizer.decode(out[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
@@ -877,7 +947,12 @@ def run_one(name: str, folder: Path) -> str:
     with torchvision_stub(), small_conditions():
         pipe = DiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
         pipe.set_progress_bar_config(disable=True)
-        options: dict[str, Any] = {"num_inference_steps": 2, "generator": torch.Generator().manual_seed(0), "height": 64, "width": 64}
+        options: dict[str, Any] = {
+            "num_inference_steps": 2,
+            "generator": torch.Generator().manual_seed(0),
+            "height": 64,
+            "width": 64,
+        }
         prompt = "make it red \U0001f600"
         if name == "omnigen":
             prompt, options["input_images"] = f"<img><|image_1|></img> {prompt}", [picture()]
@@ -901,7 +976,9 @@ def main() -> None:
             made = time.perf_counter()
             text = run_one(name, folder)
             size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            print(f"{name:22} made {made - start:.2f} s, ran {time.perf_counter() - made:.2f} s, {size / 1e6:.1f} MB: {text}")
+            print(
+                f"{name:22} made {made - start:.2f} s, ran {time.perf_counter() - made:.2f} s, {size / 1e6:.1f} MB: {text}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""A made-up benchmark with everything that the next ones need: two directions under an option, several scores from one nested reply, a
-derived metric, a check of pixels that may spare the judge, a macro mean, strict and official rows."""
+"""A made-up benchmark with everything that the next ones need: two directions under an option, several scores from one
+nested reply, a derived metric, a check of pixels that may spare the judge, a macro mean, strict and official rows."""
 
 import json
 from typing import Annotated, Literal
@@ -8,11 +8,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from weft.benchmarks import Benchmark
-from weft.benchmarks.prompts import fence, filled, object_schema
+from weft.benchmarks.prompts import fence, fill_slots, object_schema
 from weft.benchmarks.records import Records
-from weft.benchmarks.rows import cell_of, rows_of
-from weft.calls.structured_output import Unusable
-from weft.types import Mark, Message, Sample, Table, Text, Turn
+from weft.benchmarks.rows import build_mean_cell, build_rows
+from weft.calls.structured_output import UnusableReply
+from weft.types import Message, Sample, Score, Table, Text, Turn
 
 BEDS = ("roses", "herbs", "trees")
 ENTRY = object_schema(reasoning={"type": "string"}, score={"type": "integer", "minimum": 1, "maximum": 5})
@@ -21,7 +21,9 @@ INSIDE = {"visual": "picture", "alignment": "picture", "reasoning": "thoughts"}
 
 
 class GardenOptions(Struct, frozen=True):
-    mode: Annotated[Literal["draw", "tell", "both"], Meta(description="Which direction: pictures, words, or both.")] = "both"
+    mode: Annotated[Literal["draw", "tell", "both"], Meta(description="Which direction: pictures, words, or both.")] = (
+        "both"
+    )
     threshold: Annotated[float, Meta(description="Mean difference of pixels under which a picture is a copy.")] = 2.0
     polite: Annotated[bool, Meta(description="Say please.")] = False
 
@@ -30,9 +32,15 @@ class GardenRecords(Records):
     def sample(self, name, record):
         if record["bed"] not in BEDS:
             self.fail(name, "bed", f"{record['bed']!r} is none of {', '.join(BEDS)}")
-        picture = self.picture(name, "picture", record["picture"])
+        picture = self.load_image(name, "picture", record["picture"])
         turns = tuple(
-            Turn(number, (picture, Text(turn["ask"])), turn["want"], tuple(map(Text, turn.get("true", []))), gold=turn.get("true"))
+            Turn(
+                number,
+                (picture, Text(turn["ask"])),
+                turn["want"],
+                tuple(map(Text, turn.get("true", []))),
+                gold=turn.get("true"),
+            )
             for number, turn in enumerate(record["turns"])
         )
         return Sample(record["id"], turns, groups={"bed": record["bed"]})
@@ -50,28 +58,37 @@ class Garden(Benchmark):
         return GardenRecords(data / "garden.json", data, blobs).dataset(self.name, records)
 
     def includes(self, turn, options):
-        return options.mode == "both" or (turn.want == "image") == (options.mode == "draw")
+        return options.mode == "both" or (turn.modality == "image") == (options.mode == "draw")
 
     def build_messages(self, sample, turn, dialogue, options):
-        return (Message("user", (*turn.ask, *((Text("Please."),) if options.polite else ()))),)
+        return (Message("user", (*turn.prompt, *((Text("Please."),) if options.polite else ()))),)
 
     def metrics_for(self, turn):
-        return {"image": (*DRAWN, "change"), "text": ("telling",), "interleaved": ("telling", "woven")}[turn.want]
+        return {"image": (*DRAWN, "change"), "text": ("telling",), "interleaved": ("telling", "woven")}[turn.modality]
 
     def questions(self, answered):
         turn, texts = answered.turn, answered.rubrics.texts
-        asked = fence([Text(turn.words)], "what was asked for")
-        if turn.want == "image":
-            before, after = turn.ask[0], answered.made
+        asked = fence([Text(turn.prompt_text)], "what was asked for")
+        if turn.modality == "image":
+            before, after = turn.prompt[0], answered.image
             thoughts = fence([Text(answered.reply.thoughts or "(nothing)")], "what it thought")
-            parts = filled(texts["draw"], {"asked": asked, "thoughts": thoughts, "before": [before], "after": [after]})
+            parts = fill_slots(
+                texts["draw"], {"asked": asked, "thoughts": thoughts, "before": [before], "after": [after]}
+            )
             yield answered.ask(
-                DRAWN, parts, object_schema(picture=object_schema(visual=ENTRY, alignment=ENTRY), thoughts=object_schema(reasoning=ENTRY))
+                DRAWN,
+                parts,
+                object_schema(
+                    picture=object_schema(visual=ENTRY, alignment=ENTRY), thoughts=object_schema(reasoning=ENTRY)
+                ),
             )
             yield answered.check("change", lambda blobs: [self.changed(answered, blobs)])
             return
-        parts = filled(texts["tell"], {"asked": asked, "reference": turn.reference, "reply": fence(answered.reply.said, "the reply")})
-        if turn.want == "text":
+        parts = fill_slots(
+            texts["tell"],
+            {"asked": asked, "reference": turn.reference, "reply": fence(answered.reply.output, "the reply")},
+        )
+        if turn.modality == "text":
             yield answered.ask("telling", parts, ENTRY)
         else:
             yield answered.ask(("telling", "woven"), parts, object_schema(telling=ENTRY, woven=ENTRY))
@@ -84,15 +101,19 @@ class Garden(Benchmark):
         apart = sum(ImageStat.Stat(ImageChops.difference(one, two.resize(one.size))).mean) / 3
         if apart < answered.options.threshold:
             return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
-        return answered.ask("change", filled(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY)
+        return answered.ask(
+            "change", fill_slots(answered.rubrics.texts["change"], {"before": [before], "after": [after]}), ENTRY
+        )
 
     def to_scores(self, question, found):
         if question.metrics != DRAWN:
             return super().to_scores(question, found)
         entries = {metric: found[INSIDE[metric]][metric] for metric in DRAWN}
         if not all(entry["reasoning"] for entry in entries.values()):
-            raise Unusable("every score needs a reason")
-        return [Mark(metric, (one["score"] - 1) / 4, one["reasoning"], one["score"]) for metric, one in entries.items()]
+            raise UnusableReply("every score needs a reason")
+        return [
+            Score(metric, (one["score"] - 1) / 4, one["reasoning"], one["score"]) for metric, one in entries.items()
+        ]
 
     def merge_variants(self, verdicts):
         """`held`: the alignment, at most the visual score, for each judgement by itself."""
@@ -102,7 +123,9 @@ class Garden(Benchmark):
             other = visual.get((verdict.sample, verdict.turn, verdict.variant))
             if verdict.metric == "alignment" and other is not None:
                 both = None not in (verdict.value, other.value)
-                held.append(replace(verdict, metric="held", value=min(verdict.value, other.value) if both else None, score=None))
+                held.append(
+                    replace(verdict, metric="held", value=min(verdict.value, other.value) if both else None, score=None)
+                )
         return super().merge_variants([*verdicts, *held])
 
     def headline(self, verdicts, groups):
@@ -114,7 +137,9 @@ class Garden(Benchmark):
             kept = [v for v in run.verdicts if not (official and v.by == "failure")]
             parts = {bed: [v for v in kept if run.groups[v.sample]["bed"] == bed] for bed in BEDS}
             parts = {bed: some for bed, some in parts.items() if some}
-            macro = cell_of([(1 / len(parts), some) for some in parts.values()]) if parts else cell_of([])
-            return {**{bed: cell_of(some) for bed, some in parts.items()}, "Macro": macro}
+            macro = (
+                build_mean_cell([(1 / len(parts), some) for some in parts.values()]) if parts else build_mean_cell([])
+            )
+            return {**{bed: build_mean_cell(some) for bed, some in parts.items()}, "Macro": macro}
 
-        yield Table("Gardens", (*BEDS, "Macro"), rows_of(runs, cells))
+        yield Table("Gardens", (*BEDS, "Macro"), build_rows(runs, cells))

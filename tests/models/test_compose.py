@@ -1,5 +1,5 @@
-"""Models made of Models: roles with limits, memo and price of their own; thoughts and states that go where they belong; tasks that are
-handed in now and collected later."""
+"""Models made of Models: roles with limits, memo and price of their own; thoughts and states that go where they belong;
+tasks that are handed in now and collected later."""
 
 import asyncio
 import json
@@ -19,13 +19,13 @@ from waiting import until, until_in_loop
 from weft.calls.caller import Caller, EndpointDown
 from weft.calls.prices import Budget
 from weft.errors import UserError
-from weft.models.compose import apply
-from weft.models.compose.words import English
-from weft.models.endpoint import Endpoint, Expired, Sent, TaskEndpoint
-from weft.models.registry import wired
+from weft.models.compose import apply_strategy
+from weft.models.compose.phrasing import English
+from weft.models.endpoint import Endpoint, EndpointReply, TaskEndpoint, TicketExpired
+from weft.models.registry import resolve_model
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Image, Message, Reply, State, Takes, Text, Thought, Want
+from weft.types import Image, Message, Reply, Request, State, Takes, Text, Thought
 
 Serve = Callable[..., Provider]
 ASK = (Message("user", (Text("hello"),)),)
@@ -43,19 +43,39 @@ def test_a_cascade_thinks_with_one_model_and_draws_with_another(toy: Path, tmp_p
     reasoner, painter = serve(answer=two_minds), serve(answer=two_minds)
     model = f"cascade:reasoner=openai-chat/thinks@{reasoner.url},painter=openai-chat/draws@{painter.url}"
     run = weft.evaluate(
-        "weave", data=toy, home=tmp_path / "home", model=model, judge=f"openai-chat/judge@{painter.url}", history="dialogue", concurrency=4
+        "weave",
+        data=toy,
+        home=tmp_path / "home",
+        model=model,
+        judge=f"openai-chat/judge@{painter.url}",
+        history="dialogue",
+        concurrency=4,
     )
-    drawn_turns = [turn for turn in run.turns if turn.want == "image"]
-    assert len(drawn_turns) == 6 and all(turn.reply.outcome == "answered" and len(turn.reply.keys) == 2 for turn in drawn_turns)
-    assert all(turn.reply.thoughts.startswith("hm\nbrief ") for turn in drawn_turns), "what was reasoned is kept as a thought"
+    drawn_turns = [turn for turn in run.turns if turn.modality == "image"]
+    assert len(drawn_turns) == 6 and all(
+        turn.reply.outcome == "answered" and len(turn.reply.keys) == 2 for turn in drawn_turns
+    )
+    assert all(turn.reply.thoughts.startswith("hm\nbrief ") for turn in drawn_turns), (
+        "what was reasoned is kept as a thought"
+    )
     assert {total.role: total.calls for total in run.totals} == {"reasoner": 10, "painter": 6, "judge": 22}
     told = run.record.manifest.model
-    assert told["provider"] == "composition" and told["parts"]["painter"]["model"] == "draws" and run.id.startswith("weave-cascade-")
+    assert (
+        told["provider"] == "composition"
+        and told["parts"]["painter"]["model"] == "draws"
+        and run.id.startswith("weave-cascade-")
+    )
     asked = [seen for seen in reasoner.seen if len(seen.body["messages"]) > 1]
     assert asked and not any("hm" in seen.texts for seen in asked), "no thought is in a later history"
     calls = reasoner.count + painter.count
     again = weft.evaluate(
-        "weave", data=toy, home=tmp_path / "home", model=model, judge=f"openai-chat/judge@{painter.url}", history="dialogue", concurrency=4
+        "weave",
+        data=toy,
+        home=tmp_path / "home",
+        model=model,
+        judge=f"openai-chat/judge@{painter.url}",
+        history="dialogue",
+        concurrency=4,
     )
     assert reasoner.count + painter.count == calls and again.report("csv") == run.report("csv")
 
@@ -91,14 +111,21 @@ def test_a_composition_of_ones_own_is_a_class_in_a_file_and_may_stand_under_a_st
     model = f"{file}:Duo:mind={file}:mind,hand={file}:hand"
     run = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=model, judge="constant/7")
     assert all(turn.reply.outcome == "answered" for turn in run.turns) and run.id.startswith("weave-duo.py-duo-")
-    under = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=model, judge="constant/7", strategy="best-of:2")
-    assert all(len(turn.reply.keys) >= 3 for turn in under.turns if turn.want == "image"), "two draws of two calls, some of them equal"
+    under = weft.evaluate(
+        "weave", data=toy, home=tmp_path / "home", model=model, judge="constant/7", strategy="best-of:2"
+    )
+    assert all(len(turn.reply.keys) >= 3 for turn in under.turns if turn.modality == "image"), (
+        "two draws of two calls, some of them equal"
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ("cascade:reasoner=copy", "cascade has the roles reasoner, painter; give each a model, as in cascade:reasoner=MODEL,painter=MODEL"),
+        (
+            "cascade:reasoner=copy",
+            "cascade has the roles reasoner, painter; give each a model, as in cascade:reasoner=MODEL,painter=MODEL",
+        ),
         ("cascade:reasoner=copy,painter=copy,judge=copy", "has the roles reasoner, painter"),
         ("choir:first=copy", "there is no composition 'choir'; there is cascade"),
         ("cascade:reasoner=copy,painter=nosuch/x", "unknown model 'nosuch/x'"),
@@ -106,20 +133,22 @@ def test_a_composition_of_ones_own_is_a_class_in_a_file_and_may_stand_under_a_st
 )
 def test_mistakes_in_a_composition_are_one_clear_line(blobs: Blobs, model: str, said: str):
     with pytest.raises(UserError, match=said):
-        wired(model, blobs)
+        resolve_model(model, blobs)
 
 
 def test_options_of_a_part_are_named_by_its_role(blobs: Blobs):
-    made = wired("cascade:reasoner=tabletop/oracle,painter=tabletop/oracle", blobs, {"painter.error": "0.5"})
+    made = resolve_model("cascade:reasoner=tabletop/oracle,painter=tabletop/oracle", blobs, {"painter.error": "0.5"})
     assert made.endpoints["painter"].identity["error"] == 0.5 and made.endpoints["reasoner"].identity["error"] == 0.0
     with pytest.raises(UserError, match="say whose it is, as in painter.error=..."):
-        wired("cascade:reasoner=tabletop/oracle,painter=tabletop/oracle", blobs, {"error": "0.5"})
+        resolve_model("cascade:reasoner=tabletop/oracle,painter=tabletop/oracle", blobs, {"error": "0.5"})
 
 
 def test_a_class_is_a_composition_and_says_so_when_its_roles_are_missing(blobs: Blobs, tmp_path: Path):
     (tmp_path / "duo.py").write_text(OWN)
-    with pytest.raises(UserError, match=r"is a composition: give its roles models, as in .*duo.py:Duo:mind=MODEL,hand=MODEL"):
-        wired(f"{tmp_path / 'duo.py'}:Duo", blobs)
+    with pytest.raises(
+        UserError, match=r"is a composition: give its roles models, as in .*duo.py:Duo:mind=MODEL,hand=MODEL"
+    ):
+        resolve_model(f"{tmp_path / 'duo.py'}:Duo", blobs)
 
 
 # strategies and whole documents
@@ -133,27 +162,27 @@ class Writer:
     def __init__(self, blobs: Blobs, review: str = "NO: too short", pick: str = "2") -> None:
         self.blobs, self.said, self.asked = blobs, {"review": review, "pick": pick}, list[str]()
 
-    async def reply(self, messages: tuple[Message, ...], want: Want) -> Reply:
+    async def reply(self, messages: tuple[Message, ...], want: Request) -> Reply:
         text = " ".join(part.text for part in messages[-1].parts if isinstance(part, Text))
         self.asked.append(text)
-        if want.kind == "text":
+        if want.modality == "text":
             return Reply("answered", (Text(self.said["pick" if "Candidate" in text else "review"]),))
         picture = self.blobs.put(drawn(f"{want.draw}"))
         return Reply("answered", (Thought("hm"), Text(f"draft {want.draw}"), picture, Text("the end")))
 
 
 def test_a_strategy_reviews_and_chooses_whole_interleaved_replies(blobs: Blobs):
-    want = Want("interleaved")
+    want = Request("interleaved")
     verified = Writer(blobs)
-    reply = asyncio.run(apply("self-verify:1", verified, blobs, English()).reply(ASK, want))
+    reply = asyncio.run(apply_strategy("self-verify:1", verified, blobs, English()).reply(ASK, want))
     assert reply.text == "draft 1the end" and len(reply.images) == 1, "the last one counts, all of it"
     assert "This answer was given to the last request:" in verified.asked[1] and "the end" in verified.asked[1]
     assert "Answer again, improved in this way." in verified.asked[2] and "hm" not in verified.asked[2]
     best = Writer(blobs)
-    chosen = asyncio.run(apply("best-of:3", best, blobs, English()).reply(ASK, want))
+    chosen = asyncio.run(apply_strategy("best-of:3", best, blobs, English()).reply(ASK, want))
     assert chosen.text == "draft 1the end" and "These answers were given to" in best.asked[-1]
     planned = Writer(blobs, review="first words, then a picture")
-    asyncio.run(apply("cot", planned, blobs, English()).reply(ASK, want))
+    asyncio.run(apply_strategy("cot", planned, blobs, English()).reply(ASK, want))
     assert "which pictures it shows" in planned.asked[0] and "Answer now, by this plan:" in planned.asked[1]
 
 
@@ -167,26 +196,28 @@ class Remembers(Endpoint):
         super().__init__(name)
         self.sent: list[tuple[Message, ...]] = []
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         self.sent.append(messages)
-        return Sent((Thought("deep", State("sig-1")), Thought("idle"), Text("hi", State("sig-2"))), "answered")
+        return EndpointReply((Thought("deep", State("sig-1")), Thought("idle"), Text("hi", State("sig-2"))), "answered")
 
 
 def test_a_state_goes_back_untouched_to_who_gave_it_and_to_nobody_else(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     one, two = Remembers("one"), Remembers("two")
     first, second = (Caller(endpoint, role="model", journal=journal, budget=Budget()) for endpoint in (one, two))
-    reply = asyncio.run(first.reply(ASK, Want("text")))
+    reply = asyncio.run(first.reply(ASK, Request("text")))
     assert reply.text == "hi" and reply.thoughts == "deep\nidle"
     history = (*ASK, Message("assistant", reply.parts), Message("user", (Text("and now?"),)))
-    asyncio.run(first.reply(history, Want("text")))
-    asyncio.run(second.reply(history, Want("text")))
+    asyncio.run(first.reply(history, Request("text")))
+    asyncio.run(second.reply(history, Request("text")))
     back = one.sent[1][1].parts
-    assert [part.state.data for part in back if part.state] == ["sig-1", "sig-2"] and len(back) == 2, "an idle thought stays at home"
+    assert [part.state.data for part in back if part.state] == ["sig-1", "sig-2"] and len(back) == 2, (
+        "an idle thought stays at home"
+    )
     assert two.sent[0][1].parts == (Text("hi"),), "another endpoint gets neither state nor thought"
     plain = (*ASK, Message("assistant", (Text("hi"),)), Message("user", (Text("and now?"),)))
-    assert second.remembers(plain, Want("text")) is not None, "and its key is as if there had never been one"
-    assert first.remembers(plain, Want("text")) is None
+    assert second.find_cached(plain, Request("text")) is not None, "and its key is as if there had never been one"
+    assert first.find_cached(plain, Request("text")) is None
     journal.close()
 
 
@@ -200,16 +231,16 @@ class Tasks(TaskEndpoint):
         super().__init__("tasks")
         self.after, self.submitted, self.looks, self.gone = after, 0, 0, False
 
-    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+    async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
         self.submitted += 1
         return f"ticket-{self.submitted}"
 
-    async def collect(self, ticket: str, want: Want) -> Sent | None:
+    async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
         self.looks += 1
         if self.gone:
             self.gone = False
-            raise Expired(f"{ticket} is no more")
-        return Sent((Text(f"by {ticket}"),), "answered") if self.looks >= self.after else None
+            raise TicketExpired(f"{ticket} is no more")
+        return EndpointReply((Text(f"by {ticket}"),), "answered") if self.looks >= self.after else None
 
 
 def caller(endpoint: Endpoint, journal: Journal) -> Caller:
@@ -219,9 +250,9 @@ def caller(endpoint: Endpoint, journal: Journal) -> Caller:
 def test_an_answer_that_comes_later_is_waited_for_and_its_ticket_goes(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     endpoint = Tasks(after=3)
-    reply = asyncio.run(caller(endpoint, journal).reply(ASK, Want("text")))
+    reply = asyncio.run(caller(endpoint, journal).reply(ASK, Request("text")))
     journal.flush()
-    assert reply.text == "by ticket-1" and endpoint.looks == 3 and journal.ticket(reply.keys[0]) is None
+    assert reply.text == "by ticket-1" and endpoint.looks == 3 and journal.find_ticket(reply.keys[0]) is None
     journal.close()
 
 
@@ -230,7 +261,7 @@ def test_who_is_stopped_while_waiting_leaves_the_ticket_for_the_next(tmp_path: P
     endless = Tasks(after=10**9)
 
     async def stopped() -> None:
-        asked = asyncio.ensure_future(caller(endless, journal).reply(ASK, Want("text")))
+        asked = asyncio.ensure_future(caller(endless, journal).reply(ASK, Request("text")))
         await until_in_loop("somebody who waits for what was handed in", lambda: endless.looks)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -238,7 +269,7 @@ def test_who_is_stopped_while_waiting_leaves_the_ticket_for_the_next(tmp_path: P
 
     asyncio.run(stopped())
     later = Tasks(after=1)
-    reply = asyncio.run(caller(later, journal).reply(ASK, Want("text")))
+    reply = asyncio.run(caller(later, journal).reply(ASK, Request("text")))
     assert reply.text == "by ticket-1" and later.submitted == 0, "collected, not handed in again"
     journal.close()
 
@@ -247,7 +278,7 @@ def test_a_ticket_that_leads_nowhere_is_handed_in_again(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     endpoint = Tasks(after=1)
     endpoint.gone = True
-    reply = asyncio.run(caller(endpoint, journal).reply(ASK, Want("text")))
+    reply = asyncio.run(caller(endpoint, journal).reply(ASK, Request("text")))
     assert endpoint.submitted == 2 and reply.text == "by ticket-2"
     journal.close()
 
@@ -280,10 +311,28 @@ class Batch(TaskEndpoint):
 
 def test_killed_between_submitting_and_collecting_the_next_command_collects(toy: Path, tmp_path: Path):
     (tmp_path / "batch.py").write_text(BATCH.format(desk=str(tmp_path)))
-    words = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "batch.py:Batch", "--judge", "constant/5"]
-    process = subprocess.Popen([*words, "--history", "none"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "batch.py:Batch",
+        "--judge",
+        "constant/5",
+    ]
+    process = subprocess.Popen(
+        [*words, "--history", "none"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     submitted = tmp_path / "submitted"
-    until("a ticket of each of the four dialogues", lambda: len(submitted.read_text().split()) == tickets(tmp_path) == 4, process)
+    until(
+        "a ticket of each of the four dialogues",
+        lambda: len(submitted.read_text().split()) == tickets(tmp_path) == 4,
+        process,
+    )
     process.send_signal(signal.SIGKILL)
     process.wait()
     (tmp_path / "open").touch()
@@ -318,7 +367,19 @@ def test_a_class_is_made_when_it_is_first_called_and_never_for_a_dry_run(toy: Pa
         f"class Heavy:\n    name, version = 'heavy', '1'\n    def __init__(self):\n        open({str(made)!r}, 'a').write('x')\n"
         "    def __call__(self, messages, want):\n        return 'four' if want == 'text' else messages[-1][1][0]\n"
     )
-    words = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "heavy.py:Heavy", "--judge", "constant/5"]
+    words = [
+        sys.executable,
+        "-m",
+        "weft",
+        "run",
+        "weave",
+        "--data",
+        str(toy),
+        "--model",
+        "heavy.py:Heavy",
+        "--judge",
+        "constant/5",
+    ]
 
     def go(*more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*words, "--turns", "text", *more], cwd=tmp_path, capture_output=True, text=True)
@@ -350,28 +411,43 @@ class Sketch(Endpoint):
         super().__init__("sketch", colour=colour)
         self._blobs, self._colour = blobs, colour
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        sizes = [max(part.width, part.height) for message in messages for part in message.parts if isinstance(part, Image)]
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        sizes = [
+            max(part.width, part.height) for message in messages for part in message.parts if isinstance(part, Image)
+        ]
         assert all(size <= 16 for size in sizes)
-        if want.kind == "text":
-            return Sent((Text(f"{want.place.benchmark} {want.place.sample}"),), "answered")
-        return Sent((self._blobs.put_picture(Pil.new("RGB", (9, 9), self._colour)),), "answered")
+        if want.modality == "text":
+            return EndpointReply((Text(f"{want.turn_ref.benchmark} {want.turn_ref.sample}"),), "answered")
+        return EndpointReply((self._blobs.put_pil(Pil.new("RGB", (9, 9), self._colour)),), "answered")
 
 
 def test_a_users_endpoint_is_taken_as_class_as_object_and_from_a_file(toy: Path, tmp_path: Path):
     blobs = Blobs(tmp_path / "home" / "blobs")
-    by_class = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Sketch, model_options={"colour": "blue"}, judge="constant/5")
+    by_class = weft.evaluate(
+        "weave", data=toy, home=tmp_path / "home", model=Sketch, model_options={"colour": "blue"}, judge="constant/5"
+    )
     assert by_class.record.manifest.model["colour"] == "blue" and by_class.record.manifest.model.takes["max_side"] == 16
-    assert {turn.reply.text for turn in by_class.turns if turn.want == "text"} >= {"weave 7"}
-    as_object = weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Sketch(blobs, "blue"), judge="constant/5")
+    assert {turn.reply.text for turn in by_class.turns if turn.modality == "text"} >= {"weave 7"}
+    as_object = weft.evaluate(
+        "weave", data=toy, home=tmp_path / "home", model=Sketch(blobs, "blue"), judge="constant/5"
+    )
     assert as_object.id == by_class.id
     with pytest.raises(UserError, match="is made already: it takes no options"):
-        weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Sketch(blobs), model_options={"colour": "x"}, judge="constant/5")
+        weft.evaluate(
+            "weave",
+            data=toy,
+            home=tmp_path / "home",
+            model=Sketch(blobs),
+            model_options={"colour": "x"},
+            judge="constant/5",
+        )
 
     class Duck:
         async def send(self, messages: Any, want: Any) -> Any: ...
 
-    with pytest.raises(UserError, match=r"has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint"):
+    with pytest.raises(
+        UserError, match=r"has `send` but is no endpoint: make its class one of weft.models.endpoint.Endpoint"
+    ):
         weft.evaluate("weave", data=toy, home=tmp_path / "home", model=Duck(), judge="constant/5")
 
 
@@ -384,8 +460,14 @@ def test_a_model_named_in_weft_toml_has_its_options_and_its_price(toy: Path, tmp
     words = [sys.executable, "-m", "weft", "run", "weave", "--data", str(toy), "--model", "mine", "--judge", "umpire"]
     done = subprocess.run([*words, "--model-opt", "seed=3"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert {(seen.body["temperature"], seen.body["seed"]) for seen in provider.seen} == {(0.5, 3)} and len(provider.seen) == 10
+    assert {(seen.body["temperature"], seen.body["seed"]) for seen in provider.seen} == {(0.5, 3)} and len(
+        provider.seen
+    ) == 10
     told = json.loads(
-        subprocess.run([sys.executable, "-m", "weft", "report", "-f", "json"], cwd=tmp_path, capture_output=True, text=True).stdout
+        subprocess.run(
+            [sys.executable, "-m", "weft", "report", "-f", "json"], cwd=tmp_path, capture_output=True, text=True
+        ).stdout
     )
-    assert told["runs"][0]["totals"][0]["cost"] == pytest.approx(1.0), "ten calls of a hundred tokens at a thousand dollars a million"
+    assert told["runs"][0]["totals"][0]["cost"] == pytest.approx(1.0), (
+        "ten calls of a hundred tokens at a thousand dollars a million"
+    )

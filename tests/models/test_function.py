@@ -11,7 +11,7 @@ from PIL import Image as Pil
 import weft
 from waiting import until
 from weft.errors import UserError
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 
 LOCK = threading.Lock()
@@ -94,14 +94,22 @@ def test_what_a_model_raises_leaves_its_turn_unscored_with_the_reason(toy: Path,
     reasons = {verdict.reason for verdict in made.verdicts}
     assert all(verdict.value is None for verdict in made.verdicts)
     assert any("test_function.py:fails raised ValueError: CUDA out of memory" in reason for reason in reasons)
-    assert any("test_function.py:fails returned int; it may return str, PIL.Image, or a list of both" in reason for reason in reasons)
+    assert any(
+        "test_function.py:fails returned int; it may return str, PIL.Image, or a list of both" in reason
+        for reason in reasons
+    )
 
 
 def test_two_files_with_a_model_of_the_same_name_and_version_are_two_models(blobs: Blobs, tmp_path: Path):
     for folder in ("bagel", "janus"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.py").write_text(f"def model(messages, want):\n    return {folder!r}\nmodel.version = '1'\n")
-    identities = [dict(resolve(f"{tmp_path / folder / 'mine.py'}:model", blobs).identity) for folder in ("bagel", "janus")]
+        (tmp_path / folder / "mine.py").write_text(
+            f"def model(messages, want):\n    return {folder!r}\nmodel.version = '1'\n"
+        )
+    identities = [
+        dict(resolve_endpoint(f"{tmp_path / folder / 'mine.py'}:model", blobs).identity)
+        for folder in ("bagel", "janus")
+    ]
     assert identities[0] != identities[1]
 
 
@@ -123,11 +131,11 @@ def test_evaluate_works_inside_a_running_loop(toy: Path, tmp_path: Path):
 def test_a_model_in_a_file_is_found_by_name(blobs: Blobs, tmp_path: Path):
     file = tmp_path / "mine.py"
     file.write_text("name = 'x'\ndef model(messages, want):\n    return 'hi'\n")
-    endpoint = resolve(f"{file}:model", blobs)
+    endpoint = resolve_endpoint(f"{file}:model", blobs)
     assert endpoint.name == "mine.py:model"
     before = endpoint.identity["version"]
     file.write_text("name = 'x'\ndef model(messages, want):\n    return 'ho'\n")
-    assert resolve(f"{file}:model", blobs).identity["version"] != before, "an edit asks anew"
+    assert resolve_endpoint(f"{file}:model", blobs).identity["version"] != before, "an edit asks anew"
 
 
 @pytest.mark.parametrize(
@@ -146,12 +154,14 @@ def test_mistakes_in_naming_a_model_are_one_clear_line(blobs: Blobs, tmp_path: P
     (tmp_path / "mine.py").write_text("NUMBER = 3\n")
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(UserError, match=why):
-        resolve(text.replace("{dir}", str(tmp_path)), blobs)
+        resolve_endpoint(text.replace("{dir}", str(tmp_path)), blobs)
 
 
 def seeded(messages: Any, want: str, seed: int = 0, strength: float = 0.5, *, fast: bool = False) -> Any:
     return (
-        Pil.new("RGB", (16, 16), (seed % 256, int(100 * strength), 200 if fast else 0)) if want == "image" else f"{seed} {strength} {fast}"
+        Pil.new("RGB", (16, 16), (seed % 256, int(100 * strength), 200 if fast else 0))
+        if want == "image"
+        else f"{seed} {strength} {fast}"
     )
 
 
@@ -170,20 +180,25 @@ class Made:
 
 def test_options_and_a_seed_go_by_name_and_are_what_answers_are_kept_under(toy: Path, tmp_path: Path):
     made = run(toy, tmp_path, seeded, model_options={"seed": "7", "strength": "0.25", "fast": "true"})
-    texts = {turn.reply.text for turn in made.turns if turn.want == "text"}
+    texts = {turn.reply.text for turn in made.turns if turn.modality == "text"}
     assert texts == {"7 0.25 True"} and "seed 7" in made.name and "strength 0.25" in made.name
     other = run(toy, tmp_path, seeded, model_options={"seed": 8})
-    assert {turn.reply.text for turn in other.turns if turn.want == "text"} == {"8 0.5 False"} and other.id != made.id
+    assert {turn.reply.text for turn in other.turns if turn.modality == "text"} == {
+        "8 0.5 False"
+    } and other.id != made.id
     sized = run(toy, tmp_path, Made, model_options={"size": "32", "seed": 3})
-    assert {turn.reply.picture.width for turn in sized.turns if turn.reply.picture} == {32}
-    for wrong, said in (({"nothing": 1}, "its own parameters are seed, strength, fast"), ({"strength": "much"}, "give a number")):
+    assert {turn.reply.last_image.width for turn in sized.turns if turn.reply.last_image} == {32}
+    for wrong, said in (
+        ({"nothing": 1}, "its own parameters are seed, strength, fast"),
+        ({"strength": "much"}, "give a number"),
+    ):
         with pytest.raises(UserError, match=said):
             run(toy, tmp_path, seeded, model_options=wrong)
 
 
 def test_candidates_of_a_seeded_function_differ(toy: Path, tmp_path: Path):
     made = run(toy, tmp_path, seeded, model_options={"seed": 1}, strategy="best-of:3")
-    assert not made.summary().alike, "each candidate has a seed of its own"
+    assert not made.summary().same_candidates, "each candidate has a seed of its own"
 
 
 def test_a_frame_of_pandas_or_of_polars_has_plain_columns(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -193,7 +208,9 @@ def test_a_frame_of_pandas_or_of_polars_has_plain_columns(toy: Path, tmp_path: P
     find = importlib.util.find_spec
     kinds: list[str] = []
     for hidden in ((), ("pandas",), ("pandas", "polars")):
-        monkeypatch.setattr("importlib.util.find_spec", lambda name, *more, hidden=hidden: None if name in hidden else find(name, *more))
+        monkeypatch.setattr(
+            "importlib.util.find_spec", lambda name, *more, hidden=hidden: None if name in hidden else find(name, *more)
+        )
         if len(hidden) == 2:
             with pytest.raises(UserError, match="pip install pandas"):
                 made.frame()

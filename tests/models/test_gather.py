@@ -11,7 +11,7 @@ import pytest
 
 from waiting import HANGS, until_in_loop
 from weft.models import batching
-from weft.models.batching import Gatherer
+from weft.models.batching import BatchQueue
 from weft.models.endpoint import CallError
 
 
@@ -42,12 +42,12 @@ class Machine:
         self.cleared += 1
 
 
-def gathered(machine: Machine) -> Gatherer[int, int]:
+def gathered(machine: Machine) -> BatchQueue[int, int]:
     def make() -> Machine:
         machine.may_begin.wait(HANGS)
         return machine
 
-    return Gatherer("doubler", make)
+    return BatchQueue("doubler", make)
 
 
 async def together(machine: Machine, *asks: Coroutine[Any, Any, int]) -> list[int]:
@@ -71,7 +71,7 @@ def test_calls_that_wait_are_one_batch_and_each_has_its_own_answer():
 
     async def go() -> list[int]:
         gatherer = gathered(machine)
-        return await together(machine, *(gatherer.ask(number, most=4) for number in range(10)))
+        return await together(machine, *(gatherer.call(number, most=4) for number in range(10)))
 
     assert asyncio.run(go()) == [2 * number for number in range(10)]
     assert [len(batch) for batch in machine.batches] == [4, 4, 2]
@@ -82,7 +82,7 @@ def test_kinds_are_never_mixed_and_the_oldest_goes_first():
 
     async def go() -> None:
         gatherer = gathered(machine)
-        await together(machine, *(gatherer.ask(number, number % 2, 8) for number in range(9)))
+        await together(machine, *(gatherer.call(number, number % 2, 8) for number in range(9)))
 
     asyncio.run(go())
     assert machine.batches == [[0, 2, 4, 6, 8], [1, 3, 5, 7]]
@@ -94,7 +94,7 @@ def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch:
 
     class Slow(Machine):
         def work(self, batch: Sequence[int]) -> list[int]:
-            passed[0] += HANGS / batching.SHARE
+            passed[0] += HANGS / batching.WAIT_SHARE
             return super().work(batch)
 
     machine = Slow()
@@ -106,9 +106,9 @@ def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch:
 
         async def dialogue(number: int) -> None:
             await asyncio.sleep(0.02 * number)  # a fit, a journal
-            await gatherer.ask(10 + number, most=4)
+            await gatherer.call(10 + number, most=4)
 
-        await together(machine, *(gatherer.ask(number, most=4) for number in range(4)))
+        await together(machine, *(gatherer.call(number, most=4) for number in range(4)))
         await asyncio.gather(*(dialogue(number) for number in range(4)))
 
     asyncio.run(go())
@@ -121,9 +121,9 @@ def test_a_batch_without_room_is_halved_and_later_ones_are_no_larger():
 
     async def go() -> tuple[list[int], list[int], dict[object, int]]:
         gatherer = gathered(machine)
-        first = await asyncio.gather(*(gatherer.ask(number, "k", 8) for number in range(8)))
-        second = await asyncio.gather(*(gatherer.ask(number, "k", 8) for number in range(8)))
-        return first, second, dict(gatherer.smaller)
+        first = await asyncio.gather(*(gatherer.call(number, "k", 8) for number in range(8)))
+        second = await asyncio.gather(*(gatherer.call(number, "k", 8) for number in range(8)))
+        return first, second, dict(gatherer.fitting_sizes)
 
     first, second, smaller = asyncio.run(go())
     assert first == second == [2 * number for number in range(8)]
@@ -134,8 +134,10 @@ def test_a_batch_without_room_is_halved_and_later_ones_are_no_larger():
 
 def test_no_room_for_one_is_said_in_a_line():
     async def go() -> None:
-        with pytest.raises(CallError, match="doubler: there is no memory for even one call at a time: no room for so many$") as caught:
-            await gathered(Machine(fits=0)).ask(1, most=4)
+        with pytest.raises(
+            CallError, match="doubler: there is no memory for even one call at a time: no room for so many$"
+        ) as caught:
+            await gathered(Machine(fits=0)).call(1, most=4)
         assert caught.value.retry.kind == "no"
 
     asyncio.run(go())
@@ -144,7 +146,7 @@ def test_no_room_for_one_is_said_in_a_line():
 def test_anothers_trouble_is_its_own():
     async def go() -> list[object]:
         gatherer = gathered(Machine())
-        return await asyncio.gather(*(gatherer.ask(number, most=8) for number in (1, -1, 3)), return_exceptions=True)
+        return await asyncio.gather(*(gatherer.call(number, most=8) for number in (1, -1, 3)), return_exceptions=True)
 
     first, second, third = asyncio.run(go())
     assert (first, third) == (2, 6) and isinstance(second, ValueError)
@@ -156,9 +158,9 @@ def test_who_gives_up_leaves_the_queue():
 
     async def go() -> None:
         gatherer = gathered(machine)
-        first = asyncio.ensure_future(gatherer.ask(1))
+        first = asyncio.ensure_future(gatherer.call(1))
         await until_in_loop("a batch at work", lambda: machine.batches)
-        others = [asyncio.ensure_future(gatherer.ask(number)) for number in (2, 3)]
+        others = [asyncio.ensure_future(gatherer.call(number)) for number in (2, 3)]
         await asyncio.sleep(0)  # both wait
         others[0].cancel()
         await asyncio.gather(others[0], return_exceptions=True)
@@ -177,9 +179,9 @@ def test_what_cannot_be_made_is_told_to_all_and_made_once():
         raise SystemExit("no weights")
 
     async def go() -> list[object]:
-        gatherer: Gatherer[int, int] = Gatherer("x", make)
-        first = await asyncio.gather(gatherer.ask(1), gatherer.begin(), return_exceptions=True)
-        return [*first, *(await asyncio.gather(gatherer.ask(2), return_exceptions=True))]
+        gatherer: BatchQueue[int, int] = BatchQueue("x", make)
+        first = await asyncio.gather(gatherer.call(1), gatherer.wait_until_loaded(), return_exceptions=True)
+        return [*first, *(await asyncio.gather(gatherer.call(2), return_exceptions=True))]
 
     told = asyncio.run(go())
     assert [str(one) for one in told] == ["SystemExit: no weights"] * 3 and made == [1]
@@ -192,7 +194,7 @@ def test_too_few_answers_are_trouble_and_no_shift():
 
     async def go() -> list[object]:
         gatherer = gathered(Short())
-        return await asyncio.gather(*(gatherer.ask(number, most=8) for number in range(4)), return_exceptions=True)
+        return await asyncio.gather(*(gatherer.call(number, most=8) for number in range(4)), return_exceptions=True)
 
     assert asyncio.run(go()) == [0, 2, 4, 6]  # one by one they are whole
 
@@ -207,8 +209,8 @@ def test_beginning_waits_until_it_is_made():
         return Machine()
 
     async def go() -> None:
-        gatherer: Gatherer[int, int] = Gatherer("x", make)
-        begun = asyncio.ensure_future(gatherer.begin())
+        gatherer: BatchQueue[int, int] = BatchQueue("x", make)
+        begun = asyncio.ensure_future(gatherer.wait_until_loaded())
         await until_in_loop("somebody who makes it", making.is_set)
         assert not begun.done()
         may.set()
@@ -216,19 +218,19 @@ def test_beginning_waits_until_it_is_made():
         assert made.is_set()
         await gatherer.close()
         with pytest.raises(CallError, match="closed"):
-            await gatherer.ask(1)
+            await gatherer.call(1)
 
     asyncio.run(go())
 
 
 def test_it_says_what_it_has_done():
-    async def go() -> Gatherer[int, int]:
+    async def go() -> BatchQueue[int, int]:
         machine = Machine(seconds=0.01)
         gatherer = gathered(machine)
-        await together(machine, *(gatherer.ask(number, most=3) for number in range(5)))
+        await together(machine, *(gatherer.call(number, most=3) for number in range(5)))
         return gatherer
 
-    done = asyncio.run(go()).done
+    done = asyncio.run(go()).counts
     assert (done.batches, done.calls, done.largest) == (2, 5, 3) and done.seconds >= 0.02
 
 
@@ -256,8 +258,8 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(where: str):
     async def go() -> None:
         gatherer = gathered(Broken())
         with pytest.raises(Exception):  # noqa: B017 (each in its own way)
-            await asyncio.wait_for(gatherer.ask(1), HANGS)
-        assert await asyncio.wait_for(gatherer.ask(2), HANGS) == 4
+            await asyncio.wait_for(gatherer.call(1), HANGS)
+        assert await asyncio.wait_for(gatherer.call(2), HANGS) == 4
 
     asyncio.run(go())
 
@@ -286,7 +288,7 @@ def test_an_error_holds_nothing_of_its_batch():
 
     async def go() -> None:
         gatherer = gathered(Heavy())
-        told = await asyncio.gather(*(gatherer.ask(number, most=4) for number in range(4)), return_exceptions=True)
+        told = await asyncio.gather(*(gatherer.call(number, most=4) for number in range(4)), return_exceptions=True)
         assert all(isinstance(one, ValueError) for one in told)
 
     asyncio.run(go())

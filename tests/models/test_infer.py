@@ -15,15 +15,15 @@ from aiohttp import web
 import weft
 import weft.api
 from server import data_url, drawn
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import UserError
-from weft.models.endpoint import CallError, Sent
-from weft.models.load_balancer import Spread
-from weft.models.registry import resolve
+from weft.models.endpoint import CallError, EndpointReply
+from weft.models.load_balancer import LoadBalancer
+from weft.models.registry import resolve_endpoint
 from weft.results.run import load_run
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Message, Text, Want
+from weft.types import Message, Request, Text
 from weft_tabletop.make import make
 
 PICTURE = drawn("made")
@@ -52,12 +52,14 @@ async def served(answer: Callable[[dict[str, Any]], Any]) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def ask(blobs: Blobs, answer: Callable[[dict[str, Any]], Any], want: str = "image", *parts: Any) -> Sent:
-    async def go() -> Sent:
+def ask(blobs: Blobs, answer: Callable[[dict[str, Any]], Any], want: str = "image", *parts: Any) -> EndpointReply:
+    async def go() -> EndpointReply:
         async with served(answer) as url:
-            endpoint = resolve(f"infer/{url}", blobs, {"temperature": "0.2"})
+            endpoint = resolve_endpoint(f"infer/{url}", blobs, {"temperature": "0.2"})
             try:
-                return await endpoint.send((Message("system", (Text("duties"),)), Message("user", parts or (Text("draw"),))), Want(want))  # type: ignore[arg-type]
+                return await endpoint.send(
+                    (Message("system", (Text("duties"),)), Message("user", parts or (Text("draw"),))), Request(want)
+                )  # type: ignore[arg-type]
             finally:
                 await endpoint.close()
 
@@ -79,7 +81,10 @@ def test_the_request_is_what_the_authors_client_sends(blobs: Blobs):
             {"role": "system", "content": [{"type": "text", "text": "duties"}]},
             {
                 "role": "user",
-                "content": [{"type": "text", "text": "make it red"}, {"type": "image", "image": base64.b64encode(drawn("given")).decode()}],
+                "content": [
+                    {"type": "text", "text": "make it red"},
+                    {"type": "image", "image": base64.b64encode(drawn("given")).decode()},
+                ],
             },
         ],
         "output_mode": "image_only",
@@ -96,7 +101,11 @@ def test_text_and_data_urls_are_read(blobs: Blobs):
     ("answer", "kind", "said"),
     [
         ({"response": {"error": "CUDA out of memory"}}, "transient", "the server says: CUDA out of memory"),
-        (web.json_response({"detail": "history must not be empty"}, status=400), "no", "answered 400: history must not be empty"),
+        (
+            web.json_response({"detail": "history must not be empty"}, status=400),
+            "no",
+            "answered 400: history must not be empty",
+        ),
         (web.json_response({"detail": "boom"}, status=500), "transient", "answered 500: boom"),
         (web.Response(text="{half"), "transient", "broken JSON"),
         (web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"}), "denied", "it redirects to"),
@@ -115,7 +124,7 @@ def test_what_the_server_does_wrong_is_never_a_reply(blobs: Blobs, answer: Any, 
 
 def test_nothing_in_the_response_is_empty_and_worth_another_try(blobs: Blobs):
     sent = ask(blobs, lambda body: {"response": {}})
-    assert sent.outcome == "empty" and sent.again
+    assert sent.outcome == "empty" and sent.retry_advised
 
 
 def test_several_servers_take_turns(blobs: Blobs):
@@ -124,10 +133,10 @@ def test_several_servers_take_turns(blobs: Blobs):
     async def go() -> None:
         async with served(lambda b: seen.append("a") or {"response": {"text": "x"}}) as a:
             async with served(lambda b: seen.append("b") or {"response": {"text": "x"}}) as b:
-                endpoint = resolve(f"infer/{a},{b}", blobs)
-                assert isinstance(endpoint, Spread) and endpoint.identity["urls"] == [a, b]
+                endpoint = resolve_endpoint(f"infer/{a},{b}", blobs)
+                assert isinstance(endpoint, LoadBalancer) and endpoint.identity["urls"] == [a, b]
                 for n in range(4):
-                    await endpoint.send((Message("user", (Text(str(n)),)),), Want("text"))
+                    await endpoint.send((Message("user", (Text(str(n)),)),), Request("text"))
                 await endpoint.close()
 
     asyncio.run(go())
@@ -137,11 +146,12 @@ def test_several_servers_take_turns(blobs: Blobs):
 def test_an_address_that_is_none_is_told(blobs: Blobs):
     for text in ("infer/", "infer/nowhere", "infer/http://u:p@host/infer"):
         with pytest.raises(UserError):
-            resolve(text, blobs)
+            resolve_endpoint(text, blobs)
 
 
 def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight(tmp_path: Path):
-    """Killed for good after some calls; the same command against a living one asks only what is missing, and nothing becomes a number."""
+    """Killed for good after some calls; the same command against a living one asks only what is missing, and nothing
+    becomes a number."""
     data = make("tabletop-imug", tmp_path / "data", samples=12, seed=0)
     asked: list[str] = []
     alive = 15
@@ -156,7 +166,7 @@ def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight
         nonlocal alive
         async with served(answer) as url:
             job = {"data": data, "model": f"infer/{url}", "judge": "tabletop/exact", "home": tmp_path / "home"}
-            quick = Patience(tries=2, base=0.001, cap=0.002)
+            quick = RetryPolicy(tries=2, base=0.001, cap=0.002)
             with pytest.raises(EndpointDown):
                 await weft.api.evaluate_async("imug", patience=quick, **job)
             journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
@@ -166,6 +176,8 @@ def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight
 
     broken, whole = asyncio.run(go())
     assert broken.record.state == "stopped" and broken.replies.outcomes["answered"] == 15
-    assert not any(v.value is not None and v.by == "failure" for v in broken.verdicts), "the server's death is not the model's failure"
+    assert not any(v.value is not None and v.by == "failure" for v in broken.verdicts), (
+        "the server's death is not the model's failure"
+    )
     assert whole.record.state == "finished" and all(v.value is not None for v in whole.verdicts)
     assert len(asked) == len(set(asked)) == len(whole.turns), "no call was made twice"

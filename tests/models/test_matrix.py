@@ -1,5 +1,6 @@
-"""Provider by capability, as `weft models` tells it, each cell proved on a socket: what a provider can do, it does, and what it cannot is
-refused before it is asked. Then the ways in which each ends, and two turns with the model's own picture."""
+"""Provider by capability, as `weft models` tells it, each cell proved on a socket: what a provider can do, it does, and
+what it cannot is refused before it is asked. Then the ways in which each ends, and two turns with the model's own
+picture."""
 
 import asyncio
 import hashlib
@@ -15,19 +16,19 @@ from msgspec.structs import replace
 from fakes import FAKES, Asked, DashScope, Fake, Responses
 from fakes import reply as reply_of
 from server import drawn
-from weft.calls.caller import Caller, EndpointDown, Patience, handed_to
-from weft.calls.prices import Budget, most_of
+from weft.calls.caller import Caller, EndpointDown, RetryPolicy, strip_foreign_state
+from weft.calls.prices import Budget, upper_bound
 from weft.errors import UserError
-from weft.models.adapt import fit, fitted
-from weft.models.endpoint import CallError, Endpoint, Sent, TaskEndpoint
-from weft.models.http import error_facts
-from weft.models.registry import known_of, providers, resolve
+from weft.models.adapt import adapt_messages, adapt_messages_async
+from weft.models.endpoint import CallError, Endpoint, EndpointReply, TaskEndpoint
+from weft.models.http import parse_error
+from weft.models.registry import info_of, list_providers, resolve_endpoint
 from weft.plugins import load_target
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Gives, Image, Message, Reply, State, Takes, Text, Thought, Want
+from weft.types import Gives, Image, Message, Reply, Request, State, Takes, Text, Thought
 
-QUICK = Patience(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=3, rate_limit_tries=3, base=0.001, cap=0.002)
 SMALL = drawn("small", 30)
 WAYS: dict[str, tuple[type[Fake], dict[str, Any]]] = {
     **{name: (kind, {}) for name, kind in FAKES.items()},
@@ -40,7 +41,7 @@ DRAWING = [name for name, (kind, _) in WAYS.items() if kind.pictures_out]
 
 
 def declared(way: str) -> tuple[Takes, Gives]:
-    known = known_of(load_target(providers()[WAYS[way][0].provider][0]))
+    known = info_of(load_target(list_providers()[WAYS[way][0].provider][0]))
     assert known is not None
     return known.takes, known.gives
 
@@ -51,8 +52,8 @@ class Talk:
     def __init__(self, fake: Fake, caller: Caller, endpoint: Endpoint, blobs: Blobs, journal: Journal) -> None:
         self.fake, self.caller, self.endpoint, self.blobs, self.journal = fake, caller, endpoint, blobs, journal
 
-    async def ask(self, *messages: Message, want: Want = Want("image")) -> Reply:
-        return await self.caller.reply(await fitted(messages, self.caller.takes, self.blobs), want)
+    async def ask(self, *messages: Message, want: Request = Request("image")) -> Reply:
+        return await self.caller.reply(await adapt_messages_async(messages, self.caller.takes, self.blobs), want)
 
     @property
     def last(self) -> Asked:
@@ -69,11 +70,13 @@ def talk(way: str, blobs: Blobs, work: Callable[[Talk], Any], says: str = "ok", 
 
     async def talked() -> Any:
         async with kind(says).up() as fake:
-            endpoint = resolve(fake.name, blobs, {**usual, **options})
+            endpoint = resolve_endpoint(fake.name, blobs, {**usual, **options})
             if isinstance(endpoint, TaskEndpoint):
-                endpoint.poll = 0.001
+                endpoint.poll_interval = 0.001
             journal = Journal(blobs.root / "journal.sqlite")
-            caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), patience=QUICK, blobs=blobs, run="r")
+            caller = Caller(
+                endpoint, role="model", journal=journal, budget=Budget(), retry_policy=QUICK, blobs=blobs, run="r"
+            )
             try:
                 return await work(Talk(fake, caller, endpoint, blobs, journal))
             finally:
@@ -93,7 +96,7 @@ def user(*parts: Any) -> Message:
 @pytest.mark.parametrize("way", WAYS)
 def test_words(way: str, blobs: Blobs):
     async def work(one: Talk) -> None:
-        reply = await one.ask(user("say hello"), want=Want("text"))
+        reply = await one.ask(user("say hello"), want=Request("text"))
         assert (
             (reply.outcome, reply.text) == ("answered", "hello")
             if declared(way)[1].text
@@ -110,8 +113,8 @@ def test_pictures(way: str, blobs: Blobs):
         if not declared(way)[1].image:
             assert reply.outcome == "empty" and "no pictures" in reply.reason and not one.fake.seen
             return
-        assert reply.outcome == "answered" and reply.picture is not None and reply.ending == "ok"
-        assert blobs.read(reply.picture) == one.last.drawing and reply.picture.media_type == "image/png"
+        assert reply.outcome == "answered" and reply.last_image is not None and reply.finish_reason == "ok"
+        assert blobs.read(reply.last_image) == one.last.drawing and reply.last_image.media_type == "image/png"
         assert one.last.coded[:40] not in "".join(call.raw for call in one.journal.calls(reply.keys).values())
 
     talk(way, blobs, work)
@@ -122,13 +125,13 @@ def test_words_and_pictures_in_one_reply_in_their_order(way: str, blobs: Blobs):
     gives = declared(way)[1]
 
     async def work(one: Talk) -> None:
-        reply = await one.ask(user("a story with a picture"), want=Want("interleaved"))
-        kinds = [type(part) for part in reply.said]
-        assert reply.outcome == "answered" and (Text in kinds and Image in kinds) is gives.both
-        if gives.both and gives.order:
+        reply = await one.ask(user("a story with a picture"), want=Request("interleaved"))
+        kinds = [type(part) for part in reply.output]
+        assert reply.outcome == "answered" and (Text in kinds and Image in kinds) is gives.interleaved
+        if gives.interleaved and gives.ordered:
             assert kinds[:3] == [Text, Image, Text]
 
-    talk(way, blobs, work, "both" if gives.order and gives.both else "ok")
+    talk(way, blobs, work, "both" if gives.ordered and gives.interleaved else "ok")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -136,7 +139,7 @@ def test_thoughts_are_kept_and_are_no_answer(way: str, blobs: Blobs):
     gives = declared(way)[1]
 
     async def work(one: Talk) -> None:
-        reply = await one.ask(user("think"), want=Want("image" if gives.image else "text"))
+        reply = await one.ask(user("think"), want=Request("image" if gives.image else "text"))
         assert ("let me see" in reply.thoughts) is gives.thoughts and "let me see" not in reply.text
         assert len(reply.images) == gives.image  # a draft is none
 
@@ -148,7 +151,7 @@ def test_a_seed_is_sent_and_moves_with_the_draw(way: str, blobs: Blobs):
     gives = declared(way)[1]
 
     async def work(one: Talk) -> None:
-        await one.ask(user("draw"), want=Want("image" if gives.image else "text", draw=2))
+        await one.ask(user("draw"), want=Request("image" if gives.image else "text", draw=2))
         assert one.last.seed == 7
 
     if gives.seed or way.startswith("openai-images"):  # other servers of that API take one, and OpenAI's own does not
@@ -161,7 +164,7 @@ def test_a_seed_is_sent_and_moves_with_the_draw(way: str, blobs: Blobs):
 @pytest.mark.parametrize("way", DRAWING)
 def test_a_size_is_told_as_each_can_be_told(way: str, blobs: Blobs):
     async def work(one: Talk) -> None:
-        await one.ask(user("draw"), want=Want("image", size=(1536, 1024)))
+        await one.ask(user("draw"), want=Request("image", size=(1536, 1024)))
         told = {"pixels": ("1536x1024", "1536*1024"), "ratio": ("3:2",), "words": ("",)}[declared(way)[1].sizes]
         assert one.last.size in told
 
@@ -174,11 +177,11 @@ def test_pictures_among_words_in_their_order(way: str, blobs: Blobs):
     first, second = blobs.put(drawn("first")), blobs.put(drawn("second"))
 
     async def work(one: Talk) -> None:
-        await one.ask(user("take ", first, "and", second, "please"), want=Want("image" if gives.image else "text"))
+        await one.ask(user("take ", first, "and", second, "please"), want=Request("image" if gives.image else "text"))
         flow = one.last.flow
         if takes.images == "interleaved":
             assert [word.strip() for word in flow] == ["take", first.digest, "and", second.digest, "please"]
-        elif takes.most == 1:
+        elif takes.max_images == 1:
             assert len(one.last.pictures) == 1 and "a row of image 1 and image 2" in "".join(flow)
         else:
             assert one.last.pictures == [first.digest, second.digest] and "take [image 1] and [image 2] please" in flow
@@ -186,15 +189,19 @@ def test_pictures_among_words_in_their_order(way: str, blobs: Blobs):
     talk(way, blobs, work)
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if (declared(way)[0].most or 99) <= 16])
+@pytest.mark.parametrize("way", [way for way in WAYS if (declared(way)[0].max_images or 99) <= 16])
 def test_more_pictures_than_it_takes_go_in_one_row_that_is_told(way: str, blobs: Blobs):
-    most = declared(way)[0].most or 0
+    most = declared(way)[0].max_images or 0
     images = [blobs.put(drawn(str(number))) for number in range(most + 2)]
 
     async def work(one: Talk) -> None:
         await one.ask(user(*images, "which is the largest?"))
         seen = one.last.pictures
-        assert len(seen) == most and seen[1:] == [image.digest for image in images[3:]] and seen[0] not in [i.digest for i in images]
+        assert (
+            len(seen) == most
+            and seen[1:] == [image.digest for image in images[3:]]
+            and seen[0] not in [i.digest for i in images]
+        )
         assert "a row of image 1, image 2 and image 3" in "".join(one.last.flow)
 
     talk(way, blobs, work)
@@ -204,11 +211,13 @@ def test_more_pictures_than_it_takes_go_in_one_row_that_is_told(way: str, blobs:
 def test_two_turns_with_its_own_picture_byte_for_byte(way: str, blobs: Blobs):
     async def work(one: Talk) -> None:
         first = await one.ask(user("draw a cat"))
-        assert first.picture is not None
+        assert first.last_image is not None
         second = await one.ask(user("draw a cat"), Message("assistant", first.parts), user("now with a hat"))
         assert second.outcome == "answered", second.reason
-        assert one.last.pictures[-1] == hashlib.sha256(one.fake.seen[0].drawing).hexdigest() == first.picture.digest
-        assert any("now with a hat" in word for word in one.last.flow) and any("draw a cat" in word for word in one.last.flow)
+        assert one.last.pictures[-1] == hashlib.sha256(one.fake.seen[0].drawing).hexdigest() == first.last_image.digest
+        assert any("now with a hat" in word for word in one.last.flow) and any(
+            "draw a cat" in word for word in one.last.flow
+        )
 
     talk(way, blobs, work)
 
@@ -219,23 +228,36 @@ def test_a_dialogue_that_it_never_had_is_sent_whole(way: str, blobs: Blobs):
     shown = blobs.put(SMALL)
 
     async def work(one: Talk) -> None:
-        past = (Message("system", (Text("be brief"),)), user("draw a cat"), Message("assistant", (Text("here:"), shown)))
+        past = (
+            Message("system", (Text("be brief"),)),
+            user("draw a cat"),
+            Message("assistant", (Text("here:"), shown)),
+        )
         reply = await one.ask(*past, user("now with a hat"))
         assert reply.outcome == "answered", reply.reason
-        whole = "\n".join([*one.last.flow, str(one.last.body.get("instructions")), str(one.last.body.get("systemInstruction"))])
+        whole = "\n".join(
+            [*one.last.flow, str(one.last.body.get("instructions")), str(one.last.body.get("systemInstruction"))]
+        )
         assert all(words in whole for words in ("draw a cat", "here:", "now with a hat", "be brief"))
         assert one.last.pictures == [shown.digest]
 
     talk(way, blobs, work)
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if declared(way)[1].text and declared(way)[1].json and way != "vllm-omni"])
+@pytest.mark.parametrize(
+    "way", [way for way in WAYS if declared(way)[1].text and declared(way)[1].json and way != "vllm-omni"]
+)
 def test_a_judge_is_asked_with_its_schema(way: str, blobs: Blobs):
     properties = {"score": {"type": "integer"}, "reasoning": {"type": "string"}}
-    schema = {"type": "object", "properties": properties, "required": ["score", "reasoning"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": ["score", "reasoning"],
+        "additionalProperties": False,
+    }
 
     async def work(one: Talk) -> None:
-        reply = await one.ask(user("how good is", blobs.put(SMALL)), want=Want("text", schema))
+        reply = await one.ask(user("how good is", blobs.put(SMALL)), want=Request("text", schema))
         assert reply.text.startswith('{"score": 5') and one.last.schema == schema
 
     talk(way, blobs, work)
@@ -262,7 +284,8 @@ HOW = {
     "openai-responses": (*ENDINGS,), "openai-responses, stateless": (*ENDINGS,), "dashscope": IMAGES,
     "dashscope, as tasks": (*IMAGES, "refused"), "bfl": ("refused", "blocked", "broken"), "infer": ("wordy", "nothing"),
 }  # fmt: skip
-OTHERWISE = {  # a filter's doing, where no model could have refused; a service that leaves out without a word what it will not show
+# a filter's doing, where no model could have refused; a service that leaves out without a word what it will not show
+OTHERWISE = {
     **{(way, "refused"): ("refused", "blocked") for way in ("ark", "xai", "dashscope, as tasks", "bfl", "gemini")},
     ("xai", "nothing"): ("refused", "blocked"),
     ("anthropic", "cut"): ("failed", "truncated"),  # at a limit that is ours, where nobody gave one
@@ -270,17 +293,27 @@ OTHERWISE = {  # a filter's doing, where no model could have refused; a service 
 
 
 @pytest.mark.parametrize(
-    ("way", "says"), [(way, says) for way, all_of in HOW.items() for says in all_of if (way, says) != ("gemini", "policy")]
+    ("way", "says"),
+    [(way, says) for way, all_of in HOW.items() for says in all_of if (way, says) != ("gemini", "policy")],
 )
 def test_how_a_reply_ends(way: str, says: str, blobs: Blobs):
     async def work(one: Talk) -> Reply:
-        return await one.ask(user("draw a cat"), want=Want("image" if declared(way)[1].image else "text"))
+        return await one.ask(user("draw a cat"), want=Request("image" if declared(way)[1].image else "text"))
 
     reply = talk(way, blobs, work, says)
-    assert (reply.outcome, reply.ending) == OTHERWISE.get((way, says), ENDINGS[says]) and (reply.reason or says == "cut")
+    assert (reply.outcome, reply.ending) == OTHERWISE.get((way, says), ENDINGS[says]) and (
+        reply.reason or says == "cut"
+    )
 
 
-ERRORS = {"rate": "rate_limit", "quota": "fatal", "denied": "denied", "trouble": "transient", "error in 200": "", "no json": "transient"}
+ERRORS = {
+    "rate": "rate_limit",
+    "quota": "fatal",
+    "denied": "denied",
+    "trouble": "transient",
+    "error in 200": "",
+    "no json": "transient",
+}
 RETRIES = {("anthropic", "trouble"): "rate_limit", ("gemini", "overloaded"): "rate_limit"}
 ABSENT = {  # what these do not say
     *(("vllm-omni", says) for says in ("quota", "rate")),
@@ -289,7 +322,7 @@ ABSENT = {  # what these do not say
 }
 
 
-async def one_try(endpoint: Endpoint, messages: tuple[Message, ...], want: Want) -> Sent:
+async def one_try(endpoint: Endpoint, messages: tuple[Message, ...], want: Request) -> EndpointReply:
     if not isinstance(endpoint, TaskEndpoint):
         return await endpoint.send(messages, want)
     ticket = await endpoint.submit(messages, want)
@@ -302,7 +335,7 @@ async def one_try(endpoint: Endpoint, messages: tuple[Message, ...], want: Want)
 def test_what_an_error_means_for_the_next_try(way: str, says: str, blobs: Blobs):
     async def work(one: Talk) -> CallError:
         with pytest.raises(CallError) as caught:
-            await one_try(one.endpoint, (user("draw a cat"),), Want("image" if declared(way)[1].image else "text"))
+            await one_try(one.endpoint, (user("draw a cat"),), Request("image" if declared(way)[1].image else "text"))
         return caught.value
 
     error = talk(way, blobs, work, says)
@@ -314,7 +347,7 @@ def test_what_an_error_means_for_the_next_try(way: str, says: str, blobs: Blobs)
 def test_a_quota_that_is_used_up_ends_the_run_at_once(way: str, blobs: Blobs):
     async def work(one: Talk) -> None:
         with pytest.raises(EndpointDown):
-            await one.ask(user("draw"), want=Want("image" if declared(way)[1].image else "text"))
+            await one.ask(user("draw"), want=Request("image" if declared(way)[1].image else "text"))
         assert len(one.fake.seen) == 1
 
     talk(way, blobs, work, "quota")
@@ -349,8 +382,12 @@ def test_gemini_gets_its_signatures_back_and_drafts_are_thoughts(blobs: Blobs):
         assert [part.text for part in drafts] == ["let me see", "[a draft, 24 x 24]"]
         await one.ask(user("draw"), Message("assistant", first.parts), user("again"))
         model = one.last.body["contents"][1]["parts"]
-        assert [part["thoughtSignature"] for part in model] == [part.state.data for part in first.said if part.state] != ["", ""]
-        text, image = first.said
+        assert (
+            [part["thoughtSignature"] for part in model]
+            == [part.state.data for part in first.output if part.state]
+            != ["", ""]
+        )
+        text, image = first.output
         edited = (Text("quite another"), image)
         reply = await one.ask(user("draw"), Message("assistant", edited), user("again"))
         assert (
@@ -367,7 +404,11 @@ def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: B
         drawing = await one.ask(user("Draw Image #1"))
         numbered = Message(
             "assistant",
-            (Text("Image #1:"), *(replace(part, label=1) for part in drawing.said if isinstance(part, Image)), *drawing.parts[1:]),
+            (
+                Text("Image #1:"),
+                *(replace(part, label=1) for part in drawing.output if isinstance(part, Image)),
+                *drawing.parts[1:],
+            ),
         )
         await one.ask(user("Draw Image #1"), numbered, user("put a hat on Image #1"))
         assert one.last.body["previous_response_id"] == "resp_1"
@@ -389,7 +430,7 @@ def test_responses_name_what_the_server_has_only_where_it_has_all_of_it(blobs: B
 
 def test_a_limit_that_the_user_gave_is_the_models_to_keep(blobs: Blobs):
     async def work(one: Talk) -> Reply:
-        return await one.ask(user("write"), want=Want("text"))
+        return await one.ask(user("write"), want=Request("text"))
 
     reply = talk("anthropic", blobs, work, "cut", max_tokens=20)
     assert (reply.outcome, reply.ending) == ("answered", "truncated")
@@ -410,9 +451,9 @@ def test_an_error_in_a_pictures_place_is_a_zero_only_where_content_was_turned_aw
 
     async def work() -> str:
         async with Telling().up() as fake:
-            endpoint = resolve(fake.name, blobs)
+            endpoint = resolve_endpoint(fake.name, blobs)
             try:
-                return (await endpoint.send((user("draw"),), Want("image"))).outcome
+                return (await endpoint.send((user("draw"),), Request("image"))).outcome
             except CallError as error:
                 return error.retry.kind
             finally:
@@ -427,14 +468,19 @@ def test_a_choice_that_ended_with_an_error_is_no_answer(kind: Any, blobs: Blobs)
         async def handle(self, request: web.Request) -> web.Response:
             await self.asked(request)
             error = {"code": 502, "message": "upstream died"}
-            choice = {"index": 0, "finish_reason": "error", "error": error, "message": {"role": "assistant", "content": "Half of a sen"}}
+            choice = {
+                "index": 0,
+                "finish_reason": "error",
+                "error": error,
+                "message": {"role": "assistant", "content": "Half of a sen"},
+            }
             return reply_of({"id": "g", "model": "m", "choices": [choice]})
 
     async def work() -> None:
         async with Broken().up() as fake:
-            endpoint = resolve(fake.name, blobs)
+            endpoint = resolve_endpoint(fake.name, blobs)
             with pytest.raises(CallError, match="upstream died") as caught:
-                await endpoint.send((user("write"),), Want(kind))
+                await endpoint.send((user("write"),), Request(kind))
             assert caught.value.retry.kind == "transient"
             await endpoint.close()
 
@@ -443,7 +489,7 @@ def test_a_choice_that_ended_with_an_error_is_no_answer(kind: Any, blobs: Blobs)
 
 def test_the_sentence_of_a_server_that_drew_nothing_is_no_story(blobs: Blobs):
     async def work(one: Talk) -> None:
-        reply = await one.ask(user("a story"), want=Want("interleaved"))
+        reply = await one.ask(user("a story"), want=Request("interleaved"))
         assert (reply.outcome, reply.text, reply.reason) == ("empty", "", "it drew no picture")
 
     talk("vllm-omni", blobs, work, "nothing")
@@ -458,9 +504,9 @@ def test_what_xai_leaves_out_without_a_word_was_turned_away(body: dict[str, Any]
 
     async def work() -> None:
         async with Silent().up() as fake:
-            endpoint = resolve(fake.name, blobs)
-            sent = await endpoint.send((user("draw"),), Want("image"))
-            assert (sent.outcome, sent.ended) == ("refused", "blocked")
+            endpoint = resolve_endpoint(fake.name, blobs)
+            sent = await endpoint.send((user("draw"),), Request("image"))
+            assert (sent.outcome, sent.stop_cause) == ("refused", "blocked")
             await endpoint.close()
 
     asyncio.run(work())
@@ -479,9 +525,9 @@ def test_json_that_is_nobodys_reply_is_no_zero(way: str, body: Any, blobs: Blobs
         fake = kind()
         fake.middlewares = [other]
         async with fake.up():
-            endpoint = resolve(fake.name, blobs, usual)
+            endpoint = resolve_endpoint(fake.name, blobs, usual)
             with pytest.raises(CallError) as caught:
-                await one_try(endpoint, (user("draw"),), Want("image" if declared(way)[1].image else "text"))
+                await one_try(endpoint, (user("draw"),), Request("image" if declared(way)[1].image else "text"))
             assert caught.value.retry.kind == "transient"
             await endpoint.close()
 
@@ -489,8 +535,8 @@ def test_json_that_is_nobodys_reply_is_no_zero(way: str, body: Any, blobs: Blobs
 
 
 def test_a_reply_with_an_empty_code_is_no_error():
-    assert error_facts({"code": "", "message": "", "output": {}}) == ("", "")
-    assert error_facts({"code": "Throttling", "message": ""})[1] == "throttling"
+    assert parse_error({"code": "", "message": "", "output": {}}) == ("", "")
+    assert parse_error({"code": "Throttling", "message": ""})[1] == "throttling"
 
 
 def test_the_image_model_that_was_called_is_counted(blobs: Blobs):
@@ -500,17 +546,17 @@ def test_the_image_model_that_was_called_is_counted(blobs: Blobs):
     used = _used({"usage": tokens, "tool_usage": {"image_gen": {"input_tokens": 300, "output_tokens": 6240}}})
     assert (used.tokens_in, used.tokens_out) == (350, 6260)
     for provider in ("gemini", "openai-responses", "anthropic", "openai"):
-        endpoint = resolve(f"{provider}/m@http://127.0.0.1:9/v1", blobs, {"max_tokens": 60000})
-        assert most_of((), Want("text"), endpoint.identity, 8192).tokens_out == 60000
+        endpoint = resolve_endpoint(f"{provider}/m@http://127.0.0.1:9/v1", blobs, {"max_tokens": 60000})
+        assert upper_bound((), Request("text"), endpoint.identity, 8192).tokens_out == 60000
 
 
 def test_what_can_change_an_answer_is_in_the_key(blobs: Blobs):
     at = "@http://127.0.0.1:9/v1"
     different = [
-        resolve(f"openai-chat/m{at}", blobs), resolve(f"openai/m{at}", blobs), resolve(f"dashscope/m{at}", blobs),
-        resolve(f"dashscope/m{at}", blobs, {"mode": "task"}), resolve(f"anthropic/m{at}", blobs),
-        resolve(f"anthropic/m{at}", blobs, {"max_tokens": 9}), resolve(f"gemini/m{at}", blobs),
-        resolve(f"gemini/m{at}", blobs, {"safety": "OFF"}),
+        resolve_endpoint(f"openai-chat/m{at}", blobs), resolve_endpoint(f"openai/m{at}", blobs), resolve_endpoint(f"dashscope/m{at}", blobs),
+        resolve_endpoint(f"dashscope/m{at}", blobs, {"mode": "task"}), resolve_endpoint(f"anthropic/m{at}", blobs),
+        resolve_endpoint(f"anthropic/m{at}", blobs, {"max_tokens": 9}), resolve_endpoint(f"gemini/m{at}", blobs),
+        resolve_endpoint(f"gemini/m{at}", blobs, {"safety": "OFF"}),
     ]  # fmt: skip
     assert len({msgspec.json.encode(one.identity, order="deterministic") for one in different}) == len(different)
 
@@ -518,18 +564,26 @@ def test_what_can_change_an_answer_is_in_the_key(blobs: Blobs):
 def test_a_row_has_the_numbers_that_the_text_has(blobs: Blobs):
     pictures = [replace(blobs.put(drawn(str(number))), label=number) for number in (1, 3, 7)]
     parts = [part for picture in pictures for part in (Text(f"Image #{picture.label}:"), picture)]
-    (message,) = fit((Message("user", (*parts, Text("put the hat of Image #3 on Image #7"))),), Takes(images="list", most=2), blobs)
+    (message,) = adapt_messages(
+        (Message("user", (*parts, Text("put the hat of Image #3 on Image #7"))),),
+        Takes(images="list", max_images=2),
+        blobs,
+    )
     row, last, text = message.parts
-    assert isinstance(text, Text) and "a row of image 1 and image 3" in text.text and "the pictures after it are image 7" in text.text
+    assert (
+        isinstance(text, Text)
+        and "a row of image 1 and image 3" in text.text
+        and "the pictures after it are image 7" in text.text
+    )
     assert isinstance(last, Image) and last.digest == pictures[2].digest and isinstance(row, Image)
     thinking = (user("a", *pictures), Message("assistant", (Thought("SECRET", State("s", "m")), Text("ok"))))
-    assert "SECRET" not in str(fit(thinking, Takes(images="list", most=2), blobs))
+    assert "SECRET" not in str(adapt_messages(thinking, Takes(images="list", max_images=2), blobs))
 
 
 def test_what_was_there_for_its_state_alone_is_for_nobody_else():
     said = Message("assistant", (Text("", State("x", "one")), Text("hello", State("y", "one"))))
-    (other,) = handed_to((said,), "two")
-    assert other.parts == (Text("hello"),) and handed_to((said,), "one") == (said,)
+    (other,) = strip_foreign_state((said,), "two")
+    assert other.parts == (Text("hello"),) and strip_foreign_state((said,), "one") == (said,)
 
 
 def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
@@ -540,11 +594,16 @@ def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch:
         assert (await one.ask(user("draw"))).outcome == "answered"
         assert {headers.get("x-key") for headers in one.fake.polled} == {"canary-bfl"}  # type: ignore[attr-defined]
         with pytest.raises(CallError, match="another host"):
-            await one.endpoint.collect("http://127.0.0.1:9/v1/get_result?id=1", Want("image"))
-        far = resolve("bfl/m", blobs)
-        for place in ("http://api.bfl.ai/v1/x", "https://notbfl.ai/v1/x", "https://api.bfl.ai.evil.test/x", "https://x.test/.bfl.ai"):
+            await one.endpoint.collect("http://127.0.0.1:9/v1/get_result?id=1", Request("image"))
+        far = resolve_endpoint("bfl/m", blobs)
+        for place in (
+            "http://api.bfl.ai/v1/x",
+            "https://notbfl.ai/v1/x",
+            "https://api.bfl.ai.evil.test/x",
+            "https://x.test/.bfl.ai",
+        ):
             with pytest.raises(CallError, match="another host"):
-                await far.collect(place, Want("image"))  # type: ignore[attr-defined]
+                await far.collect(place, Request("image"))  # type: ignore[attr-defined]
 
     talk("bfl", blobs, work)
 
@@ -553,7 +612,11 @@ def test_a_task_of_bfl_sends_its_key_to_no_other_host(blobs: Blobs, monkeypatch:
 def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
     """What is paid for is waited for: trouble while looking, also with the status 200, leaves the task as it is."""
     troubles = iter(
-        [web.json_response({"error": {"message": "overloaded", "code": 503}}), web.Response(status=500), web.Response(text="<html>")]
+        [
+            web.json_response({"error": {"message": "overloaded", "code": 503}}),
+            web.Response(status=500),
+            web.Response(text="<html>"),
+        ]
     )
 
     @web.middleware
@@ -562,7 +625,11 @@ def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch
         return trouble if trouble is not None else await handler(request)
 
     async def work(one: Talk) -> None:
-        assert (await one.ask(user("draw"))).outcome == "answered" and len(one.fake.seen) == 1 and next(troubles, None) is None
+        assert (
+            (await one.ask(user("draw"))).outcome == "answered"
+            and len(one.fake.seen) == 1
+            and next(troubles, None) is None
+        )
 
     kind = WAYS[way][0]
 
@@ -572,7 +639,7 @@ def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch
             self.middlewares = [troubled]
 
     monkeypatch.setitem(WAYS, way, (Troubled, WAYS[way][1]))
-    monkeypatch.setattr("test_matrix.QUICK", Patience(tries=6, base=0.001, cap=0.002))
+    monkeypatch.setattr("test_matrix.QUICK", RetryPolicy(tries=6, base=0.001, cap=0.002))
     talk(way, blobs, work)
 
 
@@ -581,12 +648,16 @@ def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
 
     page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
     for name in (*FAKES, "hf", "diffusers", "served"):
-        known = known_of(load_target(providers()[name][0]))
+        known = info_of(load_target(list_providers()[name][0]))
         assert known is not None
         assert f"| {' | '.join([*row(name, known), known.key or '-'])} |" in page, name
     assert f"| {' | '.join([*COLUMNS, 'key'])} |" in page
     here = Path(__file__).read_text()
-    assert all(f"def {test}(" in here for test in page.split("`") if test.startswith("test_") and "/" not in test and "." not in test)
+    assert all(
+        f"def {test}(" in here
+        for test in page.split("`")
+        if test.startswith("test_") and "/" not in test and "." not in test
+    )
 
 
 def test_a_ticket_with_the_key_in_it_is_not_kept(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
@@ -595,7 +666,9 @@ def test_a_ticket_with_the_key_in_it_is_not_kept(blobs: Blobs, monkeypatch: pyte
     class Echo(FAKES["bfl"]):  # type: ignore[misc]
         async def handle(self, request: web.Request) -> web.Response:
             await super().handle(request)
-            return reply_of({"id": "1", "polling_url": f"{self.url}/v1/get_result?id=1&auth={request.headers['x-key']}"})
+            return reply_of(
+                {"id": "1", "polling_url": f"{self.url}/v1/get_result?id=1&auth={request.headers['x-key']}"}
+            )
 
     async def work(one: Talk) -> None:
         reply = await one.ask(user("draw"))

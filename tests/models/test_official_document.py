@@ -12,10 +12,10 @@ import pytest
 import openapi
 from fakes import Fake, Images, OpenAI, Responses
 from server import drawn
-from weft.models.batch_api import batched
-from weft.models.registry import resolve
+from weft.models.batch_api import build_batch_endpoint
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Want
+from weft.types import Message, Request, Text
 
 PROPERTIES = {"score": {"type": "integer", "minimum": 0, "maximum": 10}, "reasoning": {"type": "string"}}
 SCHEMA = {"type": "object", "properties": PROPERTIES, "required": ["score", "reasoning"], "additionalProperties": False}
@@ -28,7 +28,7 @@ def user(*parts: Any) -> Message:
 @asynccontextmanager
 async def endpoint(fake: Fake, blobs: Blobs, **options: Any) -> AsyncIterator[Any]:
     async with fake.up():
-        made = resolve(fake.name, blobs, options)
+        made = resolve_endpoint(fake.name, blobs, options)
         try:
             yield made
         finally:
@@ -51,8 +51,12 @@ def test_chat(blobs: Blobs):
     async def work() -> None:
         fake = OpenAI()
         async with endpoint(fake, blobs, temperature=0, max_tokens=100, seed=1, reasoning_effort="low") as made:
-            past = (Message("system", (Text("be strict"),)), user("score", blobs.put(drawn("x"))), Message("assistant", (Text("hm"),)))
-            await made.send((*past, user("again")), Want("text", SCHEMA, draw=2))
+            past = (
+                Message("system", (Text("be strict"),)),
+                user("score", blobs.put(drawn("x"))),
+                Message("assistant", (Text("hm"),)),
+            )
+            await made.send((*past, user("again")), Request("text", SCHEMA, draw=2))
             openapi.check(asked, fake.seen[0].body)
             openapi.check(said, await answer_of(fake, "/v1/chat/completions"))
 
@@ -68,10 +72,12 @@ def test_images(edits: str, blobs: Blobs):
         fake = Images()
         async with endpoint(fake, blobs, edits=edits, quality="low", background="opaque", output_format="png") as made:
             made._told_format = False  # which OpenAI's own models refuse
-            await made.send((user("a cat"),), Want("image", size=(1024, 1536)))
+            await made.send((user("a cat"),), Request("image", size=(1024, 1536)))
             openapi.check(generated, fake.seen[0].body)
             openapi.check(said, await answer_of(fake, "/v1/images/generations"))
-            await made.send((user(blobs.put(drawn("a")), blobs.put(drawn("b")), "both"),), Want("image", size=(1536, 1024)))
+            await made.send(
+                (user(blobs.put(drawn("a")), blobs.put(drawn("b")), "both"),), Request("image", size=(1536, 1024))
+            )
             body = fake.seen[-1].body
             if edits == "multipart":  # a form has texts; its files stand for themselves
                 body = {**body, "n": int(body["n"]), "image": ["a file", "a file"]}
@@ -86,14 +92,22 @@ def test_responses(history: str, blobs: Blobs):
 
     async def work() -> None:
         fake = Responses("thoughts")
-        options = {"image_model": "gpt-image-2", "quality": "low", "action": "auto", "max_tokens": 500, "reasoning_effort": "low"}
+        options = {
+            "image_model": "gpt-image-2",
+            "quality": "low",
+            "action": "auto",
+            "max_tokens": 500,
+            "reasoning_effort": "low",
+        }
         async with endpoint(fake, blobs, history=history, **options) as made:
             shown = blobs.put(drawn("x"))
-            first = await made.send((Message("system", (Text("be brief"),)), user("draw", shown)), Want("image", size=(1024, 1024)))
+            first = await made.send(
+                (Message("system", (Text("be brief"),)), user("draw", shown)), Request("image", size=(1024, 1024))
+            )
             openapi.check(said, await answer_of(fake, "/v1/responses"))
             past = (Message("system", (Text("be brief"),)), user("draw", shown), Message("assistant", first.parts))
-            await made.send((*past, user("again")), Want("interleaved"))
-            await made.send((user("score", shown),), Want("text", SCHEMA))
+            await made.send((*past, user("again")), Request("interleaved"))
+            await made.send((user("score", shown),), Request("text", SCHEMA))
             for one in fake.seen:
                 openapi.check(asked, one.body)
 
@@ -106,12 +120,14 @@ def test_batches(blobs: Blobs):
     async def work() -> None:
         fake = OpenAI()
         async with endpoint(fake, blobs) as made:
-            service = batched(made)._service
-            name = await service.hand_in([service.line("a", (user("score", blobs.put(drawn("x"))),), Want("text", SCHEMA))])
+            service = build_batch_endpoint(made)._service
+            name = await service.upload(
+                [service.build_line("a", (user("score", blobs.put(drawn("x"))),), Request("text", SCHEMA))]
+            )
             told = json.loads(fake.batches.files[name])
             assert set(told) == {"custom_id", "method", "url", "body"} and told["url"] == "/v1/chat/completions"
             openapi.check(line, told["body"])
-            await service.start(name)
+            await service.start_batch(name)
             openapi.check(batch, fake.batch(name, "in_progress"))
             async with aiohttp.ClientSession() as session:
                 form = aiohttp.FormData({"purpose": "batch"})
@@ -127,7 +143,10 @@ def test_the_document_is_no_empty_promise():
     image = {"type": "input_image", "image_url": {"url": "x"}}
     for name, wrong in (
         ("CreateResponse", {"model": "m", "input": [{"type": "message", "role": "user", "content": [image]}]}),
-        ("CreateChatCompletionRequest", {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+        (
+            "CreateChatCompletionRequest",
+            {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        ),
         ("CreateImageRequest", {"model": "m", "prompt": "x", "n": "one"}),
         ("EditImageBodyJsonParam", {"model": "m", "prompt": "x", "images": "x"}),
     ):

@@ -14,19 +14,25 @@ from PIL import Image as Pil
 import openapi
 from server import Provider, Seen, data_url, drawn
 from weft.errors import UserError
-from weft.models.endpoint import CallError, Sent
+from weft.models.endpoint import CallError, EndpointReply
 from weft.models.providers.openai_chat import OpenAIChat
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Thought, Want
+from weft.types import Message, Request, Text, Thought
 
 Serve = Callable[..., Provider]
 ONE, TWO = drawn("one"), drawn("two", 40)
 
 
-def send(provider: Provider, blobs: Blobs, messages: tuple[Message, ...] = (), want: Want = Want("image"), **options: Any) -> Sent:
-    async def go() -> Sent:
-        endpoint = resolve(f"openai-chat/m@{provider.url}", blobs, options)
+def send(
+    provider: Provider,
+    blobs: Blobs,
+    messages: tuple[Message, ...] = (),
+    want: Request = Request("image"),
+    **options: Any,
+) -> EndpointReply:
+    async def go() -> EndpointReply:
+        endpoint = resolve_endpoint(f"openai-chat/m@{provider.url}", blobs, options)
         try:
             return await endpoint.send(messages or (Message("user", (Text("hi"),)),), want)
         finally:
@@ -35,7 +41,9 @@ def send(provider: Provider, blobs: Blobs, messages: tuple[Message, ...] = (), w
     return asyncio.run(go())
 
 
-def says(message: dict[str, Any], finish: str = "stop") -> Callable[[Seen, int, web.Request], Awaitable[web.StreamResponse | None]]:
+def says(
+    message: dict[str, Any], finish: str = "stop"
+) -> Callable[[Seen, int, web.Request], Awaitable[web.StreamResponse | None]]:
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse:
         return Provider.completion(seen, {"role": "assistant", **message}, finish)
 
@@ -75,15 +83,23 @@ B64 = base64.b64encode(ONE).decode()
 def test_a_picture_is_found_in_every_shape_that_servers_use(serve: Serve, blobs: Blobs, message: dict[str, Any]):
     sent = send(serve(fault=says(message)), blobs)
     assert sent.outcome == "answered" and sent.parts == (blobs.put(ONE),)
-    assert B64 not in sent.raw and f"blob:{blobs.put(ONE).digest}" in sent.raw, "the raw reply is kept without the bytes"
+    assert B64 not in sent.raw and f"blob:{blobs.put(ONE).digest}" in sent.raw, (
+        "the raw reply is kept without the bytes"
+    )
 
 
 def test_parts_keep_their_order(serve: Serve, blobs: Blobs):
-    content = [{"type": "text", "text": "first"}, part(ONE), {"type": "text", "text": "then"}, part(TWO), {"type": "text", "text": "end"}]
-    sent = send(serve(fault=says({"content": content})), blobs, want=Want("interleaved"))
+    content = [
+        {"type": "text", "text": "first"},
+        part(ONE),
+        {"type": "text", "text": "then"},
+        part(TWO),
+        {"type": "text", "text": "end"},
+    ]
+    sent = send(serve(fault=says({"content": content})), blobs, want=Request("interleaved"))
     assert sent.parts == (Text("first"), blobs.put(ONE), Text("then"), blobs.put(TWO), Text("end"))
     inline = f"first ![a]({data_url(ONE)}) then {data_url(TWO)} end"
-    sent = send(serve(fault=says({"content": inline})), blobs, want=Want("interleaved"))
+    sent = send(serve(fault=says({"content": inline})), blobs, want=Request("interleaved"))
     assert sent.parts == (Text("first "), blobs.put(ONE), Text(" then "), blobs.put(TWO), Text(" end"))
 
 
@@ -91,10 +107,12 @@ def test_drafts_of_thinking_models_are_not_output(serve: Serve, blobs: Blobs):
     content = [{"type": "text", "text": "plan", "thought": True}, {**part(TWO), "thought": True}, part(ONE)]
     sent = send(serve(fault=says({"content": content})), blobs)
     assert sent.parts == (Thought("plan"), blobs.put(ONE)) and sent.outcome == "answered"
-    apart = send(serve(fault=says({"content": "four", "reasoning_content": "two and two"})), blobs, want=Want("text"))
+    apart = send(
+        serve(fault=says({"content": "four", "reasoning_content": "two and two"})), blobs, want=Request("text")
+    )
     assert apart.parts == (Thought("two and two"), Text("four"))
-    silent = send(serve(fault=says({"content": "", "reasoning": "hm"})), blobs, want=Want("text"))
-    assert silent.outcome == "empty" and silent.again, "thinking alone is no answer: it is tried again"
+    silent = send(serve(fault=says({"content": "", "reasoning": "hm"})), blobs, want=Request("text"))
+    assert silent.outcome == "empty" and silent.retry_advised, "thinking alone is no answer: it is tried again"
 
 
 def test_the_request_carries_messages_in_order_with_the_pictures_own_bytes(serve: Serve, blobs: Blobs):
@@ -120,7 +138,7 @@ def test_the_request_carries_messages_in_order_with_the_pictures_own_bytes(serve
 
 
 def test_a_large_picture_arrives_whole(serve: Serve, blobs: Blobs):
-    big = blobs.put_picture(Pil.frombytes("RGB", (700, 700), random.Random(0).randbytes(700 * 700 * 3)))
+    big = blobs.put_pil(Pil.frombytes("RGB", (700, 700), random.Random(0).randbytes(700 * 700 * 3)))
     provider = serve()
     send(provider, blobs, (Message("user", (big, Text("x"))),))
     assert big.size > 1_000_000 and provider.seen[0].pictures == [f"sha256:{big.digest}"]
@@ -129,21 +147,32 @@ def test_a_large_picture_arrives_whole(serve: Serve, blobs: Blobs):
 def test_own_pictures_can_go_back_the_way_openrouter_wants_them(serve: Serve, blobs: Blobs):
     provider = serve()
     one = blobs.put(ONE)
-    send(provider, blobs, (Message("assistant", (Text("mine"), one)), Message("user", (Text("go"),))), own_images="images")
+    send(
+        provider,
+        blobs,
+        (Message("assistant", (Text("mine"), one)), Message("user", (Text("go"),))),
+        own_images="images",
+    )
     sent = provider.seen[0].body["messages"][0]
-    assert sent == {"role": "assistant", "content": "mine", "images": [{"type": "image_url", "image_url": {"url": f"sha256:{one.digest}"}}]}
+    assert sent == {
+        "role": "assistant",
+        "content": "mine",
+        "images": [{"type": "image_url", "image_url": {"url": f"sha256:{one.digest}"}}],
+    }
 
 
 def test_a_schema_is_asked_for_and_dropped_for_servers_that_do_not_take_it(serve: Serve, blobs: Blobs):
     async def fault(seen: Seen, times: int, request: web.Request) -> web.StreamResponse | None:
         if "response_format" in seen.body:
-            return web.json_response({"error": {"message": "response_format json_schema is not supported", "code": 400}}, status=400)
+            return web.json_response(
+                {"error": {"message": "response_format json_schema is not supported", "code": 400}}, status=400
+            )
         if "max_tokens" in seen.body:
             return web.json_response({"detail": "Unsupported parameter: use max_completion_tokens"}, status=422)
         return None
 
     provider = serve(fault=fault)
-    sent = send(provider, blobs, want=Want("text", {"type": "object"}), max_tokens=5)
+    sent = send(provider, blobs, want=Request("text", {"type": "object"}), max_tokens=5)
     assert sent.outcome == "answered" and len(provider.seen) == 3
     assert provider.seen[0].body["response_format"]["json_schema"]["schema"] == {"type": "object"}
     assert "response_format" not in provider.seen[-1].body and provider.seen[-1].body["max_completion_tokens"] == 5
@@ -169,12 +198,16 @@ def test_a_schema_is_asked_for_and_dropped_for_servers_that_do_not_take_it(serve
         ({"content": "two words", "images": []}, "stop", "text", "answered", ""),
     ],
 )
-def test_http_200_is_not_success(serve: Serve, blobs: Blobs, message: Any, finish: str, want: Any, outcome: str, why: str):
-    sent = send(serve(fault=says(message, finish)), blobs, want=Want(want))
+def test_http_200_is_not_success(
+    serve: Serve, blobs: Blobs, message: Any, finish: str, want: Any, outcome: str, why: str
+):
+    sent = send(serve(fault=says(message, finish)), blobs, want=Request(want))
     assert sent.outcome == outcome and why in sent.reason
 
 
-QUOTA = {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}}
+QUOTA = {
+    "error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +216,13 @@ QUOTA = {"error": {"message": "You exceeded your current quota", "type": "insuff
         (500, "oops", {}, "transient", None),
         (502, "<html>bad gateway</html>", {}, "transient", None),
         (408, {}, {}, "transient", None),
-        (429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, {"Retry-After": "7"}, "rate_limit", 7.0),
+        (
+            429,
+            {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
+            {"Retry-After": "7"},
+            "rate_limit",
+            7.0,
+        ),
         (429, {"error": {"message": "slow down"}}, {"retry-after-ms": "250"}, "rate_limit", 0.25),
         (429, {"error": {"message": "slow down"}}, {}, "rate_limit", None),
         (503, {}, {}, "rate_limit", None),
@@ -209,7 +248,13 @@ def test_each_kind_of_trouble_has_its_retry_decision(
 
 
 def test_a_blocked_request_is_a_refusal_and_not_trouble(serve: Serve, blobs: Blobs):
-    body = {"error": {"type": "image_generation_user_error", "code": "moderation_blocked", "message": "rejected by the safety system"}}
+    body = {
+        "error": {
+            "type": "image_generation_user_error",
+            "code": "moderation_blocked",
+            "message": "rejected by the safety system",
+        }
+    }
     sent = send(serve(fault=status(400, body)), blobs)
     assert sent.outcome == "refused" and "safety system" in sent.reason
 
@@ -233,7 +278,7 @@ def test_nobody_there_is_said_with_the_address(blobs: Blobs):
 
     async def go() -> None:
         try:
-            await endpoint.send((Message("user", (Text("hi"),)),), Want("text"))
+            await endpoint.send((Message("user", (Text("hi"),)),), Request("text"))
         finally:
             await endpoint.close()
 
@@ -260,7 +305,7 @@ def test_a_key_goes_into_the_header_and_nowhere_else(serve: Serve, blobs: Blobs,
         send(serve(fault=echo), blobs, key_env="MY_KEY")
     assert headers == ["Bearer sk-very-secret-0123"]
     assert "sk-very" not in str(caught.value) and "[key]" in str(caught.value)
-    endpoint = resolve("openai-chat/m@http://127.0.0.1:9/v1", blobs, {"key_env": "MY_KEY"})
+    endpoint = resolve_endpoint("openai-chat/m@http://127.0.0.1:9/v1", blobs, {"key_env": "MY_KEY"})
     assert "sk-very" not in json.dumps(dict(endpoint.identity)) + endpoint.name + endpoint.address
 
 
@@ -289,15 +334,27 @@ def test_a_known_providers_key_is_not_sent_elsewhere(serve: Serve, blobs: Blobs,
 )
 def test_mistakes_in_a_models_name_are_told(blobs: Blobs, text: str, options: dict[str, Any], why: str):
     with pytest.raises(UserError, match=why):
-        resolve(text, blobs, options)
+        resolve_endpoint(text, blobs, options)
 
 
 def test_requests_fit_the_official_openapi_document(serve: Serve, blobs: Blobs):
     jsonschema = pytest.importorskip("jsonschema")
     validator = openapi.validator("CreateChatCompletionRequest")
     provider = serve()
-    messages = (Message("user", (Text("a"), blobs.put(ONE))), Message("assistant", (Text("b"),)), Message("user", (Text("c"),)))
-    send(provider, blobs, messages, Want("text", {"type": "object", "properties": {}}), temperature=0, seed=1, max_tokens=5)
+    messages = (
+        Message("user", (Text("a"), blobs.put(ONE))),
+        Message("assistant", (Text("b"),)),
+        Message("user", (Text("c"),)),
+    )
+    send(
+        provider,
+        blobs,
+        messages,
+        Request("text", {"type": "object", "properties": {}}),
+        temperature=0,
+        seed=1,
+        max_tokens=5,
+    )
     body = provider.seen[0].body
     validator.validate(body)
     with pytest.raises(jsonschema.ValidationError):
@@ -305,13 +362,15 @@ def test_requests_fit_the_official_openapi_document(serve: Serve, blobs: Blobs):
 
 
 def test_a_large_picture_behind_a_link_of_the_same_host_is_fetched_whole(serve: Serve, blobs: Blobs):
-    big = blobs.put_picture(Pil.frombytes("RGB", (600, 600), random.Random(1).randbytes(600 * 600 * 3)))
+    big = blobs.put_pil(Pil.frombytes("RGB", (600, 600), random.Random(1).randbytes(600 * 600 * 3)))
     provider = serve(files={"/big.png": blobs.read(big), "/gone.png": b""})
     host = provider.url.removesuffix("/v1")
 
     async def link(seen: Seen, times: int, request: web.Request) -> web.StreamResponse:
         name = "big.png" if "big" in " ".join(seen.texts) else "missing.png"
-        return Provider.completion(seen, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": f"{host}/{name}"}}]})
+        return Provider.completion(
+            seen, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": f"{host}/{name}"}}]}
+        )
 
     provider.fault = link
     assert send(provider, blobs, (Message("user", (Text("big"),)),)).parts == (big,)
@@ -329,20 +388,24 @@ def test_many_requests_at_once_all_survive_a_field_the_server_does_not_know(serv
 
     provider = serve(fault=fault)
 
-    async def go() -> list[Sent]:
-        endpoint = resolve(f"openai-chat/m@{provider.url}", blobs)
+    async def go() -> list[EndpointReply]:
+        endpoint = resolve_endpoint(f"openai-chat/m@{provider.url}", blobs)
         asks = [(Message("user", (Text(f"q{n}"),)),) for n in range(32)]
         try:
-            return await asyncio.gather(*(endpoint.send(ask, Want("text", {"type": "object"})) for ask in asks))
+            return await asyncio.gather(*(endpoint.send(ask, Request("text", {"type": "object"})) for ask in asks))
         finally:
             await endpoint.close()
 
     assert {sent.outcome for sent in asyncio.run(go())} == {"answered"}
 
 
-def test_a_word_for_a_key_does_not_change_what_a_server_says(serve: Serve, blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
+def test_a_word_for_a_key_does_not_change_what_a_server_says(
+    serve: Serve, blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("WEFT_API_KEY", "none")
-    assert send(serve(fault=says({"content": "none of it is done"})), blobs, want=Want("text")).parts == (Text("none of it is done"),)
+    assert send(serve(fault=says({"content": "none of it is done"})), blobs, want=Request("text")).parts == (
+        Text("none of it is done"),
+    )
 
 
 @pytest.mark.parametrize("code", [200, 400, 422])
@@ -352,7 +415,13 @@ def test_a_refusal_is_known_by_its_code_whatever_the_status(serve: Serve, blobs:
 
 
 def test_googles_retry_delay_is_read(serve: Serve, blobs: Blobs):
-    body = {"error": {"code": 429, "message": "slow", "details": [{"@type": "x"}, {"@type": "RetryInfo", "retryDelay": "17s"}]}}
+    body = {
+        "error": {
+            "code": 429,
+            "message": "slow",
+            "details": [{"@type": "x"}, {"@type": "RetryInfo", "retryDelay": "17s"}],
+        }
+    }
     with pytest.raises(CallError) as caught:
         send(serve(fault=status(429, body)), blobs)
     assert caught.value.retry.delay == 17.0
@@ -363,5 +432,5 @@ def test_a_senseless_count_of_tokens_is_not_believed(serve: Serve, blobs: Blobs)
         choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 10**20, "completion_tokens": "many"}})
 
-    usage = send(serve(fault=fault), blobs, want=Want("text")).usage
+    usage = send(serve(fault=fault), blobs, want=Request("text")).usage
     assert (usage.tokens_in, usage.tokens_out) == (0, 0)

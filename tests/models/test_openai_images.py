@@ -1,5 +1,5 @@
-"""OpenAI's image API, as OpenAI, vLLM-Omni and SGLang serve it: generations and edits, JSON and files, what is sent and what comes of it;
-two turns with the model's own picture; requests against the official document."""
+"""OpenAI's image API, as OpenAI, vLLM-Omni and SGLang serve it: generations and edits, JSON and files, what is sent and
+what comes of it; two turns with the model's own picture; requests against the official document."""
 
 import asyncio
 import base64
@@ -17,13 +17,13 @@ import openapi
 import weft
 from server import drawn
 from weft.errors import UserError
-from weft.models.endpoint import CallError, Sent
-from weft.models.registry import resolve
+from weft.models.endpoint import CallError, EndpointReply
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Image, Message, Text, Want
+from weft.types import Image, Message, Request, Text
 
 ONE, TWO = drawn("one", 40), drawn("two", 60)
-WANT = Want("image")
+WANT = Request("image")
 
 
 class Images:
@@ -53,7 +53,11 @@ class Images:
         return web.Response(body=TWO)
 
     async def _handle(self, request: web.Request) -> web.Response:
-        seen: dict[str, Any] = {"what": request.match_info["what"], "key": request.headers.get("Authorization", ""), "pictures": []}
+        seen: dict[str, Any] = {
+            "what": request.match_info["what"],
+            "key": request.headers.get("Authorization", ""),
+            "pictures": [],
+        }
         if request.content_type == "application/json":
             seen["body"] = await request.json()
             for one in seen["body"].get("images", ()):
@@ -61,7 +65,8 @@ class Images:
         else:
             form = await request.post()
             seen["fields"] = [
-                (name, value if isinstance(value, str) else (value.filename, value.content_type)) for name, value in form.items()
+                (name, value if isinstance(value, str) else (value.filename, value.content_type))
+                for name, value in form.items()
             ]
             seen["pictures"] = [_digest(value.file.read()) for value in form.values() if not isinstance(value, str)]
         self.seen.append(seen)
@@ -78,10 +83,10 @@ def blobs(tmp_path: Path) -> Iterator[Blobs]:
     yield Blobs(tmp_path / "blobs")
 
 
-def send(server: Images, blobs: Blobs, *messages: Message, want: Want = WANT, **options: Any) -> Sent:
-    async def sent() -> Sent:
+def send(server: Images, blobs: Blobs, *messages: Message, want: Request = WANT, **options: Any) -> EndpointReply:
+    async def sent() -> EndpointReply:
         async with server.up():
-            endpoint = resolve(f"openai-images/m@{server.url}", blobs, options)
+            endpoint = resolve_endpoint(f"openai-images/m@{server.url}", blobs, options)
             try:
                 return await endpoint.send(tuple(messages), want)
             finally:
@@ -103,7 +108,7 @@ def test_words_alone_are_a_generation(blobs: Blobs):
         quality="high",
         seed=3,
         extra='{"num_inference_steps": 9}',
-        want=Want("image", draw=2, size=(640, 480)),
+        want=Request("image", draw=2, size=(640, 480)),
     )
     assert sent.outcome == "answered" and blobs.read(sent.parts[0]) == ONE  # type: ignore[arg-type]
     assert server.seen[0]["what"] == "generations"
@@ -140,7 +145,11 @@ def test_what_comes_of_replies(blobs: Blobs):
         ({"data": [{}]}, "empty", ""),
         ({"data": [{"b64_json": "!!"}]}, "empty", "its picture is no base64"),
         ({"data": [{"b64_json": base64.b64encode(b"no picture").decode()}]}, "empty", "its picture"),
-        ({"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "not shown"}}]}, "refused", "not shown"),
+        (
+            {"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "not shown"}}]},
+            "refused",
+            "not shown",
+        ),
         ({"data": [{"b64_json": "data:image/png;base64," + base64.b64encode(TWO).decode()}]}, "answered", ""),
     ]
     for answer, outcome, why in cases:
@@ -182,12 +191,15 @@ def test_links_of_the_same_host_are_followed_and_others_are_not(blobs: Blobs):
 
 def test_it_has_no_words_and_takes_no_more_than_it_takes(blobs: Blobs):
     server = Images()
-    assert send(server, blobs, said("what is it?"), want=Want("text")).outcome == "empty" and not server.seen
+    assert send(server, blobs, said("what is it?"), want=Request("text")).outcome == "empty" and not server.seen
     with pytest.raises(CallError, match="takes at most 1 pictures, and there are 2"):
         send(server, blobs, said(blobs.put(ONE), blobs.put(TWO), "x"), most_images=1)
-    for text, why in (("openai-images/@http://h/v1", "name the model"), ("openai-images/m@http://h/v1?k=1", "keys do not belong")):
+    for text, why in (
+        ("openai-images/@http://h/v1", "name the model"),
+        ("openai-images/m@http://h/v1?k=1", "keys do not belong"),
+    ):
         with pytest.raises(UserError, match=why):
-            resolve(text, blobs)
+            resolve_endpoint(text, blobs)
 
 
 def test_two_turns_with_its_own_picture_byte_for_byte(tmp_path: Path):
@@ -211,7 +223,7 @@ def test_two_turns_with_its_own_picture_byte_for_byte(tmp_path: Path):
         return server, run
 
     server, run = asyncio.run(held())
-    made = run.turns[0].reply.picture
+    made = run.turns[0].reply.last_image
     assert isinstance(made, Image) and [seen["what"] for seen in server.seen] == ["generations", "edits"]
     assert made.digest in server.seen[1]["pictures"] and made.digest == _digest(ONE)
 
@@ -219,7 +231,22 @@ def test_two_turns_with_its_own_picture_byte_for_byte(tmp_path: Path):
 def test_requests_fit_the_official_openapi_document(blobs: Blobs):
     generations, edits = openapi.validator("CreateImageRequest"), openapi.validator("EditImageBodyJsonParam")
     server = Images()
-    send(server, blobs, said("a cat"), want=Want("image", size=(1024, 1536)), quality="low", background="opaque", output_format="png")
-    send(server, blobs, said(blobs.put(ONE), "a hat"), want=Want("image", size=(1536, 1024)), input_fidelity="high", edits="json")
+    send(
+        server,
+        blobs,
+        said("a cat"),
+        want=Request("image", size=(1024, 1536)),
+        quality="low",
+        background="opaque",
+        output_format="png",
+    )
+    send(
+        server,
+        blobs,
+        said(blobs.put(ONE), "a hat"),
+        want=Request("image", size=(1536, 1024)),
+        input_fidelity="high",
+        edits="json",
+    )
     generations.validate(server.seen[0]["body"])
     edits.validate(server.seen[1]["body"])

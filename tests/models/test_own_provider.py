@@ -11,14 +11,14 @@ from aiohttp import web
 
 import weft
 from fakes import Asked, Fake, reply
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import UserError, WeftError
-from weft.models.registry import KEY_BY_HOST, about, known_of, parse_name, resolve
+from weft.models.registry import KEY_BY_HOST, info_of, parse_name, provider_info, resolve_endpoint
 from weft.plugins import load_object
 from weft.store.blobs import Blobs
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-provider.md"
-QUICK = Patience(tries=2, rate_limit_tries=2, base=0.001, cap=0.002)
+QUICK = RetryPolicy(tries=2, rate_limit_tries=2, base=0.001, cap=0.002)
 Stand = Callable[[Fake], Any]
 
 
@@ -34,7 +34,9 @@ class LumenServer(Fake):
             asked.picture(part["show"]) if "show" in part else asked.text(part["say"])
         if self.says != "ok":
             return reply({"problem": {"kind": self.says, "text": "no"}})
-        return reply({"scroll": [{"say": "here"}, {"show": base64.b64encode(asked.drawing).decode()}], "spent": {"cents": 3}})
+        return reply(
+            {"scroll": [{"say": "here"}, {"show": base64.b64encode(asked.drawing).decode()}], "spent": {"cents": 3}}
+        )
 
 
 @pytest.fixture
@@ -48,10 +50,12 @@ def lumen(tmp_path: Path) -> Path:
 def test_it_runs_and_its_cost_is_the_one_it_reports(lumen: Path, toy: Path, tmp_path: Path, stand: Stand):
     fake = stand(LumenServer())
     name, home = f"{lumen}:lumen/m@{fake.url}/v2", tmp_path / "home"
-    run = weft.evaluate("weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, patience=QUICK)
+    run = weft.evaluate(
+        "weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, patience=QUICK
+    )
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and fake.seen[0].body["style"] == "ink"
     assert {turn.reply.usage.cost for turn in run.turns} == {0.03} and fake.seen[-1].pictures
-    known = known_of(load_object(f"{lumen}:lumen"))
+    known = info_of(load_object(f"{lumen}:lumen"))
     assert known is not None and known.key == "LUMEN_API_KEY" == KEY_BY_HOST.pop("api.lumen.example")
 
 
@@ -68,8 +72,13 @@ def test_its_errors_mean_what_they_mean(says: str, outcome: str, lumen: Path, to
 
 def test_what_it_does_not_know_is_an_error(lumen: Path, blobs: Blobs):
     with pytest.raises(UserError, match="unknown option 'seed'"):
-        resolve(f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"seed": 1})
-    assert resolve(f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"most_images": "2", "max_side": "64"}).takes.most == 2
+        resolve_endpoint(f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"seed": 1})
+    assert (
+        resolve_endpoint(
+            f"{lumen}:lumen/m@http://127.0.0.1:9/v2", blobs, {"most_images": "2", "max_side": "64"}
+        ).takes.max_images
+        == 2
+    )
 
 
 def test_a_provider_that_cannot_be_used_is_one_line(blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -79,10 +88,10 @@ def test_a_provider_that_cannot_be_used_is_one_line(blobs: Blobs, tmp_path: Path
     )
     for name, said in (("raising", "oops"), ("wrong", "made int, and no Endpoint")):
         with pytest.raises(WeftError, match=said):
-            resolve(f"{tmp_path}/odd.py:{name}/m", blobs)
-    monkeypatch.setattr("weft.models.registry.providers", lambda: {"gone": ("no_such_module:x", "from gone")})
+            resolve_endpoint(f"{tmp_path}/odd.py:{name}/m", blobs)
+    monkeypatch.setattr("weft.models.registry.list_providers", lambda: {"gone": ("no_such_module:x", "from gone")})
     with pytest.raises(UserError, match="the provider gone cannot be imported from no_such_module:x"):
-        resolve("gone/m", blobs)
+        resolve_endpoint("gone/m", blobs)
 
 
 ADDRESSES = [
@@ -98,7 +107,7 @@ ADDRESSES = [
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_an_address_without_its_beginning_goes_to_nobody(name: str, blobs: Blobs):
     with pytest.raises(UserError, match=r"an address begins with http:// or https://, as in \S+@http://"):
-        resolve(name, blobs)
+        resolve_endpoint(name, blobs)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +127,6 @@ def test_a_name_may_have_a_sign_in_it(name: str, model: str, url: str):
 
 def test_nobody_says_where_anothers_key_goes():
     with pytest.raises(UserError, match="the key for api.openai.com is in OPENAI_API_KEY"):
-        about(url="https://api.openai.com/v1", key="CORP_KEY")
-    about(url="http://localhost:9/v1", key="CORP_KEY")
+        provider_info(url="https://api.openai.com/v1", key="CORP_KEY")
+    provider_info(url="http://localhost:9/v1", key="CORP_KEY")
     assert "localhost" not in KEY_BY_HOST

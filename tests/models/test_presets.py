@@ -1,4 +1,5 @@
-"""Published settings as options: what a provider has for its own, what goes with every request, what it cannot be told."""
+"""Published settings as options: what a provider has for its own, what goes with every request, what it cannot be
+told."""
 
 from pathlib import Path
 
@@ -7,24 +8,39 @@ import pytest
 import weft
 from fakes import Fake, OpenAI, VllmOmni
 from weft.errors import UserError
-from weft.models.presets import is_judges, placed, presets
-from weft.models.registry import resolve
+from weft.models.presets import apply_preset, is_judge_preset, load_presets
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 
 
 def test_every_preset_has_settings_and_says_where_they_are_from():
-    found = presets()
-    assert len(found) > 50 and {name.partition("/")[0] for name in found} == {"weave", "weaver", "imug", "planviz", "rover"}
-    assert all(one.settings and one.source for one in found.values()) and is_judges("rover/judge-tg") and not is_judges("weave/bagel")
+    found = load_presets()
+    assert len(found) > 50 and {name.partition("/")[0] for name in found} == {
+        "weave",
+        "weaver",
+        "imug",
+        "planviz",
+        "rover",
+    }
+    assert (
+        all(one.settings and one.source for one in found.values())
+        and is_judge_preset("rover/judge-tg")
+        and not is_judge_preset("weave/bagel")
+    )
     bagel = {name: found[name].settings["cfg_text_scale"] for name in ("weave/bagel", "imug/bagel", "planviz/bagel")}
-    assert bagel == {"weave/bagel": 4.0, "imug/bagel": 3.0, "planviz/bagel": 4.0} and found["rover/judge"].settings["max_tokens"] == 3000
+    assert (
+        bagel == {"weave/bagel": 4.0, "imug/bagel": 3.0, "planviz/bagel": 4.0}
+        and found["rover/judge"].settings["max_tokens"] == 3000
+    )
 
 
 def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
-    made = placed("weave/bagel", ("seed", "extra"), {"seed": "7", "extra": '{"cfg_img_scale": 1}'}, "x")
+    made = apply_preset("weave/bagel", ("seed", "extra"), {"seed": "7", "extra": '{"cfg_img_scale": 1}'}, "x")
     assert made["seed"] == "7" and made["extra"]["cfg_img_scale"] == 1 and made["extra"]["cfg_text_scale"] == 4.0
-    endpoint = resolve("vllm-omni/bagel@http://127.0.0.1:9/v1", blobs, {}, preset="weave/bagel")
-    assert endpoint.identity["parameters"]["num_inference_steps"] == 50 and endpoint.identity["parameters"]["seed"] == 42
+    endpoint = resolve_endpoint("vllm-omni/bagel@http://127.0.0.1:9/v1", blobs, {}, preset="weave/bagel")
+    assert (
+        endpoint.identity["parameters"]["num_inference_steps"] == 50 and endpoint.identity["parameters"]["seed"] == 42
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,14 +54,18 @@ def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
         ("folder/somewhere", "weave/bagel", "is not asked"),
     ],
 )
-def test_what_cannot_be_set_is_an_error_before_anything_is_asked(model: str, preset: str, said: str, toy: Path, tmp_path: Path):
+def test_what_cannot_be_set_is_an_error_before_anything_is_asked(
+    model: str, preset: str, said: str, toy: Path, tmp_path: Path
+):
     with pytest.raises(UserError, match=said):
         weft.evaluate("weave", data=toy, model=model, judge="constant/1", home=tmp_path / "home", preset=preset)
 
 
 def test_a_run_sends_and_records_what_a_preset_sets(toy: Path, tmp_path: Path, stand):
     fake: Fake = stand(VllmOmni())
-    run = weft.evaluate("weave", data=toy, model=fake.name, judge="constant/10", home=tmp_path / "home", preset="weave/bagel", limit=2)
+    run = weft.evaluate(
+        "weave", data=toy, model=fake.name, judge="constant/10", home=tmp_path / "home", preset="weave/bagel", limit=2
+    )
     assert fake.seen and all(asked.body["cfg_text_scale"] == 4.0 and asked.body["seed"] == 42 for asked in fake.seen)
     manifest = run.record.manifest
     assert manifest.presets == {"model": "weave/bagel"} and manifest.model.parameters["timestep_shift"] == 3.0
@@ -54,7 +74,7 @@ def test_a_run_sends_and_records_what_a_preset_sets(toy: Path, tmp_path: Path, s
 
 def test_what_is_no_json_is_the_users_mistake(blobs: Blobs):
     with pytest.raises(UserError, match="option extra: not a JSON object"):
-        placed("weave/bagel", ("extra",), {"extra": "notjson"}, "x")
+        apply_preset("weave/bagel", ("extra",), {"extra": "notjson"}, "x")
 
 
 def test_a_run_that_is_judged_again_keeps_its_preset(toy: Path, tmp_path: Path, stand):

@@ -1,6 +1,8 @@
-"""The providers' own libraries talk to the same fakes as weft's adapters: what a fake says, they read as its service would have said it.
+"""The providers' own libraries talk to the same fakes as weft's adapters: what a fake says, they read as its service
+would have said it.
 
-(Ark's library has 200 MB, xAI's speaks another protocol than its web API: their fakes are held by the documentation alone.)"""
+(Ark's library has 200 MB, xAI's speaks another protocol than its web API: their fakes are held by the documentation
+alone.)"""
 
 import base64
 import hashlib
@@ -33,7 +35,9 @@ def test_openai_chat_and_its_refusals(stand: Stand):
     client = openai_client(fake)
     content = [{"type": "text", "text": "score"}, {"type": "image_url", "image_url": {"url": data_url(PICTURE)}}]
     told = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}}
-    made = client.chat.completions.create(model="m", messages=[{"role": "user", "content": content}], response_format=told)
+    made = client.chat.completions.create(
+        model="m", messages=[{"role": "user", "content": content}], response_format=told
+    )
     assert (
         json.loads(made.choices[0].message.content)["score"] == 5
         and fake.seen[0].flow == ["score", DIGEST]
@@ -97,8 +101,12 @@ def gemini_client(fake: Fake) -> Any:
 def test_gemini_keeps_order_thoughts_and_signatures(stand: Stand):
     fake = stand(Gemini("both"))
     client, types = gemini_client(fake), library("google.genai").types
-    config = types.GenerateContentConfig(response_modalities=["TEXT", "IMAGE"], image_config=types.ImageConfig(aspect_ratio="3:2"), seed=5)
-    asked = types.Content(role="user", parts=[types.Part(text="a"), types.Part.from_bytes(data=PICTURE, mime_type="image/png")])
+    config = types.GenerateContentConfig(
+        response_modalities=["TEXT", "IMAGE"], image_config=types.ImageConfig(aspect_ratio="3:2"), seed=5
+    )
+    asked = types.Content(
+        role="user", parts=[types.Part(text="a"), types.Part.from_bytes(data=PICTURE, mime_type="image/png")]
+    )
     first = client.models.generate_content(model="m", contents=[asked], config=config)
     said = first.candidates[0].content
     assert [bool(part.inline_data) for part in said.parts] == [False, True, False, True]
@@ -134,7 +142,9 @@ def test_gemini_batches(stand: Stand):
     fake = stand(Gemini())
     client = gemini_client(fake)
     line = json.dumps({"key": "a", "request": {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}})
-    file = client.files.upload(file=io.BytesIO(line.encode()), config={"mime_type": "application/jsonl", "display_name": "weft"})
+    file = client.files.upload(
+        file=io.BytesIO(line.encode()), config={"mime_type": "application/jsonl", "display_name": "weft"}
+    )
     batch = client.batches.create(model="m", src=file.name, config={"display_name": file.name})
     assert [one.display_name for one in client.batches.list()] == [file.name]
     while not (batch := client.batches.get(name=batch.name)).done:
@@ -151,10 +161,19 @@ def test_anthropic_messages(stand: Stand):
     source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PICTURE).decode()}
     content = [{"type": "text", "text": "score"}, {"type": "image", "source": source}]
     told = {"format": {"type": "json_schema", "schema": SCHEMA}}
-    made = client.messages.create(model="m", max_tokens=100, messages=[{"role": "user", "content": content}], output_config=told)
-    assert json.loads(made.content[0].text)["score"] == 5 and fake.seen[0].flow == ["score", DIGEST] and made.usage.input_tokens == 12
+    made = client.messages.create(
+        model="m", max_tokens=100, messages=[{"role": "user", "content": content}], output_config=told
+    )
+    assert (
+        json.loads(made.content[0].text)["score"] == 5
+        and fake.seen[0].flow == ["score", DIGEST]
+        and made.usage.input_tokens == 12
+    )
     fake.says = "thoughts"
-    assert [one.type for one in client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}]).content] == [
+    assert [
+        one.type
+        for one in client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}]).content
+    ] == [
         "thinking",
         "text",
     ]
@@ -169,8 +188,12 @@ def test_dashscope_at_once_and_as_tasks(stand: Stand, monkeypatch: pytest.Monkey
     monkeypatch.setattr(dashscope, "base_http_api_url", f"{fake.url}/api/v1")
     monkeypatch.setattr(dashscope, "api_key", "dummy")
     asked = [{"role": "user", "content": [{"image": data_url(PICTURE)}, {"text": "a hat"}]}]
-    made = dashscope.MultiModalConversation.call(model="m", messages=asked, n=1, size="1024*768", seed=3, prompt_extend=False)
-    assert made.status_code == 200 and made.output.choices[0].message.content[0]["image"].startswith(f"{fake.url}/files/")
+    made = dashscope.MultiModalConversation.call(
+        model="m", messages=asked, n=1, size="1024*768", seed=3, prompt_extend=False
+    )
+    assert made.status_code == 200 and made.output.choices[0].message.content[0]["image"].startswith(
+        f"{fake.url}/files/"
+    )
     assert fake.seen[0].flow == [DIGEST, "a hat"] and (fake.seen[0].seed, fake.seen[0].size) == (3, "1024*768")
     task = dashscope.ImageSynthesis.async_call(model="m", prompt="a cat", n=1, size="1024*1024", prompt_extend=False)
     done = dashscope.ImageSynthesis.wait(task)

@@ -11,17 +11,17 @@ import pytest
 
 import weft
 from server import Provider
-from weft.calls.caller import EndpointDown, Patience
+from weft.calls.caller import EndpointDown, RetryPolicy
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
-from weft.models.endpoint import one_address
-from weft.models.registry import resolve
+from weft.models.endpoint import normalise_address
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
-QUICK = Patience(tries=4, base=0.001, cap=0.002, unreachable_tries=2)
+QUICK = RetryPolicy(tries=4, base=0.001, cap=0.002, unreachable_tries=2)
 
 
 def run(toy: Path, home: Path, model: Any, **more: Any) -> weft.Run:
@@ -41,13 +41,18 @@ def test_localhost_is_this_machine(toy: Path, tmp_path: Path, serve: Serve):
     first = run(toy, tmp_path, at(provider))
     again = run(toy, tmp_path, at(provider, "localhost"))
     assert again.id == first.id and provider.count == calls(first)
-    assert one_address("http://LOCALHOST:1/v1") == "http://127.0.0.1:1/v1" and one_address("http://a.localhost/x") == "http://a.localhost/x"
+    assert (
+        normalise_address("http://LOCALHOST:1/v1") == "http://127.0.0.1:1/v1"
+        and normalise_address("http://a.localhost/x") == "http://a.localhost/x"
+    )
 
 
-def test_answers_from_before_are_found_under_the_other_spelling(toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
+def test_answers_from_before_are_found_under_the_other_spelling(
+    toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
     provider = serve()
     with monkeypatch.context() as before:
-        before.setattr("weft.models.endpoint.one_address", lambda url: url)
+        before.setattr("weft.models.endpoint.normalise_address", lambda url: url)
         run(toy, tmp_path, at(provider, "localhost"))
     asked = provider.count
     run(toy, tmp_path, at(provider, "localhost"))
@@ -68,7 +73,9 @@ def test_two_models_of_weft_toml_share_nothing_though_their_servers_call_them_th
     toy: Path, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
     one, two = serve(), serve()
-    text = "".join(f'[models.{name}]\nuse = "{at(server)}"\nversion = "1"\n' for name, server in (("a", one), ("b", two)))
+    text = "".join(
+        f'[models.{name}]\nuse = "{at(server)}"\nversion = "1"\n' for name, server in (("a", one), ("b", two))
+    )
     (tmp_path / "weft.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
     first, second = run(toy, tmp_path / "home", "a"), run(toy, tmp_path / "home", "b")
@@ -136,11 +143,11 @@ def test_addresses_that_are_none_are_errors_and_never_a_call_to_somebody_else(tm
         "m@ftp://x/v1",
     ):
         with pytest.raises(UserError, match="http"):
-            resolve(f"openai-chat/{wrong}", blobs)
+            resolve_endpoint(f"openai-chat/{wrong}", blobs)
     with pytest.raises(UserError, match="NOT_SET"):
-        resolve("openai-chat/m@http://127.0.0.1:1/v1", blobs, {"key_env": "NOT_SET"})
+        resolve_endpoint("openai-chat/m@http://127.0.0.1:1/v1", blobs, {"key_env": "NOT_SET"})
     with pytest.raises(UserError, match="version"):
-        resolve("openai-chat/m@http://127.0.0.1:1/v1", blobs, {"name": "x"})
+        resolve_endpoint("openai-chat/m@http://127.0.0.1:1/v1", blobs, {"name": "x"})
 
 
 # before the first picture is paid for
@@ -150,7 +157,9 @@ def probed(toy: Path, home: Path, model: str, judge: str) -> weft.Run:
     return weft.evaluate("weave", data=toy, home=home, model=model, judge=judge, patience=QUICK, probe=True)
 
 
-def test_a_judge_that_cannot_answer_by_a_schema_is_found_before_the_model_is_asked(toy: Path, tmp_path: Path, serve: Serve):
+def test_a_judge_that_cannot_answer_by_a_schema_is_found_before_the_model_is_asked(
+    toy: Path, tmp_path: Path, serve: Serve
+):
     model = serve()
     judge = serve(answer=lambda seen: {"role": "assistant", "content": "I like it."})
     with pytest.raises(EndpointDown, match="cannot answer by a schema.*I like it.*--no-probe"):
@@ -175,14 +184,18 @@ def test_who_answers_is_asked_once_and_not_again_where_all_is_answered(toy: Path
     assert provider.count == asked and again.id == made.id
 
 
-def test_a_judge_that_talks_nonsense_twenty_times_in_a_row_ends_the_run(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.judges.vlm.MOST_USELESS", 20)
+def test_a_judge_that_talks_nonsense_twenty_times_in_a_row_ends_the_run(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("weft.judges.vlm.MAX_UNUSABLE_REPLIES", 20)
     make("tabletop-weave", tmp_path / "tables", samples=40, seed=0)
     provider = serve(answer=lambda seen: {"role": "assistant", "content": "no"})
     ends: dict[str, Any] = {"model": "tabletop/oracle", "judge": f"openai-chat/judge@{provider.url}"}
     with pytest.raises(WeftError, match="20 questions in a row"):
         weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", concurrency=2, **ends)
     questions = len(
-        weft.evaluate("weave", data=tmp_path / "tables", home=tmp_path / "home", model="reference", judge="constant/5").verdicts
+        weft.evaluate(
+            "weave", data=tmp_path / "tables", home=tmp_path / "home", model="reference", judge="constant/5"
+        ).verdicts
     )
     assert provider.count < 1.7 * questions, "each would have been asked twice"

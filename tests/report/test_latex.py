@@ -1,4 +1,5 @@
-"""Tables for papers, set by a real LaTeX: whatever the names, the columns and the rows are, they compile and nothing leaves the page."""
+"""Tables for papers, set by a real LaTeX: whatever the names, the columns and the rows are, they compile and nothing
+leaves the page."""
 
 import re
 import shutil
@@ -12,12 +13,12 @@ from msgspec.structs import replace
 
 import weft
 from waiting import HANGS
-from weft.benchmarks import resolve
+from weft.benchmarks import load_benchmark
 from weft.errors import UserError
-from weft.report.layout import HEIGHT, LEAST, WIDTH, layout
+from weft.report.layout import HEIGHT, MIN_SCALE, WIDTH, plan_layout
 from weft.report.render import render
 from weft.report.select import Choices
-from weft.report.tex import tex
+from weft.report.tex import escape_tex
 from weft.types import Cell, Row, Table
 from weft_tabletop.make import make
 
@@ -45,9 +46,14 @@ def compiled(folder: Path, preamble: str, *texts: str) -> str:
         pytest.skip("there is no pdflatex (apt-get install texlive-latex-base texlive-latex-recommended)")
     body = "\n\\clearpage\n".join(texts)
     packages = rf"\usepackage{{booktabs}}\usepackage{{graphicx}}{WATCHED}"
-    (folder / "t.tex").write_text(f"{preamble}{packages}\\begin{{document}}\n{body}\n\\end{{document}}\n", encoding="ascii")
+    (folder / "t.tex").write_text(
+        f"{preamble}{packages}\\begin{{document}}\n{body}\n\\end{{document}}\n", encoding="ascii"
+    )
     done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=folder, capture_output=True, timeout=HANGS
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
+        cwd=folder,
+        capture_output=True,
+        timeout=HANGS,
     )
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
     return (folder / "t.log").read_text(errors="replace")
@@ -69,7 +75,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[weft.Run]:
     some: list[weft.Run] = []
     for data, names in MADE.items():
         place = make(f"tabletop-{data}", folder / data, samples=8, seed=0)
-        options = {"model": "tabletop/oracle", "judge": "tabletop/exact", "model_options": {"error": 0.3}, "home": folder / "home"}
+        options = {
+            "model": "tabletop/oracle",
+            "judge": "tabletop/exact",
+            "model_options": {"error": 0.3},
+            "home": folder / "home",
+        }
         some += [weft.evaluate(name, data=place, **options) for name in names]
     return some
 
@@ -78,7 +89,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[weft.Run]:
 def test_tables_of_every_benchmark_stay_on_the_page(runs: list[weft.Run], preamble: str, tmp_path: Path):
     texts = [run.report("latex", label=f"tab:run{place}", intervals=place % 2 == 0) for place, run in enumerate(runs)]
     for name in BENCHMARKS:
-        known = resolve(name)
+        known = load_benchmark(name)
         tables = list(known.tables([]))
         texts.append(render(tables, [], "latex", Choices(), known))
         for label, ours, intervals in (("tab:short", "tabletop/tiny", True), ("tab:long", COMPOSED, False)):
@@ -98,8 +109,12 @@ def test_tables_as_wide_and_as_long_as_none_is_are_cut_and_stay_on_the_page(tmp_
     assert_on_the_page(log)
     assert least_scale(log) >= 0.8
     assert "(continued)" in text and text.count(r"\addtocounter{table}{-1}") == text.count(r"\begin{table*}") - 1
-    cut = layout(table, intervals=False, below=len(table.note))
-    assert len(cut.columns) > 1 and len(cut.rows) > 1 and all(text.count(f"row {n} &") == len(cut.columns) for n in range(90))
+    cut = plan_layout(table, intervals=False, below=len(table.note))
+    assert (
+        len(cut.columns) > 1
+        and len(cut.rows) > 1
+        and all(text.count(f"row {n} &") == len(cut.columns) for n in range(90))
+    )
     labels = re.findall(r"\\label{(.*?)}", text)
     assert labels[:2] == ["tab:weft-1", "tab:weft-1-2"] and len(set(labels)) == len(labels)
 
@@ -114,31 +129,46 @@ def test_whatever_the_names_are_it_compiles_and_shows_what_it_cannot_print(tmp_p
     table = Table(f"100% of $x_1$ \\input{{/etc/passwd}} {SIGNS}", (SIGNS, "*"), rows, SIGNS)
     text = render([table], [], "latex", Choices(intervals=True))
     compiled(tmp_path, MARGINS, text)
-    assert text.isascii() and "[}U+4E2D{]}" in text and "[}U+1F600{]}" in text and r"$\alpha$$\Omega$" in text and "$-$0.600" in text
+    assert (
+        text.isascii()
+        and "[}U+4E2D{]}" in text
+        and "[}U+1F600{]}" in text
+        and r"$\alpha$$\Omega$" in text
+        and "$-$0.600" in text
+    )
 
 
 @settings(max_examples=5)
 @given(st.lists(st.text(max_size=30), min_size=150, max_size=150))
 def test_texts_at_random_compile(tmp_path_factory: pytest.TempPathFactory, texts: list[str]):
     rows = tuple(Row(f"{n} {text}", {"x": Cell(0.5)}) for n, text in enumerate(texts))
-    named = Table(" ".join(texts[:3]), ("x", *dict.fromkeys(text.strip() or "y" for text in texts[:5])), rows, " ".join(texts[3:9]))
+    named = Table(
+        " ".join(texts[:3]),
+        ("x", *dict.fromkeys(text.strip() or "y" for text in texts[:5])),
+        rows,
+        " ".join(texts[3:9]),
+    )
     compiled(tmp_path_factory.mktemp("random"), MARGINS, render([named], [], "latex"))
 
 
 @given(st.text())
 def test_a_text_is_ascii_and_braces_are_in_pairs(text: str):
-    for made in (tex(text), tex(text, breaks=True)):
+    for made in (escape_tex(text), escape_tex(text, breaks=True)):
         bare = made.replace(r"\{", "").replace(r"\}", "")
         assert made.isascii() and "\n" not in made and bare.count("{") == bare.count("}")
 
 
-@given(st.lists(st.text("abcdefgh ", min_size=1, max_size=30), min_size=1, max_size=40, unique=True), st.integers(1, 120), st.booleans())
+@given(
+    st.lists(st.text("abcdefgh ", min_size=1, max_size=30), min_size=1, max_size=40, unique=True),
+    st.integers(1, 120),
+    st.booleans(),
+)
 def test_a_layout_has_every_cell_once_and_is_not_made_to_be_unreadable(columns: list[str], count: int, intervals: bool):
     rows = tuple(Row(f"row {n}", {column: Cell(0.5, 9, 9, 0.4, 0.6) for column in columns}) for n in range(count))
-    plan = layout(Table("t", tuple(columns), rows), intervals=intervals, below=300)
+    plan = plan_layout(Table("t", tuple(columns), rows), intervals=intervals, below=300)
     assert [column.name for group in plan.columns for column in group] == columns
     assert [row for piece in plan.rows for row in piece] == list(rows)
-    assert plan.width <= WIDTH / LEAST and all(len(piece) * plan.size.line < HEIGHT for piece in plan.rows)
+    assert plan.width <= WIDTH / MIN_SCALE and all(len(piece) * plan.size.line < HEIGHT for piece in plan.rows)
 
 
 def test_what_keeps_rows_from_being_compared_stands_under_the_table(toy: Path, tmp_path: Path):
@@ -146,7 +176,12 @@ def test_what_keeps_rows_from_being_compared_stands_under_the_table(toy: Path, t
     text = run.report("latex", tables="1")
     under = text.partition(r"\end{tabular}}")[2].partition(r"\end{table")[0]
     assert "Published rows were judged by gpt-4o, these runs by constant/5: compare with care." in under
-    assert "authors' prompts" in under and r"\label{tab:weft-weave-1}" in text and r"\textbf{" in text and r"\underline{" in text
+    assert (
+        "authors' prompts" in under
+        and r"\label{tab:weft-weave-1}" in text
+        and r"\textbf{" in text
+        and r"\underline{" in text
+    )
     alone = run.report("latex", tables="1", rows="ours")
     assert "compare with care" not in alone and r"\textbf{" not in alone and alone.count(r"\midrule") == 1
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import weft
-from weft.benchmarks import resolve
+from weft.benchmarks import load_benchmark
 from weft.errors import UserError
 from weft.report import parquet
 from weft.report.compare import compare
-from weft.report.marks import marks
+from weft.report.ranking import rank_cells
 from weft.report.render import render
-from weft.stats.intervals import mean, slope, spread
-from weft.stats.paired import difference, holm, permuted
+from weft.stats.intervals import bootstrap_interval, estimate_mean, estimate_slope
+from weft.stats.paired import compare_paired, holm_adjust, permutation_p_value
 from weft.types import Cell, Row, Table
 from weft_tabletop.make import make
 
@@ -52,7 +52,7 @@ def clusters(seed: int, count: int = 60) -> dict[str, list[float]]:
 
 def test_an_interval_is_what_a_second_implementation_finds():
     one = clusters(1)
-    found, (low, high) = mean(one), resampled([(1.0, one)], 4000, 9)
+    found, (low, high) = estimate_mean(one), resampled([(1.0, one)], 4000, 9)
     assert found.low == pytest.approx(low, abs=0.008) and found.high == pytest.approx(high, abs=0.008)
 
 
@@ -63,20 +63,29 @@ def test_the_interval_of_a_weighted_sum_draws_the_same_dialogues_for_all_its_mea
         (0.2, clusters(3)),
         (0.3, {name: v for name, v in clusters(4).items() if int(name) % 3}),
     ]
-    bounds, (low, high) = spread(terms), resampled(terms, 4000, 5)
-    assert bounds is not None and bounds[0] == pytest.approx(low, abs=0.008) and bounds[1] == pytest.approx(high, abs=0.008)
+    bounds, (low, high) = bootstrap_interval(terms), resampled(terms, 4000, 5)
+    assert (
+        bounds is not None
+        and bounds[0] == pytest.approx(low, abs=0.008)
+        and bounds[1] == pytest.approx(high, abs=0.008)
+    )
 
 
 def test_a_slope_is_least_squares_within_dialogues():
     chance = random.Random(2)
     points = {str(n): [(t, 5 * n - 3 * t + chance.gauss(0, 1)) for t in range(chance.randint(2, 6))] for n in range(50)}
-    found = slope(points)
+    found = estimate_slope(points)
     num = den = 0.0
     for pairs in points.values():
         mx, my = sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs)
         num += sum((x - mx) * (y - my) for x, y in pairs)
         den += sum((x - mx) ** 2 for x, _ in pairs)
-    assert found is not None and found.value == pytest.approx(num / den) and found.low < -3 < found.high and found.high < -2
+    assert (
+        found is not None
+        and found.value == pytest.approx(num / den)
+        and found.low < -3 < found.high
+        and found.high < -2
+    )
 
 
 def test_few_dialogues_have_an_exact_p():
@@ -85,9 +94,9 @@ def test_few_dialogues_have_an_exact_p():
         abs(sum(s * v for s, v in zip(signs, values, strict=True))) >= abs(sum(values)) - 1e-12
         for signs in itertools.product((1, -1), repeat=7)
     ]
-    assert permuted(values) == pytest.approx(sum(as_far) / 2**7)
-    assert permuted([1.0] * 6) == pytest.approx(2 / 2**6), "the sign test, by hand"
-    assert permuted([0.0, 0.0]) == 1.0
+    assert permutation_p_value(values) == pytest.approx(sum(as_far) / 2**7)
+    assert permutation_p_value([1.0] * 6) == pytest.approx(2 / 2**6), "the sign test, by hand"
+    assert permutation_p_value([0.0, 0.0]) == 1.0
 
 
 def test_many_dialogues_have_the_p_that_the_normal_limit_has():
@@ -96,23 +105,25 @@ def test_many_dialogues_have_the_p_that_the_normal_limit_has():
     from statistics import NormalDist
 
     z = abs(sum(values)) / sum(v * v for v in values) ** 0.5
-    assert permuted(values) == pytest.approx(2 * (1 - NormalDist().cdf(z)), abs=0.02)
+    assert permutation_p_value(values) == pytest.approx(2 * (1 - NormalDist().cdf(z)), abs=0.02)
 
 
 def test_p_is_uniform_where_there_is_no_difference():
     chance = random.Random(7)
-    found = [permuted([chance.gauss(0, 1) for _ in range(30)], draws=499, seed=n) for n in range(300)]
-    assert sum(p <= 0.05 for p in found) / 300 == pytest.approx(0.05, abs=0.035) and sum(found) / 300 == pytest.approx(0.5, abs=0.05)
+    found = [permutation_p_value([chance.gauss(0, 1) for _ in range(30)], draws=499, seed=n) for n in range(300)]
+    assert sum(p <= 0.05 for p in found) / 300 == pytest.approx(0.05, abs=0.035) and sum(found) / 300 == pytest.approx(
+        0.5, abs=0.05
+    )
 
 
 def test_holm_is_the_textbooks():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
+    assert holm_adjust([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_adjust([0.9, 0.8]) == [1.0, 1.0] and holm_adjust([]) == []
 
 
 def test_a_difference_needs_pairs():
-    assert difference([(1.0, {})]) is None
-    found = difference([(1.0, {str(n): [1.0, 1.0] for n in range(20)})])
+    assert compare_paired([(1.0, {})]) is None
+    found = compare_paired([(1.0, {str(n): [1.0, 1.0] for n in range(20)})])
     assert (
         found is not None
         and found.value == pytest.approx(1.0)
@@ -130,7 +141,12 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[weft.Run, weft.Run, P
     def run(error: float) -> weft.Run:
         options = {"error": error} if error else {}
         return weft.evaluate(
-            "imug", data=data, model="tabletop/oracle", judge="tabletop/exact", home=folder / "home", model_options=options
+            "imug",
+            data=data,
+            model="tabletop/oracle",
+            judge="tabletop/exact",
+            home=folder / "home",
+            model_options=options,
         )
 
     return run(0.0), run(0.4), folder
@@ -140,13 +156,18 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
     good, bad, _ = two
     found = compare(good, bad)
     main = found.rows[0]
-    assert main.what == "main number" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
+    assert main.name == "main number" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
     assert main.second == pytest.approx(sum(100 * (v.value or 0) for v in bad.verdicts) / len(bad.verdicts))
-    assert main.difference.low < main.difference.value < main.difference.high and main.corrected >= main.difference.p
-    assert {row.what for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
-    assert found.unpaired == 0 and found.gaps[0].first - found.gaps[0].second == max(g.first - g.second for g in found.gaps)
+    assert main.difference.low < main.difference.value < main.difference.high and main.corrected_p >= main.difference.p
+    assert {row.name for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
+    assert found.unpaired == 0 and found.gaps[0].first - found.gaps[0].second == max(
+        g.first - g.second for g in found.gaps
+    )
     again = compare(bad, good)
-    assert again.rows[0].difference.value == pytest.approx(-main.difference.value) and again.rows[0].difference.p == main.difference.p
+    assert (
+        again.rows[0].difference.value == pytest.approx(-main.difference.value)
+        and again.rows[0].difference.p == main.difference.p
+    )
 
 
 def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
@@ -156,20 +177,27 @@ def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
 
 def test_best_and_second_are_marked_at_the_digits_shown():
     values = {"a": 0.5001, "b": 0.5004, "c": 0.4, "d": None}
-    rows = (*(Row(name, {"x": Cell(value)}) for name, value in values.items()), Row("a", {"x": Cell(0.9)}, way="official"))
+    rows = (
+        *(Row(name, {"x": Cell(value)}) for name, value in values.items()),
+        Row("a", {"x": Cell(0.9)}, arithmetic="official"),
+    )
     table = Table("t", ("x",), rows, digits=3)
-    assert marks(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
-    assert marks(Table("t", ("x",), rows, rows_are="breakdown")) == {} and marks(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
+    assert rank_cells(table) == {("a", "x"): "best", ("b", "x"): "best", ("c", "x"): "second"}
+    assert (
+        rank_cells(Table("t", ("x",), rows, kind="breakdown")) == {}
+        and rank_cells(Table("t", ("x",), (Row("a", {"x": Cell(1.0)}),))) == {}
+    )
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "number", "place"), [("weave", 0, ("weave", "table2")), ("imug", 0, ("imug", "table2")), ("imug", 3, ("imug", "table4"))]
+    ("benchmark", "number", "place"),
+    [("weave", 0, ("weave", "table2")), ("imug", 0, ("imug", "table2")), ("imug", 3, ("imug", "table4"))],
 )
 def test_a_table_of_published_rows_alone_is_the_papers(benchmark: str, number: int, place: tuple[str, str]):
     if not SHARED.is_file():
         pytest.skip(f"the published results are not here ({SHARED})")
     theirs = json.loads(SHARED.read_text())[place[0]][place[1]]["rows"]
-    table = list(resolve(benchmark).tables([]))[number]
+    table = list(load_benchmark(benchmark).tables([]))[number]
     shown = list(csv.DictReader(io.StringIO(render([table], [], "csv"))))
     ours = [float(row["value"]) for row in shown]
     due = [value for row in theirs for value in row.values() if isinstance(value, float)]
@@ -183,4 +211,6 @@ def test_every_verdict_is_a_row_of_parquet(two: tuple[weft.Run, weft.Run, Path],
     parquet.write(two[:2], tmp_path / "sub" / "runs.parquet")
     rows: list[dict[str, Any]] = pq.read_table(tmp_path / "sub" / "runs.parquet").to_pylist()
     assert len(rows) == len(two[0].verdicts) + len(two[1].verdicts)
-    assert {"run", "sample", "turn", "metric", "value", "outcome", "group_class"} <= rows[0].keys() and rows[0]["turn"] == 1
+    assert {"run", "sample", "turn", "metric", "value", "outcome", "group_class"} <= rows[0].keys() and rows[0][
+        "turn"
+    ] == 1

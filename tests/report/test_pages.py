@@ -1,4 +1,5 @@
-"""The report in a real browser: the way to the worst dialogue, two runs side by side, hostile texts, one file, a phone."""
+"""The report in a real browser: the way to the worst dialogue, two runs side by side, hostile texts, one file, a
+phone."""
 
 import json
 import re
@@ -15,7 +16,7 @@ from toy import toy_records, write_weave
 from weft import api
 from weft.errors import UserError
 from weft.report import html
-from weft.results.run import named
+from weft.results.run import name_runs
 from weft_tabletop.make import make
 
 Serve = Callable[..., Provider]
@@ -36,13 +37,22 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[weft.Run, weft.Run
     folder = tmp_path_factory.mktemp("tables")
     data = make("tabletop-weave", folder / "data", samples=48, seed=0)
     runs = [
-        weft.evaluate("weave", data=data, model="tabletop/oracle", judge="tabletop/exact", home=folder / "home", model_options=options)
+        weft.evaluate(
+            "weave",
+            data=data,
+            model="tabletop/oracle",
+            judge="tabletop/exact",
+            home=folder / "home",
+            model_options=options,
+        )
         for options in ({}, {"error": 0.4})
     ]
     return runs[0], runs[1], folder
 
 
-def test_from_the_numbers_to_the_worst_recall_dialogue_in_three_clicks(chromium: Any, tables: tuple[weft.Run, weft.Run, Path]):
+def test_from_the_numbers_to_the_worst_recall_dialogue_in_three_clicks(
+    chromium: Any, tables: tuple[weft.Run, weft.Run, Path]
+):
     _, bad, folder = tables
     page_file = api.write_report([bad], folder / "one", home=folder / "home")
     page = chromium.new_page()
@@ -60,7 +70,9 @@ def test_from_the_numbers_to_the_worst_recall_dialogue_in_three_clicks(chromium:
     frame.locator(".turn").first.wait_for()
     assert frame.locator(".turn img.shown").count() >= 2 and frame.locator(".chip").count() >= 3
     reasons = frame.locator(".verdict .words").all_inner_texts()
-    assert all(reasons) and any(re.search(r", not |was due|changed without need: [a-d]", reason) for reason in reasons), reasons
+    assert all(reasons) and any(
+        re.search(r", not |was due|changed without need: [a-d]", reason) for reason in reasons
+    ), reasons
     shown = frame.locator("img.shown").first
     shown.scroll_into_view_if_needed()
     assert shown.evaluate("one => one.decode().then(() => one.naturalWidth)") == 64
@@ -80,7 +92,8 @@ def test_a_link_from_a_tables_row_leads_to_its_dialogues(chromium: Any, tables: 
     page.get_by_role("link", name="maze").click()
     page.locator(".row").first.wait_for()
     assert (
-        page.locator("#count").inner_text() == "3 of 48 dialogues" and page.locator("[data-filter='group:domain']").input_value() == "maze"
+        page.locator("#count").inner_text() == "3 of 48 dialogues"
+        and page.locator("[data-filter='group:domain']").input_value() == "maze"
     )
 
 
@@ -99,7 +112,7 @@ def test_two_runs_stand_side_by_side_and_are_compared(chromium: Any, tables: tup
     frame = page.frame_locator("iframe")
     frame.locator(".turn").first.wait_for()
     heads = frame.locator(".turn").first.locator(".column > h3").all_inner_texts()
-    assert heads[:2] == list(named([good, bad])) and "the true reply" in heads
+    assert heads[:2] == list(name_runs([good, bad])) and "the true reply" in heads
     assert watch.wrong == []
 
 
@@ -107,7 +120,11 @@ def test_filters_by_turn_score_outcome_and_words(chromium: Any, toy: Path, tmp_p
     def lazy(seen: Seen) -> dict[str, Any]:
         if not seen.is_judge and "hat" in " ".join(seen.texts):
             return {"role": "assistant", "content": "I will not"}
-        return model_answer(seen) if not seen.is_judge else {"role": "assistant", "content": '{"reasoning": "so so", "score": 5}'}
+        return (
+            model_answer(seen)
+            if not seen.is_judge
+            else {"role": "assistant", "content": '{"reasoning": "so so", "score": 5}'}
+        )
 
     provider = serve(answer=lazy)
     run = run_on(toy, tmp_path / "home", provider)
@@ -131,7 +148,11 @@ def test_filters_by_turn_score_outcome_and_words(chromium: Any, toy: Path, tmp_p
 
 def run_on(data: Path, home: Path, provider: Provider) -> weft.Run:
     return weft.evaluate(
-        "weave", data=data, home=home, model=f"openai-chat/model@{provider.url}", judge=f"openai-chat/judge@{provider.url}"
+        "weave",
+        data=data,
+        home=home,
+        model=f"openai-chat/model@{provider.url}",
+        judge=f"openai-chat/judge@{provider.url}",
     )
 
 
@@ -162,14 +183,18 @@ def test_texts_full_of_markup_change_nothing(chromium: Any, tmp_path: Path, serv
         page.locator(".row").first.click()
         place: Any = page.locator("#pane") if single else page.frame_locator("iframe")
         place.locator(".turn").first.wait_for()
-        assert EVIL.partition("\u202e")[0].strip() in place.locator(".verdict .words").first.inner_text(), "it is shown as the text it is"
+        assert EVIL.partition("\u202e")[0].strip() in place.locator(".verdict .words").first.inner_text(), (
+            "it is shown as the text it is"
+        )
         for summary in place.locator("summary").all()[:6]:
             summary.click()
         assert page.locator("img[src='x']").count() == 0 and place.locator("img[src='x']").count() == 0
         assert watch.wrong == []
 
 
-def test_one_file_holds_everything_and_a_large_run_is_refused(chromium: Any, tables: tuple[weft.Run, weft.Run, Path], monkeypatch: Any):
+def test_one_file_holds_everything_and_a_large_run_is_refused(
+    chromium: Any, tables: tuple[weft.Run, weft.Run, Path], monkeypatch: Any
+):
     _, bad, folder = tables
     page_file = api.write_report([bad], folder / "mail.html", home=folder / "home", single_file=True)
     moved = folder / "elsewhere" / "mail.html"
@@ -180,10 +205,15 @@ def test_one_file_holds_everything_and_a_large_run_is_refused(chromium: Any, tab
     page.goto(moved.as_uri())
     page.locator(".row").first.click()
     page.locator("#pane .turn img").first.wait_for()
-    assert page.locator("#pane .turn img").first.evaluate("one => one.decode().then(() => one.naturalWidth)") == 64 and watch.wrong == []
+    assert (
+        page.locator("#pane .turn img").first.evaluate("one => one.decode().then(() => one.naturalWidth)") == 64
+        and watch.wrong == []
+    )
     text = moved.read_text()
-    assert text.count("data:image/png;base64") == len(set(re.findall(r"data:image/png;base64,[^\"\\]+", text))), "each picture once"
-    monkeypatch.setattr("weft.report.site.LARGEST", 1000)
+    assert text.count("data:image/png;base64") == len(set(re.findall(r"data:image/png;base64,[^\"\\]+", text))), (
+        "each picture once"
+    )
+    monkeypatch.setattr("weft.report.site.MAX_SINGLE_FILE_BYTES", 1000)
     with pytest.raises(UserError, match="too much for one page"):
         api.write_report([bad], folder / "no.html", home=folder / "home", single_file=True)
 
@@ -205,7 +235,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(chromium: Any, tables: tupl
     assert "/dialogues.html" in page.url, "Back leads back"
 
 
-def test_the_marked_row_is_the_dialogue_that_is_shown_whatever_the_order(chromium: Any, tables: tuple[weft.Run, weft.Run, Path]):
+def test_the_marked_row_is_the_dialogue_that_is_shown_whatever_the_order(
+    chromium: Any, tables: tuple[weft.Run, weft.Run, Path]
+):
     good, bad, folder = tables
     page_file = api.write_report([good, bad], folder / "marked", home=folder / "home")
     page = chromium.new_page()
@@ -251,7 +283,7 @@ def test_a_picture_that_left_the_store_is_told_not_broken(tables: tuple[weft.Run
 def test_a_picture_whose_file_is_damaged_is_told(tables: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
     import shutil
 
-    from weft.report.gallery import damaged
+    from weft.report.gallery import damaged_placeholder
 
     _, bad, folder = tables
     shutil.copytree(folder / "home", tmp_path / "home")
@@ -259,7 +291,7 @@ def test_a_picture_whose_file_is_damaged_is_told(tables: tuple[weft.Run, weft.Ru
     path = tmp_path / "home" / "blobs" / victim.digest[:2] / victim.digest
     path.write_bytes(bytes(path.stat().st_size))
     page_file = api.write_report([bad], tmp_path / "report", home=tmp_path / "home")
-    assert (page_file.parent / "img" / f"{victim.digest}.png").read_bytes() == damaged()
+    assert (page_file.parent / "img" / f"{victim.digest}.png").read_bytes() == damaged_placeholder()
 
 
 def test_a_folder_of_the_users_is_not_overwritten(tables: tuple[weft.Run, weft.Run, Path], tmp_path: Path):
@@ -279,11 +311,11 @@ def test_a_folder_of_the_users_is_not_overwritten(tables: tuple[weft.Run, weft.R
 
 
 def test_large_pictures_are_made_smaller_once(tmp_path: Path):
-    from weft.report.gallery import Shown
+    from weft.report.gallery import Thumbnails
     from weft.store.blobs import Blobs
 
     image = Blobs(tmp_path / "blobs").put(drawn("big", 1500))
-    shown = Shown(tmp_path)
+    shown = Thumbnails(tmp_path)
     data = shown.data(image)
     assert data is not None and data[8:12] == b"WEBP" and (tmp_path / "shown" / shown.name(image)).read_bytes() == data
     small = Blobs(tmp_path / "blobs").put(drawn("small", 64))
@@ -293,4 +325,4 @@ def test_large_pictures_are_made_smaller_once(tmp_path: Path):
 def test_text_is_text_and_only_our_tags_are_tags():
     made = html.tag("p", "<b>", html.tag("i", "a & b"), ["<x>", None, 3], title='"><script>', hidden=True, id=None)
     assert made == '<p title="&quot;&gt;&lt;script&gt;" hidden>&lt;b&gt;<i>a &amp; b</i>&lt;x&gt;3</p>'
-    assert "</script>" not in html.island("d", '{"x": "</script>"}').removesuffix("</script>")
+    assert "</script>" not in html.data_island("d", '{"x": "</script>"}').removesuffix("</script>")

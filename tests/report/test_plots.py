@@ -12,7 +12,7 @@ import weft
 from browser import Watch, browser, wait_for_pictures
 from weft import api
 from weft.report import plots
-from weft.report.charts import plots_of
+from weft.report.charts import build_plots
 from weft_tabletop.make import make
 
 LONG = "weaver:planner=openai-chat/Qwen/Qwen3-VL-32B-Instruct,visualizer=openai-images/Qwen/Qwen-Image-Edit-25{:02}"
@@ -37,13 +37,15 @@ def told(drawn: str) -> str:
 
 
 def test_a_plot_of_eight_runs_has_them_all_in_one_legend_with_their_whole_names(made: tuple[weft.Run, weft.Run, Path]):
-    found = plots_of(many(made, 8))
+    found = build_plots(many(made, 8))
     assert {plot.name.partition("-")[0] for plot in found} == {"by", "dialogues", "against"}
     for plot in found:
-        drawn = plots.svg(plot.chart)
+        drawn = plots.render_svg(plot.chart)
         assert drawn.count("role-legend ") + drawn.count('role-legend"') == 1, plot.name
         named = (
-            [LONG.format(at) for at in range(8)] if plot.name != "against-calls" else ["tabletop/oracle: best of N =", "the model alone"]
+            [LONG.format(at) for at in range(8)]
+            if plot.name != "against-calls"
+            else ["tabletop/oracle: best of N =", "the model alone"]
         )
         symbols = len(re.findall(r'class="mark-symbol role-legend-symbol', drawn))
         assert symbols == (8 if plot.name != "against-calls" else 2), plot.name
@@ -53,9 +55,9 @@ def test_a_plot_of_eight_runs_has_them_all_in_one_legend_with_their_whole_names(
 
 
 def test_more_runs_than_can_be_told_apart_are_told(made: tuple[weft.Run, weft.Run, Path]):
-    found = plots_of(many(made, 9))
+    found = build_plots(many(made, 9))
     assert found and all("the first 8 of 9" in plot.title for plot in found if plot.name != "against-calls")
-    assert all(LONG.format(8) not in plot.words for plot in found if plot.name != "against-calls")
+    assert all(LONG.format(8) not in plot.description for plot in found if plot.name != "against-calls")
 
 
 def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.Run, Path]):
@@ -64,22 +66,29 @@ def test_eight_series_differ_in_colour_mark_and_dash(made: tuple[weft.Run, weft.
 
 
 def test_names_break_at_their_joints_and_lose_nothing():
-    lines = plots.wrapped(LONG.format(9), 48)
-    assert "".join(lines) == LONG.format(9) and max(map(len, lines)) <= 48 and all(line[-1] in "/=,:9" for line in lines)
-    assert plots.wrapped("tabletop/tiny [partial, best-of:2, temperature 2]", 48) == [
+    lines = plots.wrap_name(LONG.format(9), 48)
+    assert (
+        "".join(lines) == LONG.format(9) and max(map(len, lines)) <= 48 and all(line[-1] in "/=,:9" for line in lines)
+    )
+    assert plots.wrap_name("tabletop/tiny [partial, best-of:2, temperature 2]", 48) == [
         "tabletop/tiny [partial,",
         "best-of:2, temperature 2]",
     ]
-    assert plots.wrapped("x" * 100, 48) == ["x" * 48, "x" * 48, "xxxx"]
-    assert plots.wrapped("a model [partial, temperature 2]", 20) == ["a model [partial,", "temperature 2]"] and plots.wrapped("") == [""]
+    assert plots.wrap_name("x" * 100, 48) == ["x" * 48, "x" * 48, "xxxx"]
+    assert plots.wrap_name("a model [partial, temperature 2]", 20) == [
+        "a model [partial,",
+        "temperature 2]",
+    ] and plots.wrap_name("") == [""]
 
 
 def test_a_plot_in_the_dark_has_dark_colours_and_the_same_words(made: tuple[weft.Run, weft.Run, Path]):
     runs = {"#0072B2": made[0], "#1b1f24": made[1]}
-    for plot in plots_of(runs):
-        day, night = plots.svg(plot.chart), plots.svg(plot.chart, dark=True)
+    for plot in build_plots(runs):
+        day, night = plots.render_svg(plot.chart), plots.render_svg(plot.chart, dark=True)
         assert f'fill="{plots.PAPER}"' in day and f'fill="{plots.NIGHT[plots.PAPER]}"' in night
-        assert not re.findall(r'(?:fill|stroke)="(?:#ffffff|white|black|#000|#000000|#0072B2|#1b1f24|#ddd|#888)"', night)
+        assert not re.findall(
+            r'(?:fill|stroke)="(?:#ffffff|white|black|#000|#000000|#0072B2|#1b1f24|#ddd|#888)"', night
+        )
         assert told(day) == told(night), "a name that looks like a colour stays a name"
 
 
@@ -110,13 +119,26 @@ def test_the_table_of_contents_leads_everywhere_and_is_folded_on_a_phone(made: t
         page.goto(place.as_uri())
         aside = page.locator("nav.toc")
         targets = [link.get_attribute("href") for link in aside.locator("a").all()]
-        assert len(targets) == len(set(targets)) and {"#runs", "#table-1", "#compared-1", "#plots", "#parts", "#settings"} <= set(targets)
+        assert len(targets) == len(set(targets)) and {
+            "#runs",
+            "#table-1",
+            "#compared-1",
+            "#plots",
+            "#parts",
+            "#settings",
+        } <= set(targets)
         assert all(page.locator(target).count() == 1 for target in targets)
         aside.get_by_role("link", name="Settings").click()
         page.wait_for_timeout(200)
-        assert aside.bounding_box()["y"] >= 0 and page.locator("#settings").bounding_box()["y"] < 800, "it stays in sight"
+        assert aside.bounding_box()["y"] >= 0 and page.locator("#settings").bounding_box()["y"] < 800, (
+            "it stays in sight"
+        )
         page.set_viewport_size({"width": 390, "height": 780})
-        assert not aside.is_visible() and page.locator("details.toc").is_visible() and not page.locator("details.toc a").first.is_visible()
+        assert (
+            not aside.is_visible()
+            and page.locator("details.toc").is_visible()
+            and not page.locator("details.toc a").first.is_visible()
+        )
 
 
 def test_a_wide_table_keeps_its_first_column_in_sight(made: tuple[weft.Run, weft.Run, Path]):
@@ -131,4 +153,6 @@ def test_a_wide_table_keeps_its_first_column_in_sight(made: tuple[weft.Run, weft
         page.wait_for_timeout(100)
         assert page.locator("#table-1 .scroll").evaluate("one => one.scrollLeft") > 0, "there is something to scroll"
         assert first.bounding_box() == before and before["width"] < 200
-        assert first.evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)", "nothing shows through"
+        assert first.evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)", (
+            "nothing shows through"
+        )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weft.errors import UserError
 from weft.report.render import render
-from weft.report.select import Choices, choices, select
+from weft.report.select import Choices, parse_choices, select_tables
 from weft.types import Cell, Row, Table
 
 
@@ -31,12 +31,12 @@ TABLES = [
 
 
 def shape(**given: Any) -> dict[int, tuple[tuple[str, ...], list[str]]]:
-    found = select(TABLES, choices(given, "md"))
+    found = select_tables(TABLES, parse_choices(given, "md"))
     return {number: (one.columns, [row.label for row in one.rows]) for number, one in found.items()}
 
 
 def test_columns_come_in_the_order_that_is_asked_for_and_cells_with_them():
-    found = select(TABLES, choices({"columns": "avg,KP"}, "md"))
+    found = select_tables(TABLES, parse_choices({"columns": "avg,KP"}, "md"))
     assert {number: one.columns for number, one in found.items()} == {1: ("Avg", "KP"), 2: ("Avg",)}
     assert all(set(row.cells) == set(one.columns) for one in found.values() for row in one.rows)
     assert shape(columns="Fruit, and more") == {2: (("Fruit, and more",), ["fruit", "toys"])}
@@ -51,7 +51,11 @@ def test_rows_by_a_part_of_their_label_or_by_what_they_are():
 
 
 def test_tables_by_number_or_by_a_part_of_their_title():
-    assert list(shape(tables="1,3")) == [1, 3] and list(shape(tables="domain")) == [2] and list(shape(tables=["class", 2])) == [1, 2, 3]
+    assert (
+        list(shape(tables="1,3")) == [1, 3]
+        and list(shape(tables="domain")) == [2]
+        and list(shape(tables=["class", 2])) == [1, 2, 3]
+    )
     assert list(shape(tables="3,1")) == [1, 3] and list(shape(tables=2)) == [2]
 
 
@@ -73,7 +77,7 @@ def test_tables_by_number_or_by_a_part_of_their_title():
 )
 def test_what_fits_nothing_is_told_with_what_there_is(given: dict[str, Any], said: str):
     with pytest.raises(UserError) as told:
-        select(TABLES, choices(given, "latex"))
+        select_tables(TABLES, parse_choices(given, "latex"))
     assert said in str(told.value)
 
 
@@ -81,19 +85,24 @@ def test_what_fits_nothing_is_told_with_what_there_is(given: dict[str, Any], sai
 @pytest.mark.parametrize("name", ["columns", "rows", "tables", "intervals", "label"])
 def test_formats_that_show_all_refuse_a_choice(name: str, format: str):
     with pytest.raises(UserError, match=f"--{name} is for .*not for {format}"):
-        choices({name: True if name == "intervals" else "1"}, format)
-    assert choices({name: None if name in ("columns", "rows", "tables") else ""} if name != "intervals" else {}, format) == Choices()
+        parse_choices({name: True if name == "intervals" else "1"}, format)
+    assert (
+        parse_choices(
+            {name: None if name in ("columns", "rows", "tables") else ""} if name != "intervals" else {}, format
+        )
+        == Choices()
+    )
 
 
 @pytest.mark.parametrize("format", ["md", "csv", "json"])
 def test_what_is_latexs_is_refused_elsewhere(format: str):
     for one in ({"intervals": True}, {"label": "tab:x"}):
         with pytest.raises(UserError, match="is for latex"):
-            choices(one, format)
+            parse_choices(one, format)
 
 
 def test_every_text_format_shows_what_is_chosen_alone():
-    chosen = choices({"columns": "Avg,KP", "rows": "ours", "tables": "1"}, "csv")
+    chosen = parse_choices({"columns": "Avg,KP", "rows": "ours", "tables": "1"}, "csv")
     assert "| | Avg | KP |" in (md := render(TABLES, [], "md", chosen)) and "Bagel" not in md and "domain" not in md
     rows = list(csv.DictReader(io.StringIO(render(TABLES, [], "csv", chosen))))
     assert [(row["row"], row["column"]) for row in rows[:2]] == [("mine", "Avg"), ("mine", "KP")] and len(rows) == 4
@@ -110,7 +119,7 @@ def test_every_text_format_shows_what_is_chosen_alone():
 )
 def test_what_is_chosen_is_never_empty_and_nothing_is_changed(columns: list[str], rows: list[str], tables: list[str]):
     try:
-        found = select(TABLES, Choices(tuple(columns), tuple(rows), tuple(tables)))
+        found = select_tables(TABLES, Choices(tuple(columns), tuple(rows), tuple(tables)))
     except UserError:
         return
     assert found and all(one.rows and one.columns for one in found.values())

@@ -17,13 +17,13 @@ from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.session import open_run
 from weft.models.endpoint import CallError
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.secrets import hide
-from weft.serving.app import Door
-from weft.serving.local_pool import Alone
-from weft.serving.replica import Job
+from weft.serving.app import ServingApp
+from weft.serving.local_pool import LocalPool
+from weft.serving.replica import ReplicaSpec
 from weft.store.blobs import Blobs
-from weft.types import Message, Takes, Text, Want
+from weft.types import Message, Request, Takes, Text
 
 MINE = '''
 from PIL import Image
@@ -76,15 +76,19 @@ def data_url(data: bytes) -> str:
 
 
 def serve(
-    place: Path, act: Callable[[str, Door], Any], model: str = "Model", token: str = "", options: dict[str, Any] | None = None
+    place: Path,
+    act: Callable[[str, ServingApp], Any],
+    model: str = "Model",
+    token: str = "",
+    options: dict[str, Any] | None = None,
 ) -> Any:
     """`act` with the address of a server that has a model of the user's behind it."""
     (place / "mine.py").write_text(MINE_NOW)
 
     async def go() -> Any:
-        pool = Alone(Job(f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home")))
+        pool = LocalPool(ReplicaSpec(f"{place}/mine.py:{model}", options or {}, "mine", str(place / "home")))
         await pool.load()
-        door = Door(pool, "mine", token)
+        door = ServingApp(pool, "mine", token)
         runner, address = await door.start(0)
         try:
             return await act(address, door)
@@ -109,11 +113,15 @@ def user(*parts: Any) -> dict[str, Any]:
 
 
 def _part(part: Any) -> dict[str, Any]:
-    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url", "image_url": {"url": data_url(part)}}
+    return (
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else {"type": "image_url", "image_url": {"url": data_url(part)}}
+    )
 
 
 def test_parts_come_and_go_in_their_order(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         status, body = await post(address, {"messages": [user("one", picture(), "two")], "modalities": ["text"]})
         assert status == 200 and body["model"] == "mine"
         assert body["choices"][0]["message"]["content"] == "1 messages: one | P | two"
@@ -146,16 +154,30 @@ def shown(url: str) -> dict[str, Any]:
         ({"messages": [user("x")], "size": "huge"}, "size"),
         ({"messages": [user("x")], "seed": "one"}, "seed"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]}]},
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]}
+                ]
+            },
             "not followed",
         ),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}]}]}, "base64"),
+        (
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}],
+                    }
+                ]
+            },
+            "base64",
+        ),
         ({"messages": [user(b"no picture at all")]}, "a picture"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio"),
     ],
 )
 def test_what_cannot_be_read_is_refused_and_says_why(tmp_path: Path, body: Any, why: str):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         status, came = await post(address, body)
         assert status == 400 and why in came["error"]["message"], came
 
@@ -165,7 +187,7 @@ def test_what_cannot_be_read_is_refused_and_says_why(tmp_path: Path, body: Any, 
 def test_a_models_own_trouble_is_told_without_keys_and_is_not_tried_again(tmp_path: Path):
     hide("sk-canary-0123456789abcdef0123456789")
 
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         status, came = await post(address, {"messages": [user("raise")]})
         assert status == 422 and "ValueError: it was told to" in came["error"]["message"]
         assert "sk-canary-0123456789abcdef0123456789" not in came["error"]["message"]
@@ -175,19 +197,21 @@ def test_a_models_own_trouble_is_told_without_keys_and_is_not_tried_again(tmp_pa
 
 
 def test_who_may_come_in(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         asked = {"messages": [user("hi")]}
         assert (await post(address, asked))[0] == 401
         assert (await post(address, asked, Authorization="Bearer wrong"))[0] == 401
         assert (await post(address, asked, Authorization="Bearer secret-token"))[0] == 200
         assert (await post(address, asked, Authorization="Bearer secret-token", Host="evil.example"))[0] == 403
-        assert (await post(address, asked, Authorization="Bearer secret-token", **{"Content-Type": "text/plain"}))[0] == 415
+        assert (await post(address, asked, Authorization="Bearer secret-token", **{"Content-Type": "text/plain"}))[
+            0
+        ] == 415
 
     serve(tmp_path, act, token="secret-token")
 
 
 def test_a_queue_that_is_full_says_so_and_when_to_come_again(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         door.counts.in_flight = 10_000
         async with aiohttp.ClientSession() as session:
             asked = session.post(f"{address}/v1/chat/completions", json={"messages": [user("x")]})
@@ -198,7 +222,7 @@ def test_a_queue_that_is_full_says_so_and_when_to_come_again(tmp_path: Path):
 
 
 def test_health_metrics_and_what_is_served(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         await asyncio.gather(*(post(address, {"messages": [user(f"number {one}", picture())]}) for one in range(9)))
         async with aiohttp.ClientSession() as session:
             async with session.get(f"{address}/health") as came:
@@ -231,59 +255,68 @@ def test_weft_takes_the_model_behind_an_address_for_the_model_itself(tmp_path: P
 
     async def run(model: Any, home: str) -> tuple[str, list[Any], int]:
         async with open_run(job(model, home)) as session:
-            await session.go()
+            await session.run()
             turns = session.journal.turns(session.run_id)
             return session.run_id, [turn.reply.parts for turn in turns], session.callers["model"].tally.calls
 
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         url = f"{address}/v1"
         from_server = await in_thread(lambda: asyncio.run(run(f"served/mine@{url}", "served")))
         here = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "here")))
         assert from_server == here and from_server[2] > 3
         assert door.counts.by_status == {200: from_server[2]}
-        again = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "served")))  # its answers are these
+        # its answers are these
+        again = await in_thread(lambda: asyncio.run(run(f"{tmp_path}/mine.py:Model", "served")))
         assert again == (*here[:2], 0) and door.counts.by_status == {200: from_server[2]}
 
     serve(tmp_path, act)
 
 
 def test_a_draw_a_size_and_every_kind_go_through(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
-        endpoint = await in_thread(resolve, f"served/mine@{address}", blobs)
+        endpoint = await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
         asked = (Message("user", (Text("hello"),)),)
-        told = [await endpoint.send(asked, Want(kind, draw=draw)) for kind in ("text", "image", "interleaved") for draw in (0, 3)]
+        told = [
+            await endpoint.send(asked, Request(kind, draw=draw))
+            for kind in ("text", "image", "interleaved")
+            for draw in (0, 3)
+        ]
         assert [one.outcome for one in told] == ["answered"] * 6
-        assert told[2].parts != told[3].parts and [type(part).__name__ for part in told[4].parts] == ["Text", "Image", "Text"]
+        assert told[2].parts != told[3].parts and [type(part).__name__ for part in told[4].parts] == [
+            "Text",
+            "Image",
+            "Text",
+        ]
         assert endpoint.takes == Takes(own_images="user") and endpoint.concurrency == 1
         with pytest.raises(Exception, match="it was told to"):
-            await endpoint.send((Message("user", (Text("raise"),)),), Want("text"))
+            await endpoint.send((Message("user", (Text("raise"),)),), Request("text"))
         await endpoint.close()
 
     serve(tmp_path, act)
 
 
 def test_an_address_that_is_no_server_of_ours_is_said_at_once(tmp_path: Path):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
         with pytest.raises(UserError, match="serves mine, and no other"):
-            await in_thread(resolve, f"served/other@{address}", blobs)
+            await in_thread(resolve_endpoint, f"served/other@{address}", blobs)
         with pytest.raises(UserError, match="unknown option 'temperature'"):
-            await in_thread(resolve, f"served/mine@{address}", blobs, {"temperature": "1"})
+            await in_thread(resolve_endpoint, f"served/mine@{address}", blobs, {"temperature": "1"})
 
     serve(tmp_path, act)
     with pytest.raises(UserError, match=r"nobody answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
-        resolve("served/mine@http://127.0.0.1:9", Blobs(tmp_path / "client"))
+        resolve_endpoint("served/mine@http://127.0.0.1:9", Blobs(tmp_path / "client"))
 
 
 def test_a_token_is_wanted_and_found_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
         with pytest.raises(UserError, match="wants its token"):
-            await in_thread(resolve, f"served/mine@{address}", blobs)
+            await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
         monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
-        endpoint = await in_thread(resolve, f"served/mine@{address}", blobs)
-        assert (await endpoint.send((Message("user", (Text("hello"),)),), Want("text"))).outcome == "answered"
+        endpoint = await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
+        assert (await endpoint.send((Message("user", (Text("hello"),)),), Request("text"))).outcome == "answered"
         await endpoint.close()
 
     serve(tmp_path, act, token="secret-token-of-the-server")
@@ -295,29 +328,31 @@ def test_several_addresses_are_used_evenly_and_a_dead_one_is_left_out(tmp_path: 
     async def go() -> None:
         doors, runners, addresses = [], [], []
         for _ in range(2):
-            pool = Alone(Job(f"{tmp_path}/mine.py:Batched", {}, "mine", str(tmp_path / "home")))
+            pool = LocalPool(ReplicaSpec(f"{tmp_path}/mine.py:Batched", {}, "mine", str(tmp_path / "home")))
             await pool.load()
-            doors.append(Door(pool, "mine"))
+            doors.append(ServingApp(pool, "mine"))
             runner, address = await doors[-1].start(0)
             runners.append(runner)
             addresses.append(address)
         blobs = Blobs(tmp_path / "client")
-        endpoint = await in_thread(resolve, f"served/mine@{addresses[0]},{addresses[1]},http://127.0.0.1:9", blobs)
+        endpoint = await in_thread(
+            resolve_endpoint, f"served/mine@{addresses[0]},{addresses[1]},http://127.0.0.1:9", blobs
+        )
         assert endpoint.concurrency == 16 and endpoint.missing == "nobody answers at http://127.0.0.1:9"
         asked = [(Message("user", (Text(f"number {number}"),)),) for number in range(40)]
-        await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked))
+        await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
         assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.standing == ""
         await runners[0].cleanup()
-        told = await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked), return_exceptions=True)
+        told = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked), return_exceptions=True)
         failed = [one for one in told if isinstance(one, CallError)]
         assert failed and all(one.retry.kind == "transient" and not one.unreachable for one in failed)
         assert endpoint.standing == "1 of 2 addresses answer"
-        again = await asyncio.gather(*(endpoint.send(one, Want("text")) for one in asked))
+        again = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
         assert all(one.outcome == "answered" for one in again)
         await runners[1].cleanup()
         for _ in range(3):  # a connection that was open breaks first
             with pytest.raises(CallError) as caught:
-                await endpoint.send(asked[0], Want("text"))
+                await endpoint.send(asked[0], Request("text"))
         assert caught.value.unreachable
         await endpoint.close()
 
@@ -330,11 +365,11 @@ def test_addresses_of_different_models_are_not_one(tmp_path: Path):
     async def go() -> None:
         found = []
         for model in ("Model", "Batched"):
-            pool = Alone(Job(f"{tmp_path}/mine.py:{model}", {}, "mine", str(tmp_path / "home")))
+            pool = LocalPool(ReplicaSpec(f"{tmp_path}/mine.py:{model}", {}, "mine", str(tmp_path / "home")))
             await pool.load()
-            found.append(await Door(pool, "mine").start(0))
+            found.append(await ServingApp(pool, "mine").start(0))
         with pytest.raises(UserError, match="do not serve the same model"):
-            await in_thread(resolve, f"served/mine@{found[0][1]},{found[1][1]}", Blobs(tmp_path / "client"))
+            await in_thread(resolve_endpoint, f"served/mine@{found[0][1]},{found[1][1]}", Blobs(tmp_path / "client"))
         for runner, _ in found:
             await runner.cleanup()
 
@@ -368,7 +403,11 @@ def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         await web.TCPSite(runners[1], "127.0.0.1", 0).start()
         monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
         with pytest.raises(UserError, match="answered 302"):
-            await in_thread(resolve, f"served/mine@http://127.0.0.1:{runners[1].addresses[0][1]}", Blobs(tmp_path / "client"))
+            await in_thread(
+                resolve_endpoint,
+                f"served/mine@http://127.0.0.1:{runners[1].addresses[0][1]}",
+                Blobs(tmp_path / "client"),
+            )
         for runner in runners:
             await runner.cleanup()
 
@@ -378,10 +417,10 @@ def test_a_key_follows_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("word", ["modalities", "json_schema", "stream", "max_completion_tokens"])
 def test_a_word_in_a_models_error_changes_nothing(tmp_path: Path, word: str):
-    async def act(address: str, door: Door) -> None:
-        endpoint = await in_thread(resolve, f"served/mine@{address}", Blobs(tmp_path / "client"))
+    async def act(address: str, door: ServingApp) -> None:
+        endpoint = await in_thread(resolve_endpoint, f"served/mine@{address}", Blobs(tmp_path / "client"))
         with pytest.raises(CallError, match="it was told to"):
-            await asyncio.wait_for(endpoint.send((Message("user", (Text(f"raise {word}"),)),), Want("text")), HANGS)
+            await asyncio.wait_for(endpoint.send((Message("user", (Text(f"raise {word}"),)),), Request("text")), HANGS)
         assert door.counts.by_status == {422: 1}
         await endpoint.close()
 
@@ -392,9 +431,9 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
     """Neither joined nor parted: a model behind a server is shown what it is shown without one."""
     (tmp_path / "mine.py").write_text(MINE)
 
-    async def act(address: str, door: Door) -> None:
-        near = resolve(f"{tmp_path}/mine.py:Model", Blobs(tmp_path / "near"))
-        far = await in_thread(resolve, f"served/mine@{address}", Blobs(tmp_path / "far"))
+    async def act(address: str, door: ServingApp) -> None:
+        near = resolve_endpoint(f"{tmp_path}/mine.py:Model", Blobs(tmp_path / "near"))
+        far = await in_thread(resolve_endpoint, f"served/mine@{address}", Blobs(tmp_path / "far"))
         assert near.identity == far.identity
         dialogue = (
             Message("user", (Text("now"), Text("say"))),
@@ -402,7 +441,7 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
             Message("user", (Text(" "), Text("what?"))),
         )
         for kind in ("text", "image", "interleaved"):
-            one, other = await near.send(dialogue, Want(kind)), await far.send(dialogue, Want(kind))
+            one, other = await near.send(dialogue, Request(kind)), await far.send(dialogue, Request(kind))
             assert (one.parts, one.outcome, one.reason) == (other.parts, other.outcome, other.reason)
         await far.close()
 
@@ -411,13 +450,13 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
 
 def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     heads: list[Any] = []
-    real = Door._turned_away
+    real = ServingApp._turned_away
 
-    def noted(self: Door, request: Any) -> Any:
+    def noted(self: ServingApp, request: Any) -> Any:
         heads.append(request)
         return real(self, request)
 
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         host, port = address.removeprefix("http://").split(":")
         lines = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
         slow = [await asyncio.open_connection(host, int(port)) for _ in range(80)]
@@ -434,7 +473,7 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
         many = {"messages": [{}] * 20_000}
         assert (await post(address, many))[0] == 400
 
-    monkeypatch.setattr(Door, "_turned_away", noted)
+    monkeypatch.setattr(ServingApp, "_turned_away", noted)
     monkeypatch.setattr("weft.serving.app.SLOWEST", 1.0)
     serve(tmp_path, act)
 
@@ -443,17 +482,20 @@ def test_who_goes_away_is_not_worked_for(tmp_path: Path):
     began, may = tmp_path / "began", tmp_path / "may"
     slow = MINE.replace("self.sizes.append(len(requests))", f"held({str(began)!r}, {str(may)!r})") + HELD
 
-    async def act(address: str, door: Door) -> None:
+    async def act(address: str, door: ServingApp) -> None:
         asked = [asyncio.ensure_future(post(address, {"messages": [user(f"number {one}")]})) for one in range(24)]
-        await until_in_loop("a batch at work, and all others waiting", lambda: began.exists() and door.counts.in_flight == 24)
+        await until_in_loop(
+            "a batch at work, and all others waiting", lambda: began.exists() and door.counts.in_flight == 24
+        )
         for one in asked[1:]:
             one.cancel()
         await until_in_loop("a server that knows who is gone", lambda: door.counts.in_flight == 1)
         may.touch()
         await asyncio.gather(*asked, return_exceptions=True)
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
-        (facts,) = door.counts.facts.values()
-        assert facts["batch_calls"] <= 4 + 2, "it worked for those who were gone"  # the batch that was under way, who stayed, who came
+        (facts,) = door.counts.replica_counters.values()
+        # the batch that was under way, who stayed, who came
+        assert facts["batch_calls"] <= 4 + 2, "it worked for those who were gone"
 
     global MINE_NOW
     MINE_NOW = slow

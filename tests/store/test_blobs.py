@@ -1,7 +1,7 @@
 import pytest
 
 from server import drawn, png_header
-from weft.errors import PictureError
+from weft.errors import ImageError
 from weft.store.blobs import Blobs
 
 
@@ -19,7 +19,12 @@ def test_the_media_type_comes_from_the_bytes(blobs: Blobs):
 
     from PIL import Image
 
-    for format, expected in (("JPEG", "image/jpeg"), ("WEBP", "image/webp"), ("GIF", "image/gif"), ("PNG", "image/png")):
+    for format, expected in (
+        ("JPEG", "image/jpeg"),
+        ("WEBP", "image/webp"),
+        ("GIF", "image/gif"),
+        ("PNG", "image/png"),
+    ):
         out = BytesIO()
         Image.new("RGB", (5, 4), "red").save(out, format)
         assert blobs.put(out.getvalue()).media_type == expected
@@ -36,12 +41,12 @@ def test_the_media_type_comes_from_the_bytes(blobs: Blobs):
     ],
 )
 def test_what_is_no_usable_picture_is_refused_and_leaves_nothing_behind(blobs: Blobs, data: bytes, why: str):
-    with pytest.raises(PictureError, match=why):
+    with pytest.raises(ImageError, match=why):
         blobs.put(data)
     assert not [path for path in blobs.root.rglob("*") if path.is_file()]
 
 
 def test_a_picture_cut_in_the_middle_of_its_pixels_is_corrupt(blobs: Blobs):
     data = drawn("a", 200)
-    with pytest.raises(PictureError, match="corrupt"):
+    with pytest.raises(ImageError, match="corrupt"):
         blobs.put(data[: len(data) - 60])

@@ -17,7 +17,7 @@ def call(key: str, outcome: str = "answered", said: str = "yes") -> CallRecord:
 
 def test_a_recorded_call_is_on_disk_before_the_caller_goes_on(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
-    journal.record(call("k")).result()
+    journal.put_call(call("k")).result()
     other = sqlite3.connect(tmp_path / "journal.sqlite")  # a second connection sees only what is committed
     assert other.execute("SELECT outcome FROM calls").fetchall() == [("answered",)]
     journal.close()
@@ -25,7 +25,7 @@ def test_a_recorded_call_is_on_disk_before_the_caller_goes_on(tmp_path: Path):
 
 def test_a_reader_can_look_while_a_run_writes(tmp_path: Path):
     writer = Journal(tmp_path / "journal.sqlite")
-    writer.begin("r", manifest(), ["left"])
+    writer.begin_run("r", manifest(), ["left"])
     reader = Journal(tmp_path / "journal.sqlite", readonly=True)
     for number in range(50):
         writer.put_turn("r", TurnRecord("s", number, 0, {"domain": "edit"}, "text", "[]", Reply("answered")))
@@ -37,28 +37,28 @@ def test_a_reader_can_look_while_a_run_writes(tmp_path: Path):
 
 def test_failed_calls_are_kept_but_never_taken_for_answers(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
-    journal.record(call("k", "failed")).result()
-    assert journal.find("k", "r", 1) is None
-    journal.record(call("k", "refused")).result()
-    found = journal.find("k", "r", 1)
+    journal.put_call(call("k", "failed")).result()
+    assert journal.find_reply("k", "r", 1) is None
+    journal.put_call(call("k", "refused")).result()
+    found = journal.find_reply("k", "r", 1)
     assert found and found[1].outcome == "refused"
     assert [(t.calls, t.answered, t.tokens_in, t.cost) for t in journal.totals("r")] == [(2, 1, 6, 1.0)]
 
 
 def test_a_void_answer_stands_in_its_own_round_and_is_asked_anew_in_the_next(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
-    round = journal.begin("r", manifest(), [])
-    journal.record(call("k", said="nonsense")).result()
-    journal.void("k", "r", round, "no JSON").result()
-    assert journal.find("k", "r", round), "an unfinished run that goes on must come to the same result"
-    assert journal.begin("r", manifest(), []) == round, "unfinished: the same round"
-    journal.end("r", "finished")
-    again = journal.begin("r", manifest(), [])
+    round = journal.begin_run("r", manifest(), [])
+    journal.put_call(call("k", said="nonsense")).result()
+    journal.void_calls("k", "r", round, "no JSON").result()
+    assert journal.find_reply("k", "r", round), "an unfinished run that goes on must come to the same result"
+    assert journal.begin_run("r", manifest(), []) == round, "unfinished: the same round"
+    journal.end_run("r", "finished")
+    again = journal.begin_run("r", manifest(), [])
     assert again == round + 1
-    assert journal.find("k", "r", again) is None
-    assert journal.find("k", "other run", 1) is None
-    journal.record(call("k", said="sense")).result()
-    found = journal.find("k", "r", again)
+    assert journal.find_reply("k", "r", again) is None
+    assert journal.find_reply("k", "other run", 1) is None
+    journal.put_call(call("k", said="sense")).result()
+    found = journal.find_reply("k", "r", again)
     assert found and found[1].text == "sense"
 
 
@@ -83,10 +83,10 @@ def test_a_missing_or_foreign_journal_is_one_clear_line(tmp_path: Path):
 def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
     """A verdict of a turn that was not there yet when turns were read must not turn up among the verdicts."""
     writer, reader = Journal(tmp_path / "journal.sqlite"), Journal(tmp_path / "journal.sqlite", readonly=True)
-    writer.begin("r", manifest(), [])
+    writer.begin_run("r", manifest(), [])
     writer.put_turn("r", TurnRecord("a", 0, 0, {}, "text", "[]", Reply("answered")))
     writer.flush()
-    with reader.at_once():
+    with reader.snapshot():
         turns = reader.turns("r")
         writer.put_turn("r", TurnRecord("b", 0, 1, {}, "text", "[]", Reply("answered")))
         writer.flush()
@@ -101,8 +101,8 @@ def test_what_is_read_at_once_is_of_one_moment(tmp_path: Path):
 def test_the_last_run_is_the_one_last_begun_or_gone_on_with(tmp_path: Path):
     journal = Journal(tmp_path / "journal.sqlite")
     for run in ("a", "b", "a"):
-        journal.begin(run, manifest(), [])
-        journal.end(run, "finished")
+        journal.begin_run(run, manifest(), [])
+        journal.end_run(run, "finished")
     assert [record.id for record in journal.runs()] == ["b", "a"]
     journal.close()
 

@@ -11,11 +11,11 @@ import pytest
 
 import weft
 from weft.errors import UserError
-from weft.report.export import export
+from weft.report.export import export_run
 from weft.results.run import load_run
 from weft.store.journal import Journal
-from weft.store.merge import merge
-from weft.store.prune import needless, shrink
+from weft.store.merge import merge_journal
+from weft.store.prune import find_unused, remove_unused
 from weft_tabletop.make import make
 
 WAY: dict[str, Any] = {"model": "tabletop/tiny", "model_options": {"temperature": 1.5}, "judge": "tabletop/exact"}
@@ -36,17 +36,21 @@ def state(home: Path) -> tuple[str, str]:
 def test_eight_shards_of_two_homes_are_the_run_that_one_command_makes(tables: Path, tmp_path: Path):
     whole = weft.evaluate("weave", data=tables, home=tmp_path / "whole", **WAY)
     for number in range(1, 9):
-        part = weft.evaluate("weave", data=tables, home=tmp_path / ("a" if number % 2 else "b"), shard=f"{number}/8", **WAY)
+        part = weft.evaluate(
+            "weave", data=tables, home=tmp_path / ("a" if number % 2 else "b"), shard=f"{number}/8", **WAY
+        )
         assert part.id == whole.id, "a shard is of the run, and no run of its own"
     assert state(tmp_path / "a") == (whole.id, "part")
-    first = merge(tmp_path / "all", tmp_path / "a")
+    first = merge_journal(tmp_path / "all", tmp_path / "a")
     assert first.runs == (whole.id,) and state(tmp_path / "all")[1] == "part"
-    second = merge(tmp_path / "all", tmp_path / "b")
-    assert state(tmp_path / "all") == (whole.id, "finished") and first.new_calls + second.new_calls == sum(t.calls for t in whole.totals)
+    second = merge_journal(tmp_path / "all", tmp_path / "b")
+    assert state(tmp_path / "all") == (whole.id, "finished") and first.new_calls + second.new_calls == sum(
+        t.calls for t in whole.totals
+    )
     merged = weft.load("last", home=tmp_path / "all")
     assert merged.report("csv") == whole.report("csv") and len(merged.turns) == len(whole.turns)
-    again = merge(tmp_path / "all", tmp_path / "a")
-    assert (again.new_calls, again.new_pictures, again.runs) == (0, 0, ()), "twice is once"
+    again = merge_journal(tmp_path / "all", tmp_path / "a")
+    assert (again.new_calls, again.new_images, again.runs) == (0, 0, ()), "twice is once"
     more = weft.evaluate("weave", data=tables, home=tmp_path / "all", **WAY)
     assert sum(total.calls for total in more.totals) == first.new_calls + second.new_calls, "nothing is asked again"
 
@@ -54,7 +58,9 @@ def test_eight_shards_of_two_homes_are_the_run_that_one_command_makes(tables: Pa
 def test_shards_are_disjoint_and_together_all(tables: Path, tmp_path: Path):
     seen: list[str] = []
     for number in (1, 2, 3):
-        run = weft.evaluate("weave", data=tables, model="copy", judge="constant/5", home=tmp_path / str(number), shard=f"{number}/3")
+        run = weft.evaluate(
+            "weave", data=tables, model="copy", judge="constant/5", home=tmp_path / str(number), shard=f"{number}/3"
+        )
         seen += {turn.sample for turn in run.turns}
     whole = weft.evaluate("weave", data=tables, model="copy", judge="constant/5", home=tmp_path / "whole")
     assert sorted(seen) == sorted({turn.sample for turn in whole.turns})
@@ -86,7 +92,7 @@ def test_where_both_have_an_answer_ours_stays_and_theirs_is_kept(tables: Path, t
     other.execute("UPDATE calls SET at = at + 1")
     other.commit()
     other.close()
-    made = merge(tmp_path / "ours", tmp_path / "theirs")
+    made = merge_journal(tmp_path / "ours", tmp_path / "theirs")
     assert made.new_calls == made.calls > 0, "what was paid for is kept"
     again = weft.evaluate("weave", data=tables, home=tmp_path / "ours", limit=2, **WAY)
     assert again.report("csv") == ours.report("csv")
@@ -103,27 +109,27 @@ def test_a_foreign_journal_is_taken_for_what_is_sound_in_it(tables: Path, tmp_pa
     blob = next((tmp_path / "theirs" / "blobs").glob("??/*"))
     blob.write_bytes(b"not what its name says")
     (blob.parent / "evil.txt").write_text("x")
-    made = merge(tmp_path / "ours", tmp_path / "theirs")
+    made = merge_journal(tmp_path / "ours", tmp_path / "theirs")
     assert made.damaged >= 3 and made.new_calls == made.calls
     assert not list((tmp_path / "ours").rglob("evil.txt"))
     with pytest.raises(UserError, match="no journal"):
-        merge(tmp_path / "ours", tmp_path / "nowhere")
+        merge_journal(tmp_path / "ours", tmp_path / "nowhere")
     with pytest.raises(UserError, match="to be merged into"):
-        merge(tmp_path / "ours", tmp_path / "ours")
+        merge_journal(tmp_path / "ours", tmp_path / "ours")
 
 
 def test_what_no_run_needs_can_go_and_what_is_shared_stays(tables: Path, tmp_path: Path):
     first = weft.evaluate("weave", data=tables, home=tmp_path, **WAY)
     second = weft.evaluate("weave", data=tables, home=tmp_path, limit=2, **WAY)
-    assert not needless(tmp_path).calls, "all of them are somebody's"
+    assert not find_unused(tmp_path).calls, "all of them are somebody's"
     journal = Journal(tmp_path / "journal.sqlite")
-    journal.remove(first.id)
+    journal.remove_run(first.id)
     journal.close()
-    found = needless(tmp_path)
-    assert 0 < len(found.calls) < found.all_calls and found.pictures
+    found = find_unused(tmp_path)
+    assert 0 < len(found.calls) < found.all_calls and found.images
     before = second.report("csv")
-    shrink(tmp_path, found)
-    assert not needless(tmp_path).calls and weft.load(second.id, home=tmp_path).report("csv") == before
+    remove_unused(tmp_path, found)
+    assert not find_unused(tmp_path).calls and weft.load(second.id, home=tmp_path).report("csv") == before
     again = weft.evaluate("weave", data=tables, home=tmp_path, limit=2, **WAY)
     assert again.report("csv") == before and not again.totals, "its answers were another's, and are still there"
 
@@ -131,11 +137,13 @@ def test_what_no_run_needs_can_go_and_what_is_shared_stays(tables: Path, tmp_pat
 def test_a_run_as_plain_files(tables: Path, tmp_path: Path):
     run = weft.evaluate("weave", data=tables, home=tmp_path / "home", limit=2, **WAY)
     stored = load_run(Journal(tmp_path / "home" / "journal.sqlite", readonly=True), run.id)
-    counts = export(stored, tmp_path / "home", tmp_path / "out")
+    counts = export_run(stored, tmp_path / "home", tmp_path / "out")
     told = json.loads((tmp_path / "out" / "manifest.json").read_text())
     lines = [json.loads(line) for line in (tmp_path / "out" / "replies.jsonl").read_text().splitlines()]
     assert counts["replies"] == len(lines) == len(run.turns) and told["run"] == run.id and told["counts"] == counts
     pictures = [part for line in lines for part in line["parts"] if part["type"] == "image"]
-    assert pictures and all((tmp_path / "out" / part["file"]).is_file() and part["file"] in told["files"] for part in pictures)
+    assert pictures and all(
+        (tmp_path / "out" / part["file"]).is_file() and part["file"] in told["files"] for part in pictures
+    )
     rows = list(csv.DictReader((tmp_path / "out" / "verdicts.csv").open()))
     assert len(rows) == len(run.verdicts) and min(int(row["turn"]) for row in rows) == 1

@@ -10,7 +10,7 @@ import pytest
 import weft
 from server import Provider, Seen, data_url, drawn, judge_answer, model_answer
 from waiting import until_in_loop
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 from weft.errors import UserError
 from weft.store.journal import Journal
 from weft_tabletop.make import make
@@ -20,9 +20,16 @@ Serve = Callable[..., Provider]
 
 def evaluate(toy: Path, home: Path, provider: Provider, strategy: str, **options: Any) -> weft.Run:
     ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
-    patience = Patience(tries=2, base=0.001, cap=0.002)
+    patience = RetryPolicy(tries=2, base=0.001, cap=0.002)
     return weft.evaluate(
-        "weave", data=toy, home=home, patience=patience, strategy=strategy, where={"domain": "chess_game"}, **ends, **options
+        "weave",
+        data=toy,
+        home=home,
+        patience=patience,
+        strategy=strategy,
+        where={"domain": "chess_game"},
+        **ends,
+        **options,
     )
 
 
@@ -59,9 +66,13 @@ def test_chain_of_thought_plans_first_and_keeps_the_plan_out_of_the_history(toy:
     assert "strategy cot: 5 model calls stand behind 3 replies" in run.report()
 
 
-def test_self_verification_redraws_after_its_own_objection_and_only_the_last_picture_counts(toy: Path, tmp_path: Path, serve: Serve):
+def test_self_verification_redraws_after_its_own_objection_and_only_the_last_picture_counts(
+    toy: Path, tmp_path: Path, serve: Serve
+):
     reviews = iter(["NO, the board is crooked.", "YES", "Yes, fine."])
-    provider = serve(answer=painter(lambda seen: next(reviews) if "Begin with YES or NO" in said(seen) else "Image #1."))
+    provider = serve(
+        answer=painter(lambda seen: next(reviews) if "Begin with YES or NO" in said(seen) else "Image #1.")
+    )
     run = evaluate(toy, tmp_path / "home", provider, "self-verify:2")
     asked = [seen for seen in provider.seen if not seen.is_judge]
     redrawn = [seen for seen in asked if "A review of it says: NO, the board is crooked." in said(seen)]
@@ -72,7 +83,9 @@ def test_self_verification_redraws_after_its_own_objection_and_only_the_last_pic
 
 
 def test_self_verification_ends_at_its_limit(toy: Path, tmp_path: Path, serve: Serve):
-    provider = serve(answer=painter(lambda seen: "no, still wrong" if "Begin with YES or NO" in said(seen) else "Image #1."))
+    provider = serve(
+        answer=painter(lambda seen: "no, still wrong" if "Begin with YES or NO" in said(seen) else "Image #1.")
+    )
     evaluate(toy, tmp_path / "home", provider, "self-verify:1")
     reviews = [seen for seen in provider.seen if "Begin with YES or NO" in said(seen)]
     assert len(reviews) == 2, "one review and one redraw for each of the two pictures"
@@ -83,13 +96,17 @@ def test_best_of_draws_at_once_and_the_model_picks(toy: Path, tmp_path: Path, se
         if "modalities" in seen.body:
             await until_in_loop("three candidates at once", lambda: provider.most_in_flight >= 3)
 
-    provider = serve(answer=painter(lambda seen: "Candidate 3" if "Which candidate" in said(seen) else "Image #1."), fault=fault)
+    provider = serve(
+        answer=painter(lambda seen: "Candidate 3" if "Which candidate" in said(seen) else "Image #1."), fault=fault
+    )
     run = evaluate(toy, tmp_path / "home", provider, "best-of:3")
     picked = [seen for seen in provider.seen if "Which candidate" in said(seen)]
     assert len(picked) == 2 and provider.most_in_flight >= 3
     assert f"sha256:{run.turns[0].reply.images[-1].digest}" == picked[0].pictures[-1]
     journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
-    assert len(run.turns[0].reply.keys) == 4 and all(journal.find(key, run.id, 1) for key in run.turns[0].reply.keys)
+    assert len(run.turns[0].reply.keys) == 4 and all(
+        journal.find_reply(key, run.id, 1) for key in run.turns[0].reply.keys
+    )
     assert run.turns[0].reply.usage.tokens_in == 400
 
 
@@ -104,20 +121,28 @@ def test_equal_candidates_need_no_pick_and_are_told(toy: Path, tmp_path: Path, s
 def test_each_candidate_has_a_seed_of_its_own_where_there_is_one(toy: Path, tmp_path: Path, serve: Serve):
     provider = serve(answer=painter(lambda seen: "1" if "Which candidate" in said(seen) else "Image #1."))
     run = evaluate(toy, tmp_path / "home", provider, "best-of:3", model_options={"seed": 5})
-    first = [seen.body["seed"] for seen in provider.seen if "modalities" in seen.body and "Draw a chess board" in said(seen)]
+    first = [
+        seen.body["seed"] for seen in provider.seen if "modalities" in seen.body and "Draw a chess board" in said(seen)
+    ]
     assert sorted(first) == [5, 6, 7] and "WARNING" not in "\n".join(run.summary().lines)
 
 
 @pytest.mark.parametrize("strategy", ["cot", "self-verify:1", "best-of:2"])
-def test_plans_reviews_and_picks_are_not_bound_by_the_benchmarks_system_prompt(tmp_path: Path, serve: Serve, strategy: str):
+def test_plans_reviews_and_picks_are_not_bound_by_the_benchmarks_system_prompt(
+    tmp_path: Path, serve: Serve, strategy: str
+):
     """It may ask for letters alone, and a review would come back as one."""
     record = {"sample_id": "1", "domain": "Cooking", "subdomain": "cooking_workflow", "system_prompt": "Letters only."}
-    record["tasks"] = [{"turn": 1, "modality": "image", "input": [{"text": "Draw a pan."}], "output": {"evaluation_points": ["a pan"]}}]
+    record["tasks"] = [
+        {"turn": 1, "modality": "image", "input": [{"text": "Draw a pan."}], "output": {"evaluation_points": ["a pan"]}}
+    ]
     (tmp_path / "data" / "images").mkdir(parents=True)
     (tmp_path / "data" / "benchmark.jsonl").write_text(json.dumps(record))
     provider = serve(answer=painter(lambda seen: "NO: it is crooked; make it straight"))
     model = f"openai-chat/model@{provider.url}"
-    weft.evaluate("imug", data=tmp_path / "data", model=model, judge="constant/3", home=tmp_path / "home", strategy=strategy)
+    weft.evaluate(
+        "imug", data=tmp_path / "data", model=model, judge="constant/3", home=tmp_path / "home", strategy=strategy
+    )
     own = [seen for seen in provider.seen if "modalities" not in seen.body]
     drawn_ = [seen for seen in provider.seen if "modalities" in seen.body]
     assert own and not any("Letters only" in said(seen) for seen in own)
@@ -144,11 +169,19 @@ def test_a_strategy_that_is_none_is_told(toy: Path, tmp_path: Path, serve: Serve
 
 def test_the_calls_of_a_strategy_are_kept_even_where_they_cost_nothing(tmp_path: Path):
     data = make("tabletop-imug", tmp_path / "data", samples=12, seed=0)
-    job = {"data": data, "model": "tabletop/oracle", "judge": "tabletop/exact", "home": tmp_path / "home", "model_options": {"error": 0.3}}
+    job = {
+        "data": data,
+        "model": "tabletop/oracle",
+        "judge": "tabletop/exact",
+        "home": tmp_path / "home",
+        "model_options": {"error": 0.3},
+    }
     for name, least in (("cot", 1.3), ("self-verify:2", 1.5), ("best-of:2", 1.9)):
         run = weft.evaluate("imug", strategy=name, **job)
-        drawn = [turn.reply for turn in run.turns if turn.want == "image"]
-        assert sum(len(reply.keys) for reply in drawn) / len(drawn) > least and {turn.reply.outcome for turn in run.turns} == {"answered"}
+        drawn = [turn.reply for turn in run.turns if turn.modality == "image"]
+        assert sum(len(reply.keys) for reply in drawn) / len(drawn) > least and {
+            turn.reply.outcome for turn in run.turns
+        } == {"answered"}
         journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
         assert all(len(journal.calls(reply.keys)) == len(reply.keys) for reply in drawn)
     alone, verified = (weft.evaluate("imug", strategy=name, **job) for name in ("none", "self-verify:2"))
@@ -163,7 +196,11 @@ def test_a_review_that_says_nothing_is_no_objection(toy: Path, tmp_path: Path, s
         if seen.is_judge:
             return {"role": "assistant", "content": '{"reasoning": "", "score": 5}'}
         asked.append(" ".join(seen.texts))
-        return model_answer(seen) if "modalities" in seen.body else {"role": "assistant", "content": None, "refusal": "I will not say"}
+        return (
+            model_answer(seen)
+            if "modalities" in seen.body
+            else {"role": "assistant", "content": None, "refusal": "I will not say"}
+        )
 
     evaluate(toy, tmp_path / "home", serve(answer=answer), "self-verify:2")
     assert not any("Draw it again" in text for text in asked)
@@ -189,7 +226,11 @@ def test_pictures_that_cannot_be_fitted_cost_their_turn_not_the_run(tmp_path: Pa
 
     job["model"] = model
     run = weft.evaluate("weave", strategy=name, model_options={"images": "strip"}, **job)
-    assert run.turns[0].reply.outcome == "failed" and "strip of" in run.turns[0].reply.reason and run.record.state == "finished"
+    assert (
+        run.turns[0].reply.outcome == "failed"
+        and "strip of" in run.turns[0].reply.reason
+        and run.record.state == "finished"
+    )
 
 
 def test_the_calls_of_a_strategy_are_on_the_report_page(toy: Path, tmp_path: Path, serve: Serve):
@@ -199,7 +240,9 @@ def test_the_calls_of_a_strategy_are_on_the_report_page(toy: Path, tmp_path: Pat
     run = evaluate(toy, tmp_path / "home", provider, "best-of:2", history="dialogue")
     page = write_report([run], tmp_path / "report", home=tmp_path / "home")
     shown = (page.parent / "d" / "0.html").read_text()
-    assert shown.count("3 calls behind this reply") == 2, "two pictures and the choice between them, for each picture that was due"
+    assert shown.count("3 calls behind this reply") == 2, (
+        "two pictures and the choice between them, for each picture that was due"
+    )
     assert shown.count(": picture") == 4 and shown.count(": words") == 2 and shown.count(", the one that counts") == 2
     assert "Which candidate does best what was asked?" in shown, "and what it was asked"
     assert "best-of:2: 7 model calls behind 3 replies" in page.read_text()

@@ -39,9 +39,11 @@ def test_the_data_is_whole_in_the_official_format(tables: Path):
 
 @pytest.mark.parametrize("history", ["none", "partial", "full", "dialogue"])
 @pytest.mark.parametrize("placement", ["all-first", "inline"])
-def test_the_oracle_scores_one_in_every_cell_in_every_history(tables: Path, tmp_path: Path, history: str, placement: str):
+def test_the_oracle_scores_one_in_every_cell_in_every_history(
+    tables: Path, tmp_path: Path, history: str, placement: str
+):
     run = evaluate(tables, tmp_path / "home", "tabletop/oracle", history=history, placement=placement)
-    values = [cell.value for table in run.tables() for row in table.ours for cell in row.cells.values()]
+    values = [cell.value for table in run.tables() for row in table.run_rows for cell in row.cells.values()]
     assert values and set(values) == {1.0} and len(run.table().cells(run.name)) == 5
 
 
@@ -68,7 +70,9 @@ def test_an_oracle_with_an_error_rate_scores_what_the_rate_implies(tmp_path: Pat
 def test_doing_it_right_to_ones_own_wrong_picture_is_right(tmp_path: Path):
     """Key points that show the model's own picture are judged against that picture, as WEAVE does."""
     data = make("tabletop-weave", tmp_path / "many", samples=64, seed=5)
-    run = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 2}, where={"domain": "optics"})
+    run = evaluate(
+        data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 2}, where={"domain": "optics"}
+    )
     by_turn = [verdict for verdict in run.verdicts if verdict.metric == "key_point" and verdict.turn >= 2]
     assert any(verdict.value == 1 for verdict in by_turn)
 
@@ -99,6 +103,8 @@ def test_the_exact_judge_wants_tabletop_data(toy: Path, tmp_path: Path):
 
 def test_recall_without_a_mention_needs_the_dialogue(tmp_path: Path):
     data = make("tabletop-weave-memory", tmp_path / "memory", samples=30, seed=0)
-    whole, none = (evaluate(data, tmp_path / "home", "tabletop/oracle", history=h, past="reference") for h in ("dialogue", "none"))
+    whole, none = (
+        evaluate(data, tmp_path / "home", "tabletop/oracle", history=h, past="reference") for h in ("dialogue", "none")
+    )
     score = {run.name: run.tables()[-1].cells("overall")["KP"].value for run in (whole, none)}
     assert score[whole.name] == 1.0 and score[none.name] < 0.9

@@ -1,4 +1,5 @@
-"""The exact judge asks for material by name: other words in a rubric change nothing, and what is missing is an error."""
+"""The exact judge asks for material by name: other words in a rubric change nothing, and what is missing is an
+error."""
 
 import asyncio
 from pathlib import Path
@@ -10,11 +11,11 @@ from msgspec.structs import replace
 import weft
 from weft.benchmarks import Benchmark, Preparation
 from weft.benchmarks.imug import Imug
-from weft.benchmarks.prompts import Rubrics, rubrics_of
+from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.benchmarks.weave import Weave
 from weft.models.endpoint import CallError
 from weft.store.blobs import Blobs
-from weft.types import Question, Want
+from weft.types import Question, Request
 from weft_tabletop.exact.endpoint import Exact
 from weft_tabletop.make import make
 
@@ -24,7 +25,7 @@ def reworded(prompts: Rubrics) -> Rubrics:
     import re
 
     texts = {name: "Qux. " + " zot ".join(re.findall(r"\[\[\w+\]\]", text)) for name, text in prompts.texts.items()}
-    return rubrics_of(texts, "weft")
+    return build_rubrics(texts, "weft")
 
 
 class Reworded(Preparation, frozen=True):
@@ -61,7 +62,7 @@ def test_what_is_missing_is_an_error_and_never_a_score(tmp_path: Path):
     exact = Exact(folder, Blobs(tmp_path / "home" / "blobs"))
 
     def answer(question: Question, **changed: Any) -> Any:
-        return asyncio.run(exact.send((), Want("text", question.schema, question=replace(question, **changed))))
+        return asyncio.run(exact.send((), Request("text", question.schema, question=replace(question, **changed))))
 
     picture = next(one for one in asked if one.metrics == ("key_point",) and "reference 1" in one.material)
     assert answer(picture).outcome == "answered", "it reads no message at all"
@@ -73,6 +74,6 @@ def test_what_is_missing_is_an_error_and_never_a_score(tmp_path: Path):
     with pytest.raises(CallError, match="does not know beauty of weave"):
         answer(picture, metrics=("beauty",))
     with pytest.raises(CallError, match="does not know key_point of nothing"):
-        answer(picture, place=replace(picture.place, benchmark="nothing"))
+        answer(picture, place=replace(picture.turn_ref, benchmark="nothing"))
     with pytest.raises(CallError, match="is a judge"):
-        asyncio.run(exact.send((), Want("text")))
+        asyncio.run(exact.send((), Request("text")))

@@ -1,4 +1,5 @@
-"""Tabletop dialogues in IMUG-Bench's format: who does everything right scores 100, and dynamic keys follow what the model drew."""
+"""Tabletop dialogues in IMUG-Bench's format: who does everything right scores 100, and dynamic keys follow what the
+model drew."""
 
 import json
 import random
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.benchmarks.imug.classes import CLASS_OF
-from weft.benchmarks.imug.facts import choice_facts
+from weft.benchmarks.imug.facts import read_choice_facts
 from weft_tabletop.make import make
 from weft_tabletop.make.domains import IMUG
 from weft_tabletop.make.imug_dialogues import make_chat
@@ -53,19 +54,22 @@ def test_the_oracle_scores_a_hundred_in_every_cell(data: Path, tmp_path: Path):
     run = evaluate(data, tmp_path / "home", "tabletop/oracle")
     for table in run.tables():
         for row in table.rows if not table.title.endswith(", official") else ():
-            if row.way != "official":
-                values = {column: cell.value for column, cell in row.cells.items() if cell.due and column != "per turn"}
+            if row.arithmetic != "official":
+                values = {
+                    column: cell.value for column, cell in row.cells.items() if cell.expected and column != "per turn"
+                }
                 assert set(values.values()) <= {100.0}, (table.title, row.label, values)
-    kinds = next(row.cells for row in run.tables()[2].rows if row.way != "official")
-    assert kinds["Dynamic MCQ"].due >= 60 and kinds["Dynamic MCQ"].value == 100.0
+    kinds = next(row.cells for row in run.tables()[2].rows if row.arithmetic != "official")
+    assert kinds["Dynamic MCQ"].expected >= 60 and kinds["Dynamic MCQ"].value == 100.0
 
 
 def test_a_model_with_a_known_error_rate_scores_what_it_implies(tmp_path: Path):
-    """Text: a wrong letter in a share of turns, and a wrong letter is 0. Dynamic questions are judged by its own spoilt pictures, so that
-    their score is the rate's alone; static ones lose also by pictures that are not what they should be."""
+    """Text: a wrong letter in a share of turns, and a wrong letter is 0. Dynamic questions are judged by its own spoilt
+    pictures, so that their score is the rate's alone; static ones lose also by pictures that are not what they should
+    be."""
     data = make("tabletop-imug", tmp_path / "many", samples=400, seed=3)
     run = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.3, "seed": 1})
-    kinds = next(row.cells for row in run.tables()[2].rows if row.way != "official")
+    kinds = next(row.cells for row in run.tables()[2].rows if row.arithmetic != "official")
     dynamic, static = kinds["Dynamic MCQ"], kinds["Static MCQ"]
     assert dynamic.low is not None and dynamic.high is not None and dynamic.low <= 70 <= dynamic.high
     assert static.value is not None and dynamic.value is not None and 60 < static.value < 75
@@ -75,16 +79,19 @@ def test_a_model_with_a_known_error_rate_scores_what_it_implies(tmp_path: Path):
 
 
 def test_a_wrong_drawing_answered_truthfully_is_right_in_a_dynamic_question_and_wrong_in_a_static_one(tmp_path: Path):
-    """Where a spoilt picture changes what is true, against the same dialogue without a mistake, a dynamic key follows it."""
+    """Where a spoilt picture changes what is true, against the same dialogue without a mistake, a dynamic key follows
+    it."""
     data = make("tabletop-imug", tmp_path / "many", samples=300, seed=7)
     perfect = evaluate(data, tmp_path / "home", "tabletop/oracle")
     spoilt = evaluate(data, tmp_path / "home", "tabletop/oracle", model_options={"error": 0.5, "seed": 4})
-    due = {(v.sample, v.turn): choice_facts(v).key for v in perfect.verdicts if v.metric == "choice"}
+    due = {(v.sample, v.turn): read_choice_facts(v).key for v in perfect.verdicts if v.metric == "choice"}
     asked = [v for v in spoilt.verdicts if v.metric == "choice"]
-    moved = [v for v in asked if choice_facts(v).dynamic and choice_facts(v).key != due[v.sample, v.turn]]
+    moved = [v for v in asked if read_choice_facts(v).dynamic and read_choice_facts(v).key != due[v.sample, v.turn]]
     assert len(moved) > 5 and any(v.value == 1.0 for v in moved), "the key is what it drew, and saying so is right"
-    assert all(choice_facts(v).key == due[v.sample, v.turn] for v in asked if not choice_facts(v).dynamic), "a static key never moves"
-    assert any(v.value == 0.0 for v in asked if not choice_facts(v).dynamic)
+    assert all(read_choice_facts(v).key == due[v.sample, v.turn] for v in asked if not read_choice_facts(v).dynamic), (
+        "a static key never moves"
+    )
+    assert any(v.value == 0.0 for v in asked if not read_choice_facts(v).dynamic)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(IMUG)), st.integers(2, 6))
@@ -105,4 +112,6 @@ def test_every_text_is_understood_and_no_open_picture_has_a_static_key(seed: int
         assert asking.dynamic or asking.picture not in chosen
         assert len(asking.letters) == 1 or asking.choice.asked.kind in SEVERAL
         if asking.dynamic and key != ("Botany", "natural_growth"):
-            assert asking.choice.asked.kind not in SEVERAL, "the protocol asks dynamic questions with one right answer everywhere else"
+            assert asking.choice.asked.kind not in SEVERAL, (
+                "the protocol asks dynamic questions with one right answer everywhere else"
+            )

@@ -8,7 +8,18 @@ from PIL import Image as Pil
 
 import weft
 from weft.errors import UserError
-from weft_tabletop.faults import FAULTS, LINES, blurred, fault_of, has_plea, scene_with, stamped, unworded, worded, words_with
+from weft_tabletop.faults import (
+    FAULTS,
+    LINES,
+    blurred,
+    fault_of,
+    has_plea,
+    scene_with,
+    stamped,
+    unworded,
+    worded,
+    words_with,
+)
 from weft_tabletop.make import make
 from weft_tabletop.make.requests import random_scene
 from weft_tabletop.world.large import photograph

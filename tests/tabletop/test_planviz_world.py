@@ -1,4 +1,5 @@
-"""PlanViz on the tabletop: the oracle has everything, any shortest way is right, and what is not asked for costs what it should."""
+"""PlanViz on the tabletop: the oracle has everything, any shortest way is right, and what is not asked for costs what
+it should."""
 
 import hashlib
 import json
@@ -10,7 +11,7 @@ import pytest
 import weft
 from weft.benchmarks.planviz.data import load
 from weft.store.blobs import Blobs
-from weft.types import Place, Question, Text
+from weft.types import Question, Text, TurnRef
 from weft_tabletop import rewording
 from weft_tabletop.exact import planviz
 from weft_tabletop.make import make
@@ -46,10 +47,12 @@ def test_same_seed_same_bytes(tmp_path: Path, data: Path):
 
 
 def test_every_kind_is_there_open_and_closed(data: Path):
-    found = load(data, Blobs(data.parent / "blobs")).read()
+    found = load(data, Blobs(data.parent / "blobs")).load_all()
     assert not found.problems and found.name == "tabletop" and len(found.samples) == 96
     kinds = {(sample.groups["subtask"], sample.groups["task"], sample.groups["ended"]) for sample in found.samples}
-    assert {kind[:2] for kind in kinds} == {(subtask, task) for subtask in ("route", "workflow", "ui") for task in ("gen", "edit")}
+    assert {kind[:2] for kind in kinds} == {
+        (subtask, task) for subtask in ("route", "workflow", "ui") for task in ("gen", "edit")
+    }
     assert {kind for kind in kinds if kind[2] == "open"} == {
         (subtask, task, "open") for subtask in ("route", "ui") for task in ("gen", "edit")
     }
@@ -57,13 +60,15 @@ def test_every_kind_is_there_open_and_closed(data: Path):
 
 def test_open_routes_have_several_shortest_ways_and_closed_ones_one(data: Path):
     truth = json.loads((data / "tabletop.json").read_text())["samples"]
-    found = load(data, Blobs(data.parent / "blobs")).read()
+    found = load(data, Blobs(data.parent / "blobs")).load_all()
     for sample in found.samples:
         turn = truth[sample.id]["turns"][0]
         assert len(turn["checks"]) == len(sample.turns[0].gold.points)
         if turn["kind"] == "draw route":
             table = Operation("draw", turn["args"]).apply(Scene("white"))
-            assert (len(shortest_paths(table, turn["args"]["cell"], turn["args"]["to"])) > 1) == (sample.groups["ended"] == "open")
+            assert (len(shortest_paths(table, turn["args"]["cell"], turn["args"]["to"])) > 1) == (
+                sample.groups["ended"] == "open"
+            )
 
 
 def test_the_oracle_has_everything(data: Path, tmp_path: Path):
@@ -76,13 +81,13 @@ def test_the_oracle_has_everything(data: Path, tmp_path: Path):
 
 def test_a_copy_has_no_point_and_is_good_to_look_at(data: Path, tmp_path: Path):
     found = run(data, tmp_path, "copy", where={"task": "edit"})
-    cells = {name: cell.value for name, cell in found.table().ours[0].cells.items()}
+    cells = {name: cell.value for name, cell in found.table().run_rows[0].cells.items()}
     assert cells == {"Cor": 0.0, "Vis": 1.0, "Ef": 1.0, "Avg": 0.6667}
 
 
 def test_a_model_that_errs_so_often_scores_less_everywhere(data: Path, tmp_path: Path):
     found = run(data, tmp_path, "tabletop/oracle", model_options={"error": 0.5})
-    for row in found.table().ours:
+    for row in found.table().run_rows:
         assert all(0.4 < (row.cells[name].value or 0) < 1.0 for name in ("Cor", "Ef"))
 
 
@@ -140,7 +145,11 @@ def test_what_must_stay_is_vis_and_what_nobody_asked_for_ef():
 
 
 def test_steps_that_the_task_does_not_need_are_counted():
-    turn = {"kind": "draw steps", "args": {"background": "white", "row": "b", "things": "red circle, blue star"}, "checks": []}
+    turn = {
+        "kind": "draw steps",
+        "args": {"background": "white", "row": "b", "things": "red circle, blue star"},
+        "checks": [],
+    }
     made = seen(scene_from("white: red circle at b1, blue star at b2, red star at b3, black ring at d4"))
     assert planviz.correctness(turn, None, made) == ([], 2) and planviz.efficiency(turn, None, made)[0] == 3
 
@@ -154,13 +163,16 @@ def test_a_switch_too_many_is_seen():
     }
     both = seen(base.put({"b1": Thing("green", "square"), "c1": Thing("green", "square")}))
     assert [one for one, _ in planviz.correctness(turn, seen(base), both)[0]] == [True, False]
-    assert planviz.visual(turn, seen(base), both, alone=False)[0] == 4 and planviz.efficiency(turn, seen(base), both)[0] == 4
+    assert (
+        planviz.visual(turn, seen(base), both, alone=False)[0] == 4
+        and planviz.efficiency(turn, seen(base), both)[0] == 4
+    )
 
 
 def test_wordings_of_a_request_say_the_same(data: Path):
-    found = load(data, Blobs(data.parent / "blobs")).read()
+    found = load(data, Blobs(data.parent / "blobs")).load_all()
     for sample in found.samples:
-        text = sample.turns[0].words
+        text = sample.turns[0].prompt_text
         others = [one for one in rewording.wordings(text) if one != text]
         assert others and len(set(others)) == len(others)
         assert all(rewording.same(parse(text), parse(one)) for one in others)
@@ -169,10 +181,16 @@ def test_wordings_of_a_request_say_the_same(data: Path):
 def test_what_says_something_else_is_told_apart():
     first = "Draw a white panel with switches at a1, b2, and turn on a1."
     assert rewording.same(parse(first), parse("Make a white panel that has switches at b2, a1, of which a1 are on."))
-    assert not rewording.same(parse(first), parse("Make a white panel that has switches at b2, a1, of which b2 are on."))
+    assert not rewording.same(
+        parse(first), parse("Make a white panel that has switches at b2, a1, of which b2 are on.")
+    )
     steps = "Draw a white table and lay out in row a: a red star, then a blue star."
-    assert not rewording.same(parse(steps), parse("Draw a white table and lay out in row a: a blue star, then a red star."))
-    question = Question(("kept",), (), {}, Place(), {"task": (Text(first),), "wordings": (Text("Draw a pink panel."), Text(first))})
+    assert not rewording.same(
+        parse(steps), parse("Draw a white table and lay out in row a: a blue star, then a red star.")
+    )
+    question = Question(
+        ("kept",), (), {}, TurnRef(), {"task": (Text(first),), "wordings": (Text("Draw a pink panel."), Text(first))}
+    )
     assert [bool(one["lost"]) for one in (rewording.answer(question) or {})["wordings"]] == [True, False]
 
 

@@ -1,4 +1,5 @@
-"""ROVER on the tabletop: the oracle has everything, others what they deserve, and the picture on the way can be checked."""
+"""ROVER on the tabletop: the oracle has everything, others what they deserve, and the picture on the way can be
+checked."""
 
 import hashlib
 import json
@@ -48,10 +49,20 @@ def test_every_dimension_and_type_has_tasks(data: Path):
 def test_the_oracle_has_everything(data: Path, tmp_path: Path):
     for benchmark, options in (("rover-ig", {}), ("rover-tg", {"options": {"mode": "both"}})):
         found = run(benchmark, data, tmp_path, "tabletop/oracle", **options)
-        values = [cell.value for table in found.tables() for row in table.rows for cell in row.cells.values() if cell.value is not None]
+        values = [
+            cell.value
+            for table in found.tables()
+            for row in table.rows
+            for cell in row.cells.values()
+            if cell.value is not None
+        ]
         shown = [table for table in found.tables() if "gains" not in table.title and "Pearson" not in table.title]
         assert values and all(
-            cell.value == 100.0 for table in shown for row in table.rows for cell in row.cells.values() if cell.value is not None
+            cell.value == 100.0
+            for table in shown
+            for row in table.rows
+            for cell in row.cells.values()
+            if cell.value is not None
         )
         assert {verdict.value for verdict in found.verdicts} == {1.0}
 
@@ -73,24 +84,31 @@ def test_an_oracle_that_errs(data: Path, tmp_path: Path):
 
 
 def test_two_that_cannot_do_it_alone(data: Path, tmp_path: Path):
-    """A composition of a reasoner and a painter, both of the tabletop: the plan of the one is the picture of the other."""
+    """A composition of a reasoner and a painter, both of the tabletop: the plan of the one is the picture of the
+    other."""
     found = run("rover-ig", data, tmp_path, "cascade:reasoner=tabletop/oracle,painter=tabletop/oracle")
     assert {verdict.value for verdict in found.verdicts} == {1.0}
     assert all(len(turn.reply.keys) == 2 and turn.reply.thoughts for turn in found.turns)
     chats = make("tabletop-weave", tmp_path / "weave", samples=16, seed=0)
     other = weft.evaluate(
-        "weave", data=chats, model="cascade:reasoner=tabletop/oracle,painter=tabletop/oracle", judge="tabletop/exact", home=tmp_path / "w"
+        "weave",
+        data=chats,
+        model="cascade:reasoner=tabletop/oracle,painter=tabletop/oracle",
+        judge="tabletop/exact",
+        home=tmp_path / "w",
     )
     assert other.record.state == "finished"  # any benchmark
 
 
 def test_the_tiny_model_takes_part(data: Path, tmp_path: Path):
     found = run("rover-ig", data, tmp_path, "tabletop/tiny", limit=17)
-    assert all(turn.reply.text.startswith("<think>") and turn.reply.picture for turn in found.turns)
+    assert all(turn.reply.text.startswith("<think>") and turn.reply.last_image for turn in found.turns)
     means = {name: cell.value for name, cell in found.table().cells(found.table().rows[0].label).items()}
     assert means["RP"] > 85 and means["RV"] > 85
     found = run("rover-tg", data, tmp_path, "tabletop/tiny", limit=9, options={"mode": "both"})
-    assert all(turn.reply.picture for turn in found.turns if turn.turn == 0) and all(turn.reply.text for turn in found.turns)
+    assert all(turn.reply.last_image for turn in found.turns if turn.turn == 0) and all(
+        turn.reply.text for turn in found.turns
+    )
     right = [verdict.value for verdict in found.verdicts if verdict.metric.startswith("accuracy")]
     assert sum(right) / len(right) > 0.8
 
@@ -128,7 +146,8 @@ def test_pictures_by_what_had_to_change_and_what_had_to_stay():
     half = TABLE.put({"a1": None, "d1": TABLE.at("a1")})
     assert rover.task("reasoning_visual", FALL, read(TABLE), read(DUE), "")[0] == 5
     assert rover.task("reasoning_visual", FALL, read(TABLE), read(half), "")[0] == 2
-    assert rover.task("reasoning_visual", {**FALL, "type": "abstract"}, read(TABLE), read(half), "")[0] == 2  # at least half
+    # at least half
+    assert rover.task("reasoning_visual", {**FALL, "type": "abstract"}, read(TABLE), read(half), "")[0] == 2
     assert rover.task("reasoning_visual", FALL, read(TABLE), read(TABLE), "")[0] == 1
     spoilt = DUE.put({"b2": DUE.at("d1")})
     assert rover.task("visual_consistency", FALL, read(TABLE), read(spoilt), "")[0] == 4
@@ -143,7 +162,8 @@ def test_answers_are_held_against_the_picture_on_the_way():
     assert rover.puzzle("interleaved_reasoning", turn, read(TABLE), read(TABLE), "")[0] == 1
     align = "reasoning_alignment"
     assert rover.puzzle(align, turn, read(TABLE), read(helper), "Final Answer: a red star")[0] == 5
-    assert rover.puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 5  # wrong, but what its picture shows
+    # wrong, but what its picture shows
+    assert rover.puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 5
     assert rover.puzzle(align, turn, read(TABLE), read(TABLE), "Final Answer: a red star")[0] == 1
     logical = {**turn, "type": "logical"}
     assert rover.puzzle(align, logical, read(TABLE), read(TABLE), "Final Answer: nothing")[0] == 1
@@ -151,8 +171,12 @@ def test_answers_are_held_against_the_picture_on_the_way():
 
 
 def test_how_to_answer_is_heard_in_short():
-    assert in_short("Think between <think> and </think>, then draw.\n\nTask: Add a thing.") == "Think first. Add a thing."
-    assert in_short('Make a picture first. End with "Final Answer: x".\n\nTask: How many?') == "Show it first. How many?"
+    assert (
+        in_short("Think between <think> and </think>, then draw.\n\nTask: Add a thing.") == "Think first. Add a thing."
+    )
+    assert (
+        in_short('Make a picture first. End with "Final Answer: x".\n\nTask: How many?') == "Show it first. How many?"
+    )
     assert in_short('Make no picture. End with "Final Answer: x".\n\nTask: How many?') == "How many?"
     assert in_short("Add a thing.") == "Add a thing."
     assert parse("Double the red stars in the table.") is not None

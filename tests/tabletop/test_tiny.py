@@ -11,10 +11,10 @@ from PIL import Image as Pil
 
 import weft
 from weft.errors import UserError
-from weft.models.endpoint import CallError, Sent
-from weft.models.registry import resolve
+from weft.models.endpoint import CallError, EndpointReply
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Want
+from weft.types import Message, Request, Text
 from weft_tabletop.make import make
 from weft_tabletop.make.dialogues import make_dialogue
 from weft_tabletop.make.domains import WEAVE
@@ -32,38 +32,38 @@ def flip(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-def ask(endpoint: Any, *parts: Any, want: str = "image", draw_number: int = 0) -> Sent:
-    return asyncio.run(endpoint.send((Message("user", parts),), Want(want, draw=draw_number)))  # type: ignore[arg-type]
+def ask(endpoint: Any, *parts: Any, want: str = "image", draw_number: int = 0) -> EndpointReply:
+    return asyncio.run(endpoint.send((Message("user", parts),), Request(want, draw=draw_number)))  # type: ignore[arg-type]
 
 
 def test_it_draws_edits_and_answers(blobs: Blobs):
-    tiny = resolve("tabletop/tiny", blobs)
+    tiny = resolve_endpoint("tabletop/tiny", blobs)
     made = ask(tiny, Text("Draw a mint table with a red circle at a1, a blue star at c3."))
     (image,) = made.parts
-    assert str(read(blobs.open(image)).scene) == "mint: red circle at a1, blue star at c3"
+    assert str(read(blobs.decode(image)).scene) == "mint: red circle at a1, blue star at c3"
     (moved,) = ask(tiny, image, Text("Move the red circle at a1 in image to d4.")).parts
-    assert str(read(blobs.open(moved)).scene) == "mint: blue star at c3, red circle at d4"
+    assert str(read(blobs.decode(moved)).scene) == "mint: blue star at c3, red circle at d4"
     assert ask(tiny, Text("What is at c3 in "), moved, Text("?"), want="text").parts == (Text("a blue star"),)
 
 
 def test_words_it_does_not_know_are_noted_and_do_not_crash_it(blobs: Blobs):
-    sent = ask(resolve("tabletop/tiny", blobs), Text("Paint me a zebra at b2, s'il vous plaît."))
+    sent = ask(resolve_endpoint("tabletop/tiny", blobs), Text("Paint me a zebra at b2, s'il vous plaît."))
     assert "outside its vocabulary: me, zebra" in sent.reason
 
 
 def test_another_size_of_picture_is_one_clear_line(blobs: Blobs):
-    image = blobs.put_picture(Pil.new("RGB", (100, 80)))
+    image = blobs.put_pil(Pil.new("RGB", (100, 80)))
     with pytest.raises(CallError, match="takes pictures of 64 x 64; this one is 100 x 80"):
-        ask(resolve("tabletop/tiny", blobs), image, Text("Mirror image left to right."))
+        ask(resolve_endpoint("tabletop/tiny", blobs), image, Text("Mirror image left to right."))
 
 
 def test_greedy_is_the_default_and_a_seed_decides_the_rest(blobs: Blobs):
     scene = random_scene(random.Random(1), 7, 7)
     asked = Text("Draw a sky table with a red circle at a1.")
-    greedy = [ask(resolve("tabletop/tiny", blobs), asked).parts for _ in range(2)]
+    greedy = [ask(resolve_endpoint("tabletop/tiny", blobs), asked).parts for _ in range(2)]
     assert greedy[0] == greedy[1] and scene
-    hot = resolve("tabletop/tiny", blobs, {"temperature": "3", "seed": "5"})
-    again = resolve("tabletop/tiny", blobs, {"temperature": "3", "seed": "5"})
+    hot = resolve_endpoint("tabletop/tiny", blobs, {"temperature": "3", "seed": "5"})
+    again = resolve_endpoint("tabletop/tiny", blobs, {"temperature": "3", "seed": "5"})
     assert ask(hot, asked).parts == ask(again, asked).parts != ask(hot, asked, draw_number=1).parts
 
 
@@ -72,7 +72,12 @@ def test_greedy_is_the_default_and_a_seed_decides_the_rest(blobs: Blobs):
     [
         (lambda folder: (folder / "talker.safetensors").unlink(), "there are no weights"),
         (lambda folder: (folder / "talker.safetensors").write_bytes(b"half a file"), "cannot be read"),
-        (lambda folder: (folder / "talker.safetensors").write_bytes((folder / "talker.safetensors").read_bytes()[:-5000]), "cut short"),
+        (
+            lambda folder: (folder / "talker.safetensors").write_bytes(
+                (folder / "talker.safetensors").read_bytes()[:-5000]
+            ),
+            "cut short",
+        ),
         (lambda folder: flip(folder / "talker.safetensors"), "do not match its digest"),
     ],
 )
@@ -81,7 +86,7 @@ def test_weights_that_are_missing_or_broken_are_one_clear_line(blobs: Blobs, tmp
     shutil.copytree(SHIPPED, folder)
     spoil(folder)
     with pytest.raises(UserError, match=why):
-        resolve("tabletop/tiny", blobs, {"weights": str(folder)})
+        resolve_endpoint("tabletop/tiny", blobs, {"weights": str(folder)})
 
 
 def test_weights_of_another_vocabulary_are_refused(blobs: Blobs, tmp_path: Path):
@@ -90,7 +95,7 @@ def test_weights_of_another_vocabulary_are_refused(blobs: Blobs, tmp_path: Path)
     arrays, facts = weights.load(folder / "talker.safetensors")
     weights.save(folder / "talker.safetensors", arrays, {**facts, "vocabulary": "7"})
     with pytest.raises(UserError, match="another vocabulary"):
-        resolve("tabletop/tiny", blobs, {"weights": str(folder)})
+        resolve_endpoint("tabletop/tiny", blobs, {"weights": str(folder)})
 
 
 def test_shipped_weights_are_small():
@@ -108,8 +113,16 @@ def test_pictures_survive_the_way_through_the_codes():
 
 def test_it_stands_between_copy_and_the_oracle(tmp_path: Path):
     data = make("tabletop-weave", tmp_path / "tables", samples=16, seed=7)
-    view: dict[str, Any] = {"history": "dialogue", "placement": "inline", "judge": "tabletop/exact", "home": tmp_path / "home"}
-    runs = {model: weft.evaluate("weave", data=data, model=model, **view) for model in ("copy", "tabletop/tiny", "tabletop/oracle")}
+    view: dict[str, Any] = {
+        "history": "dialogue",
+        "placement": "inline",
+        "judge": "tabletop/exact",
+        "home": tmp_path / "home",
+    }
+    runs = {
+        model: weft.evaluate("weave", data=data, model=model, **view)
+        for model in ("copy", "tabletop/tiny", "tabletop/oracle")
+    }
     scores = {name: run.tables()[-1].cells("overall")["KP"].value or 0.0 for name, run in runs.items()}
     assert scores["copy"] + 0.5 < scores["tabletop/tiny"] <= scores["tabletop/oracle"] == 1.0
 
@@ -129,7 +142,9 @@ def test_training_documents_are_what_the_model_meets_in_a_run():
     source = documents(3)
     for _ in range(200):
         document = next(source)
-        assert len(document.tokens) == len(document.learn) and document.tokens.count(BLANK) == vocab.PLACES * len(document.scenes)
+        assert len(document.tokens) == len(document.learn) and document.tokens.count(BLANK) == vocab.PLACES * len(
+            document.scenes
+        )
         assert any(document.learn) and document.tokens[0] == vocab.USER
     assert prompt.prompt((Message("user", (Text("Describe image."),)),))[-1] == vocab.ASSISTANT
 

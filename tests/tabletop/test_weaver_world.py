@@ -1,5 +1,5 @@
-"""WeaverBench on the tabletop: the oracle has everything, alone and as a planner; every kind of mistake costs what it should; words that
-are not the tabletop's are left open."""
+"""WeaverBench on the tabletop: the oracle has everything, alone and as a planner; every kind of mistake costs what it
+should; words that are not the tabletop's are left open."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft.benchmarks.weaverbench.data import load
-from weft.models.compose.imagine import parse
+from weft.models.compose.imagine import parse_plan
 from weft.store.blobs import Blobs
 from weft.types import Text
 from weft_tabletop import planning
@@ -43,11 +43,16 @@ def test_same_seed_same_bytes(tmp_path: Path, data: Path):
 
 
 def test_every_kind_is_there_with_its_reference(data: Path):
-    found = load(data, Blobs(data.parent / "blobs")).read()
+    found = load(data, Blobs(data.parent / "blobs")).load_all()
     assert not found.problems and found.name == "tabletop" and len(found.samples) == 36
-    assert {sample.turns[0].gold.kind for sample in found.samples} == {"question", "picture", "document, free", "document, exact"}
+    assert {sample.turns[0].gold.kind for sample in found.samples} == {
+        "question",
+        "picture",
+        "document, free",
+        "document, exact",
+    }
     for sample in found.samples:
-        goal, words = sample.turns[0].gold, sample.turns[0].words
+        goal, words = sample.turns[0].gold, sample.turns[0].prompt_text
         asked = language.parse(words)
         assert asked is not None and goal.is_met(sum(not isinstance(part, Text) for part in sample.turns[0].reference))
         if asked.kind in language.DOCUMENTS and goal.required is not None:
@@ -59,13 +64,19 @@ def test_what_is_right_has_everything(tmp_path: Path, data: Path, model: str):
     found = run(data, tmp_path, model)
     assert {verdict.value for verdict in found.verdicts} == {1.0}
     cells = found.table().rows[0].cells
-    assert {cells[name].value for name in ("PA", "NC", "CC", "IC", "CP", "Overall")} == {10.0} and cells["Acc"].value == 100.0
+    assert {cells[name].value for name in ("PA", "NC", "CC", "IC", "CP", "Overall")} == {10.0} and cells[
+        "Acc"
+    ].value == 100.0
 
 
 def test_a_planner_that_forgets_a_picture_is_seen(tmp_path: Path, data: Path):
     found = run(data, tmp_path, WOVEN.format("oracle"), model_options={"planner.error": 1.0})
     counts = {verdict.sample: verdict.value for verdict in found.verdicts if verdict.metric == "count"}
-    assert all(value == 0 for sample, value in counts.items() if sample.startswith("film") or ("build" in sample and "free" not in sample))
+    assert all(
+        value == 0
+        for sample, value in counts.items()
+        if sample.startswith("film") or ("build" in sample and "free" not in sample)
+    )
     assert all(value == 1 for sample, value in counts.items() if sample.startswith(("draw", "question")))
 
 
@@ -86,7 +97,7 @@ def test_plans_of_both_kinds_come_to_the_same(tmp_path: Path, data: Path):
     assert dense.id != chained.id and {verdict.value for verdict in chained.verdicts} == {1.0}
     asked = language.parse("Show in exactly 2 steps how to make a mint table with a red star at b2, a blue ring at c3.")
     assert asked is not None
-    whole, by_steps = (parse(planning.planned(asked, {}, chained=one)).pictures for one in (False, True))
+    whole, by_steps = (parse_plan(planning.planned(asked, {}, chained=one)).images for one in (False, True))
     assert [one.uses for one in whole] == [(), ()] and [one.uses for one in by_steps] == [(), (1,)]
     assert by_steps[1].prompt == "Add a blue ring at c3 in the table." and whole[1].size == (64, 64)
 
@@ -110,7 +121,12 @@ def test_what_each_mistake_costs():
     right = scores(SAID[0], seen(ONE), SAID[1], seen(BOTH))
     assert set(right.values()) == {1.0} and set(right) == set(weaver.METRICS)
     swapped = scores(SAID[1], seen(BOTH), SAID[0], seen(ONE))
-    assert (swapped["prompt_adherence"], swapped["completeness"], swapped["input_to_text"], swapped["intra_output"]) == (0, 0.5, 0, 1)
+    assert (
+        swapped["prompt_adherence"],
+        swapped["completeness"],
+        swapped["input_to_text"],
+        swapped["intra_output"],
+    ) == (0, 0.5, 0, 1)
     assert swapped["entity"] == 0.0, "what was there is gone"
     missing = scores(SAID[0], seen(ONE))
     assert (missing["prompt_adherence"], missing["narrative_coordination"], missing["completeness"]) == (0.5, 0.5, 0.5)
@@ -120,9 +136,9 @@ def test_what_each_mistake_costs():
     silent = scores(seen(ONE), seen(BOTH))
     assert (silent["input_to_text"], silent["intra_output"], silent["prompt_adherence"]) == (0, 0, 1)
     grey = scores(SAID[0], seen(ONE), SAID[1], seen(Scene("grey", BOTH.cells)))
-    assert (grey["style"], grey["prompt_adherence"], grey["entity"]) == (0.5, 0.5, 1) and grey["input_to_image"] == pytest.approx(
-        1 - 1 / 34
-    )
+    assert (grey["style"], grey["prompt_adherence"], grey["entity"]) == (0.5, 0.5, 1) and grey[
+        "input_to_image"
+    ] == pytest.approx(1 - 1 / 34)
     wrong = scores(SAID[0], seen(ONE), SAID[1], seen(ONE.put({"c3": Thing("red", "ring")})))
     assert wrong["intra_output"] == 0.5 and wrong["entity"] == 1.0
     blurred = scores(SAID[0], seen(ONE), SAID[1], seen(BOTH, ("a1",)))
@@ -163,7 +179,9 @@ def test_what_is_left_open_is_a_dash_and_no_hole(tmp_path: Path, data: Path):
     )
     found = run(data, tmp_path / "home", f"{file}:model", where={"category": "Education Tutorial"})
     cells = next(table for table in found.tables() if "eight" in table.title).rows[0].cells
-    assert cells["CC intra-output"].value is None and cells["CC input to text"].value is None and cells["PA"].value == 10.0
+    assert (
+        cells["CC intra-output"].value is None and cells["CC input to text"].value is None and cells["PA"].value == 10.0
+    )
     assert not found.summary().unscored and all(verdict.value is not None for verdict in found.verdicts)
 
 

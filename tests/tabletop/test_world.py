@@ -18,7 +18,9 @@ from weft_tabletop.world.operations import EFFECTS, Operation, frames, shortest_
 from weft_tabletop.world.scenes import BACKGROUNDS, CELLS, THINGS, Scene, Thing, draw, read, scene_from
 
 scenes = st.builds(
-    Scene, st.sampled_from(list(BACKGROUNDS)), st.lists(st.none() | st.sampled_from(THINGS), min_size=16, max_size=16).map(tuple)
+    Scene,
+    st.sampled_from(list(BACKGROUNDS)),
+    st.lists(st.none() | st.sampled_from(THINGS), min_size=16, max_size=16).map(tuple),
 )
 
 
@@ -49,7 +51,9 @@ def doubled(picture: Pil.Image) -> Pil.Image:
 
 
 @pytest.mark.parametrize(
-    "spoil", [blurred, noisy, jpeg, doubled, lambda p: jpeg(doubled(noisy(p)))], ids=["blur", "noise", "jpeg", "2x", "all"]
+    "spoil",
+    [blurred, noisy, jpeg, doubled, lambda p: jpeg(doubled(noisy(p)))],
+    ids=["blur", "noise", "jpeg", "2x", "all"],
 )
 def test_reading_holds_under_what_models_and_files_do_to_pictures(spoil):
     chance = random.Random(5)
@@ -92,7 +96,9 @@ def test_every_sentence_is_parsed_back_to_what_it_asks(seed: int):
 def test_no_two_wordings_can_be_taken_for_each_other():
     chance = random.Random(3)
     for _ in range(300):
-        dialogue = make_dialogue("edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2)
+        dialogue = make_dialogue(
+            "edit", [kind for kind in KINDS if kind not in QUESTIONS], QUESTIONS, 6, chance, inputs=2
+        )
         for turn in dialogue.turns:
             from weft_tabletop.world.language import _patterns
 
@@ -133,7 +139,9 @@ def test_every_effect_touches_only_what_it_says(seed: int, kind: str):
         assert {cell[0] for cell in changed} == {turn.args["row"]}
     elif kind == "double":
         due = [found for found in before.things().values() if str(found) == turn.args["thing"]]
-        assert all(before.at(cell) is None and after.at(cell) == due[0] for cell in changed) and len(changed) == len(due)
+        assert all(before.at(cell) is None and after.at(cell) == due[0] for cell in changed) and len(changed) == len(
+            due
+        )
     elif kind == "switch":
         assert changed <= set(turn.args["cells"].split(", "))
     elif kind == "route":
@@ -148,8 +156,13 @@ def test_what_follows_from_a_table_by_a_rule():
     scene = scene_from("white: red star at a1, blue ring at a2, red star at b4")
     apply = lambda kind, **args: str(Operation(kind, args).apply(scene))  # noqa: E731
     assert apply("hours", steps="1", hours="2", side="right") == "white: red star at a3, blue ring at a4"
-    assert apply("double", thing="red star") == "white: red star at a1, blue ring at a2, red star at a3, red star at a4, red star at b4"
-    assert apply("trait", cell="a1", to="a2", trait="colour") == "white: blue star at a1, blue ring at a2, red star at b4"
+    assert (
+        apply("double", thing="red star")
+        == "white: red star at a1, blue ring at a2, red star at a3, red star at a4, red star at b4"
+    )
+    assert (
+        apply("trait", cell="a1", to="a2", trait="colour") == "white: blue star at a1, blue ring at a2, red star at b4"
+    )
     assert apply("trait", cell="a1", to="a2", trait="shape") == "white: red ring at a1, blue ring at a2, red star at b4"
     summed = apply("sum", thing="black dot", row="d", first="a", second="b")
     assert summed.endswith("black dot at d1, black dot at d2, black dot at d3")
@@ -163,9 +176,9 @@ def test_documents_end_where_their_operation_leads():
     film = {"number": "3", "side": "right"}
     shown = frames("film", film, scene)
     assert [words for words, _ in shown] == ["After 1 step:", "After 2 steps:", "After 3 steps:"]
-    assert [str(one) for _, one in shown] == [f"white: red star at a{n}" for n in (2, 3, 4)] and shown[-1][1] == Operation(
-        "film", film
-    ).apply(scene)
+    assert [str(one) for _, one in shown] == [f"white: red star at a{n}" for n in (2, 3, 4)] and shown[-1][
+        1
+    ] == Operation("film", film).apply(scene)
     build = {"background": "pink", "number": "2", "things": "red star at a1, orange ring at b2"}
     shown = frames("build", build)
     assert [words for words, _ in shown] == ["Step 1: add a red star at a1.", "Step 2: add an orange ring at b2."]
@@ -174,7 +187,10 @@ def test_documents_end_where_their_operation_leads():
 
 def test_what_a_cover_hides_follows_from_the_mirror():
     scene = scene_from("white: red star at a1, red star at a4, blue ring at b2, black dot at b3")
-    assert str(uncovered(scene, "left to right")) == "white: red star at a1, red star at a4, blue ring at b2, blue ring at b3"
+    assert (
+        str(uncovered(scene, "left to right"))
+        == "white: red star at a1, red star at a4, blue ring at b2, blue ring at b3"
+    )
     assert uncovered(scene_from("white: red star at a1"), "left to right") == scene_from("white: red star at a1")
 
 
@@ -183,7 +199,9 @@ def test_mirrors_and_turns_undo_themselves():
     mirror = Operation("mirror", {"way": "left to right"})
     assert mirror.apply(mirror.apply(scene)) == scene
     left, right = Operation("rotate", {"side": "left"}), Operation("rotate", {"side": "right"})
-    assert left.apply(right.apply(scene)) == scene and right.apply(right.apply(right.apply(right.apply(scene)))) == scene
+    assert (
+        left.apply(right.apply(scene)) == scene and right.apply(right.apply(right.apply(right.apply(scene)))) == scene
+    )
     gravity = Operation("gravity")
     assert gravity.apply(gravity.apply(scene)) == gravity.apply(scene)
 

@@ -23,7 +23,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("view")
     data = make("tabletop-imug", folder / "data", samples=20, seed=0)
     for options in ({}, {"error": 0.5}):
-        weft.evaluate("imug", data=data, model="tabletop/oracle", judge="tabletop/exact", home=folder / "home", model_options=options)
+        weft.evaluate(
+            "imug",
+            data=data,
+            model="tabletop/oracle",
+            judge="tabletop/exact",
+            home=folder / "home",
+            model_options=options,
+        )
     return folder / "home"
 
 
@@ -44,7 +51,10 @@ def address(home: Path) -> Iterator[str]:
 
 def get(url: str, *, method: str = "GET", **options: Any) -> tuple[int, str]:
     async def go() -> tuple[int, str]:
-        async with aiohttp.ClientSession() as session, session.request(method, url, allow_redirects=False, **options) as response:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, url, allow_redirects=False, **options) as response,
+        ):
             return response.status, await response.text()
 
     return asyncio.run(go())
@@ -53,12 +63,24 @@ def get(url: str, *, method: str = "GET", **options: Any) -> tuple[int, str]:
 def test_without_the_token_there_is_nothing_and_the_host_must_be_this_machine(address: str):
     base, token = address.split("?token=")
     cookie = {"Cookie": f"weft_view={token}"}
-    assert get(base)[0] == 403 and get(f"{base}?token=wrong")[0] == 403 and get(base, headers={"Cookie": "weft_view=x"})[0] == 403
+    assert (
+        get(base)[0] == 403
+        and get(f"{base}?token=wrong")[0] == 403
+        and get(base, headers={"Cookie": "weft_view=x"})[0] == 403
+    )
     assert get(address)[0] == 302 and get(base, headers=cookie)[0] == 200
-    assert get(base, headers={**cookie, "Host": "evil.example"})[0] == 403, "another name for this address is another site's doing"
+    assert get(base, headers={**cookie, "Host": "evil.example"})[0] == 403, (
+        "another name for this address is another site's doing"
+    )
     assert get(base, method="POST", headers=cookie)[0] == 405
     assert urlsplit(base).hostname == "127.0.0.1"
-    for path in ("r/nothing/", "r/../../etc/passwd", "r/nothing/img/x.png", "r/%2e%2e/img/%2e%2e%2fjournal.sqlite", "r/nothing/d/0.html"):
+    for path in (
+        "r/nothing/",
+        "r/../../etc/passwd",
+        "r/nothing/img/x.png",
+        "r/%2e%2e/img/%2e%2e%2fjournal.sqlite",
+        "r/nothing/d/0.html",
+    ):
         assert get(base + path, headers=cookie)[0] == 404, path
 
 
@@ -91,7 +113,7 @@ def test_runs_numbers_dialogues_and_search_in_a_browser(address: str):
 
 
 def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
-    from weft.report.view.library import Library, cuts_of
+    from weft.report.view.library import Library, find_excerpts
 
     data = make("tabletop-imug", tmp_path / "data", samples=6, seed=0)
     broken = True
@@ -113,20 +135,20 @@ def test_a_run_that_was_run_again_is_shown_anew(tmp_path: Path):
     weft.evaluate("imug", **job)
     assert library.stamp((run.id,)) != stamp and library.contents((run.id,)) is not before
     assert library.search("the table") and not library.search("determined_answer") and not library.search("answered")
-    found, more = cuts_of('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star")
+    found, more = find_excerpts('[{"parts": [{"type": "text", "text": "A Star"}]}]', "a star")
     assert [(one.before, one.hit, one.after) for one in found] == [("", "A Star", "")] and more == 0
-    assert cuts_of('[{"parts": []}]', "parts") == ([], 0), "the journal's own names are nobody's words"
+    assert find_excerpts('[{"parts": []}]', "parts") == ([], 0), "the journal's own names are nobody's words"
 
 
 def test_pages_are_called_by_their_dialogue_not_by_their_place(home: Path):
-    from weft.report.listing import by_name
+    from weft.report.listing import key_by_name
     from weft.report.view.library import Library
 
     library = Library(home)
     ids = (library.runs()[0].record.id,)
     for sample in library.listing(ids)["samples"]:
         found = library.dialogue(ids, sample["k"])
-        assert found is not None and found[0] == sample["id"] and sample["k"] == by_name(99, sample["id"])
+        assert found is not None and found[0] == sample["id"] and sample["k"] == key_by_name(99, sample["id"])
 
 
 def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
@@ -154,21 +176,29 @@ def test_a_list_grows_while_its_run_goes_on(tmp_path: Path):
     def kept() -> tuple[int, int]:
         journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
         try:
-            return journal.progress(journal.runs()[0].id)
+            return journal.count_done(journal.runs()[0].id)
         finally:
             journal.close()
 
     async def counts() -> tuple[int, int]:
-        await until_in_loop("six turns in the journal, judged, and a seventh call in flight", lambda: Slow.calls > 6 and kept() == (6, 6))
+        await until_in_loop(
+            "six turns in the journal, judged, and a seventh call in flight",
+            lambda: Slow.calls > 6 and kept() == (6, 6),
+        )
         viewer = Viewer(tmp_path / "home")
         viewer.cookie = "weft_view"
         runner, url = await viewer.start()
         base, token = url.split("?token=")
-        async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+        async with aiohttp.ClientSession(
+            cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)
+        ) as session:
             run = (await (await session.get(f"{base}runs.json")).json())[0]
             assert run["state"] == "running"
             first = await (await session.get(f"{base}r/{run['id']}/list.json")).json()
-            assert await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json() == {}
+            assert (
+                await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json()
+                == {}
+            )
             gate.set()
             await asyncio.to_thread(running.join, HANGS)
             later = await (await session.get(f"{base}r/{run['id']}/list.json", params={"since": first["stamp"]})).json()
@@ -195,7 +225,9 @@ def test_a_search_shows_the_words_found_and_takes_none_for_markup(tmp_path: Path
         viewer.cookie = "weft_view"
         runner, url = await viewer.start()
         base, token = url.split("?token=")
-        async with aiohttp.ClientSession(cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+        async with aiohttp.ClientSession(
+            cookies={"weft_view": token}, cookie_jar=aiohttp.CookieJar(unsafe=True)
+        ) as session:
             text = await (await session.get(f"{base}search", params={"q": words})).text()
         await runner.cleanup()
         return text

@@ -1,4 +1,5 @@
-"""Stored answers of any benchmark, each by itself, scored as OpenING scores them: seven respects, from 0 to 10, by one call."""
+"""Stored answers of any benchmark, each by itself, scored as OpenING scores them: seven respects, from 0 to 10, by one
+call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from weft.arena.contestants import Duel
-from weft.arena.tables import scored_answers
-from weft.benchmarks.base import Answered, Benchmark, Finished, Groups, Item, Terms
-from weft.benchmarks.documents import MOST, Most
+from weft.arena.tables import build_answer_score_table
+from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, RunResults, SampleGroups, WeightedMeans
+from weft.benchmarks.documents import MAX_IMAGES, MaxImages
 from weft.benchmarks.opening import Opening
-from weft.benchmarks.opening.protocol import asked
+from weft.benchmarks.opening.protocol import build_questions
 from weft.benchmarks.opening.rubric import CRITERIA
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
@@ -23,7 +24,7 @@ from weft.types import Dataset, Dialogue, Message, Part, Sample, Table, Turn, Ve
 
 
 class CriteriaOptions(Struct, frozen=True):
-    judge_pictures: Most = MOST
+    judge_images: MaxImages = MAX_IMAGES
 
 
 class CriteriaPresentation(Presentation, frozen=True):
@@ -49,21 +50,23 @@ class Criteria(Benchmark):
     def load(self, data: Path, blobs: Blobs) -> Dataset:
         raise UserError("stored answers are scored: weft arena score RUN RUN --judge JUDGE")
 
-    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: CriteriaOptions) -> tuple[Message, ...]:
-        return (Message("user", turn.ask),)
+    def build_messages(
+        self, sample: Sample, turn: Turn, dialogue: Dialogue, options: CriteriaOptions
+    ) -> tuple[Message, ...]:
+        return (Message("user", turn.prompt),)
 
-    def questions(self, answered: Answered) -> Iterable[Item]:
+    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
         duel: Duel = answered.turn.gold
         if not duel.first.answered:
             return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
-        return asked(answered, duel.first.parts, answered.options.judge_pictures)
+        return build_questions(answered, duel.first.parts, answered.options.judge_pictures)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
 
-    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
+    def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
         return [(1 / len(CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in CRITERIA]
 
-    def tables(self, runs: Sequence[Finished]) -> Iterator[Table]:
+    def tables(self, runs: Sequence[RunResults]) -> Iterator[Table]:
         for run in runs:
-            yield scored_answers(run, f"Scores, judged by {run.judge}")
+            yield build_answer_score_table(run, f"Scores, judged by {run.judge}")

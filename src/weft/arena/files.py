@@ -1,8 +1,8 @@
-"""Verdict files, as OpenING has them: a list of `{"data_id", "model_A": {"id", "name"}, "model_B": {...}, "winner"}`, or one object a line.
+"""Verdict files, as OpenING has them: a list of `{"data_id", "model_A": {"id", "name"}, "model_B": {...}, "winner"}`,
+or one object a line.
 
-Models are known by their names: in some released files one id stands for two. A verdict that cannot be read is left out and told; of two
-about the same battle the last counts, and that is told as well.
-"""
+Models are known by their names: in some released files one id stands for two. A verdict that cannot be read is left out
+and told; of two about the same battle the last counts, and that is told as well."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,26 +13,37 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.stats.battles import Battle, Winner
-from weft.untrusted import bytes_file, fields, json_from
+from weft.untrusted import dict_or_empty, parse_json, read_bytes_file
 
-WINNERS: Mapping[str, Winner] = {"a": "A", "b": "B", "tie(a)": "Tie(A)", "tie(b)": "Tie(B)", "tie": "Tie", "tie()": "Tie"}
-SHOWN = 5  # problems of a file that are told one by one
+WINNERS: Mapping[str, Winner] = {
+    "a": "A",
+    "b": "B",
+    "tie(a)": "Tie(A)",
+    "tie(b)": "Tie(B)",
+    "tie": "Tie",
+    "tie()": "Tie",
+}
+MAX_LISTED_PROBLEMS = 5  # problems of a file that are told one by one
 
 
-class Verdicts(Struct, frozen=True):
+class BattleVerdicts(Struct, frozen=True):
     battles: tuple[Battle, ...]
     problems: tuple[str, ...] = ()
 
 
-def read_verdicts(path: Path) -> Verdicts:
+def read_verdicts(path: Path) -> BattleVerdicts:
     found = _records(path)
     made: dict[tuple[str, str, str], Battle] = {}
     problems: list[str] = []
     for at, record in enumerate(found):
-        facts = fields(record)
-        item, winner = facts.get("data_id"), facts.get("winner")
+        facts = dict_or_empty(record)
+        item = facts.get("data_id")
+        winner = facts.get("winner")
         names = [_name(facts.get(key)) for key in ("model_A", "model_B")]
-        said = WINNERS.get(re.sub(r"\s", "", winner).lower()) if isinstance(winner, str) else None
+        if isinstance(winner, str):
+            said = WINNERS.get(re.sub(r"\s", "", winner).lower())
+        else:
+            said = None
         if not isinstance(item, (str, int)) or not all(names) or names[0] == names[1] or said is None:
             problems.append(f"{path.name}: record {at}: {_wrong(item, names, winner)}")
             continue
@@ -44,41 +55,47 @@ def read_verdicts(path: Path) -> Verdicts:
             )
         made[key] = one
     if not made:
-        raise UserError(f"{path} has no verdict that can be read" + (f"; the first problem: {problems[0]}" if problems else ""))
-    return Verdicts(tuple(made.values()), tuple(problems))
+        raise UserError(
+            f"{path} has no verdict that can be read" + (f"; the first problem: {problems[0]}" if problems else "")
+        )
+    return BattleVerdicts(tuple(made.values()), tuple(problems))
 
 
-class Scores(Struct, frozen=True):
+class AnswerScores(Struct, frozen=True):
     """By model: criterion -> score, of each answer."""
 
     entries: Mapping[str, Sequence[Mapping[str, float]]]
     problems: tuple[str, ...] = ()
 
 
-def read_scores(path: Path) -> Scores:
-    """Scores of single answers. Entries without a number from 0 to 10 for each of their criteria are left out, as in the released summary,
-    and told."""
+def read_answer_scores(path: Path) -> AnswerScores:
+    """Scores of single answers. Entries without a number from 0 to 10 for each of their criteria are left out, as in
+    the released summary, and told."""
     made: dict[str, list[Mapping[str, float]]] = {}
     problems: list[str] = []
     for at, record in enumerate(_records(path)):
-        facts = fields(record)
+        facts = dict_or_empty(record)
         name = _name(facts.get("model"))
-        scores: dict[str, Any] = {key: fields(one).get("Score") for key, one in fields(facts.get("score")).items()}
+        scores: dict[str, Any] = {
+            key: dict_or_empty(one).get("Score") for key, one in dict_or_empty(facts.get("score")).items()
+        }
         good = {key: float(one) for key, one in scores.items() if _is_score(one)}
         if name and scores and len(good) == len(scores):
             made.setdefault(name, []).append(good)
         else:
             problems.append(f"{path.name}: record {at}: needs a model and, for each criterion, a score from 0 to 10")
     if not made:
-        raise UserError(f"{path} has no scores that can be read: a list of `model` and `score`, criterion by criterion, is looked for")
-    return Scores(made, tuple(problems))
+        raise UserError(
+            f"{path} has no scores that can be read: a list of `model` and `score`, criterion by criterion, is looked for"
+        )
+    return AnswerScores(made, tuple(problems))
 
 
 def _is_score(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 10
 
 
-def together(files: Mapping[str, Verdicts]) -> Verdicts:
+def merge_verdicts(files: Mapping[str, BattleVerdicts]) -> BattleVerdicts:
     """The verdicts of several files. Of a battle that is in two of them the last counts, and that is told."""
     made: dict[tuple[str, str, str], Battle] = {}
     twice = 0
@@ -86,20 +103,29 @@ def together(files: Mapping[str, Verdicts]) -> Verdicts:
         twice += (one.item, one.first, one.second) in made
         made[one.item, one.first, one.second] = one
     told = [f"{twice} battles are in more than one file; the last counts"] if twice else []
-    return Verdicts(tuple(made.values()), (*(problem for some in files.values() for problem in some.problems), *told))
+    return BattleVerdicts(
+        tuple(made.values()), (*(problem for some in files.values() for problem in some.problems), *told)
+    )
 
 
 def _records(path: Path) -> Sequence[Any]:
-    data = bytes_file(path)
+    data = read_bytes_file(path)
     if data.lstrip()[:1] != b"[":
-        return [json_from(line, f"{path}: line {at}") for at, line in enumerate(data.splitlines(), start=1) if line.strip()]
-    found: Any = json_from(data, path)
+        return [
+            parse_json(line, f"{path}: line {at}") for at, line in enumerate(data.splitlines(), start=1) if line.strip()
+        ]
+    found: Any = parse_json(data, path)
     return found
 
 
 def _name(model: Any) -> str:
-    name = fields(model).get("name") if isinstance(model, dict) else model
-    return name.strip() if isinstance(name, str) else ""
+    if isinstance(model, dict):
+        name = dict_or_empty(model).get("name")
+    else:
+        name = model
+    if isinstance(name, str):
+        return name.strip()
+    return ""
 
 
 def _wrong(item: Any, names: Sequence[str], winner: Any) -> str:

@@ -1,61 +1,73 @@
 """The judge's question about two stored answers: which is better.
 
-With our rubric what a dataset or a model wrote is fenced off. With the official prompt the message is what the released script sends:
-steps of words and pictures under bare tags, every picture squashed to 512 x 512. Material: `input`, `first`, `second`, as shown."""
+With our rubric what a dataset or a model wrote is fenced off. With the official prompt the message is what the released
+script sends: steps of words and pictures under bare tags, every picture squashed to 512 x 512. Material: `input`,
+`first`, `second`, as shown."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from weft.arena.contestants import Duel, Made
-from weft.benchmarks.base import Answered
-from weft.benchmarks.documents import TOLD, Section, Sheet, laid_out
+from weft.arena.contestants import ContestantAnswer, Duel
+from weft.benchmarks.base import JudgedTurn
+from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
 from weft.benchmarks.opening import released
-from weft.benchmarks.prompts import filled, object_schema
+from weft.benchmarks.prompts import fill_slots, object_schema
 from weft.store.blobs import Blobs
 from weft.types import Message, Question, Text
 
 BATTLE = "battle"
 WINNERS = ("A", "B", "Tie(A)", "Tie(B)")
-AB, BA, ONE = "order AB", "order BA", "one order"
+ORDER_AB = "order AB"
+ORDER_BA = "order BA"
+SINGLE_ORDER = "one order"
 
 
-def rivals(duel: Duel, order: str) -> tuple[Made, Made]:
+def order_contestants(duel: Duel, order: str) -> tuple[ContestantAnswer, ContestantAnswer]:
     """Who stands as A, and who as B."""
-    return (duel.second, duel.first) if order == BA else (duel.first, duel.second)
+    if order == ORDER_BA:
+        return (duel.second, duel.first)
+    return (duel.first, duel.second)
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     return object_schema(reasoning={"type": "string"}, winner={"type": "string", "enum": list(WINNERS)})
 
 
-def sections_of(answered: Answered, order: str) -> list[Section]:
-    a, b = rivals(answered.turn.gold, order)
+def build_sections(answered: JudgedTurn, order: str) -> list[DocumentSection]:
+    a, b = order_contestants(answered.turn.gold, order)
     return [
-        Section("INPUT:", "what was asked for", answered.turn.ask),
-        Section("OUTPUT_A:", "what the first model made", a.parts),
-        Section("OUTPUT_B:", "what the second model made", b.parts),
+        DocumentSection("INPUT:", "what was asked for", answered.turn.prompt),
+        DocumentSection("OUTPUT_A:", "what the first model made", a.parts),
+        DocumentSection("OUTPUT_B:", "what the second model made", b.parts),
     ]
 
 
-def about(answered: Answered, order: str, sheets: Sequence[Sheet] = ()) -> Question:
-    system = filled(answered.rubrics.texts["battle"], {"sheets": [Text(TOLD if sheets else "")]})
-    shown = tuple(laid_out(sections_of(answered, order), sheets))
+def build_question(answered: JudgedTurn, order: str, sheets: Sequence[Sheet] = ()) -> Question:
+    system = fill_slots(answered.rubrics.texts["battle"], {"sheets": [Text(SHEETS_NOTE if sheets else "")]})
+    shown = tuple(format_sections(build_sections(answered, order), sheets))
     return _question(answered, order, (Message("system", system), Message("user", shown)))
 
 
-def as_released(answered: Answered, order: str, blobs: Blobs) -> Question:
-    a, b = rivals(answered.turn.gold, order)
+def build_released_question(answered: JudgedTurn, order: str, blobs: Blobs) -> Question:
+    a, b = order_contestants(answered.turn.gold, order)
     sections = [
-        ("<INPUT>: ", "<INPUT>: ", answered.turn.ask),
+        ("<INPUT>: ", "<INPUT>: ", answered.turn.prompt),
         ("<OUTPUT_A>: ", "\n<OUTPUT_A>:", a.parts),
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
-    accepts = {**schema(), "required": ["winner"]}
-    return _question(answered, order, released.laid_out(sections, answered.rubrics, blobs), accepts=accepts, plain=True, jpeg=True)
+    accepts = {**build_schema(), "required": ["winner"]}
+    return _question(
+        answered,
+        order,
+        released.build_judge_messages(sections, answered.rubrics, blobs),
+        accepts=accepts,
+        plain=True,
+        jpeg=True,
+    )
 
 
-def _question(answered: Answered, order: str, messages: tuple[Message, ...], **more: Any) -> Question:
-    a, b = rivals(answered.turn.gold, order)
-    material = {"input": answered.turn.ask, "first": a.parts, "second": b.parts}
+def _question(answered: JudgedTurn, order: str, messages: tuple[Message, ...], **more: Any) -> Question:
+    a, b = order_contestants(answered.turn.gold, order)
+    material = {"input": answered.turn.prompt, "first": a.parts, "second": b.parts}
     told: dict[str, Any] = {"material": material, "gold": answered.turn.gold, "variant": order, **more}
-    return Question((BATTLE,), messages, schema(), answered.place, **told)
+    return Question((BATTLE,), messages, build_schema(), answered.turn_ref, **told)

@@ -17,7 +17,7 @@ from msgspec import Struct
 Facts = TypeVar("Facts", bound=Struct)
 
 
-def facts_of(detail: Any, kind: type[Facts]) -> Facts:
+def read_facts(detail: Any, kind: type[Facts]) -> Facts:
     """The struct; one of defaults where nothing is known, as of a turn on which a benchmark's own code failed."""
     if isinstance(detail, kind):
         return detail

@@ -7,10 +7,12 @@ from weft.types import Message, Reply, Turn
 
 
 class FollowUp:
-    most_tries: ClassVar[int] = 2
+    max_tries: ClassVar[int] = 2
     """The number of times a turn may be asked in all; a dry run prints it."""
 
-    def next_messages(self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int) -> tuple[Message, ...] | None:
+    def next_messages(
+        self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int
+    ) -> tuple[Message, ...] | None:
         """The messages to send next, after `tries` replies the last of which is `reply`. None: do not ask again."""
         raise TypeError(f"{type(self).__name__} has no next_messages")
 

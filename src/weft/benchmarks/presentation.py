@@ -19,8 +19,8 @@ from msgspec.structs import asdict
 from weft.types import Part, Table
 
 if TYPE_CHECKING:
-    from weft.benchmarks.agreed import Agreed
-    from weft.benchmarks.base import Finished
+    from weft.benchmarks.base import RunResults
+    from weft.benchmarks.paired_verdicts import PairedVerdicts
 
 
 class Presentation(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Presentation(Struct, frozen=True, kw_only=True):
     """The name that its paper uses; without one, the benchmark's `name` is shown."""
     axis_names: Mapping[str, tuple[str, ...]] = {}
     """The names of an axis's groups, where they are the same in every dataset."""
-    spread_metrics: tuple[str, ...] = ()
+    distribution_metrics: tuple[str, ...] = ()
     """Metrics whose distribution is plotted, besides that of the headline score."""
     max_score: float = 1.0
     """Full marks as the paper prints them: 1, 10 or 100. Every number that is shown is on this scale."""
@@ -54,18 +54,20 @@ class Presentation(Struct, frozen=True, kw_only=True):
         return []
 
     def side_by_side(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
-        """What a turn's page shows side by side instead of the reply, each with its title, from the turn's gold data as JSON has it."""
+        """What a turn's page shows side by side instead of the reply, each with its title, from the turn's gold data as
+        JSON has it."""
         return []
 
     def canonical_group(self, axis: str, name: str) -> str:
         """The data's own name of a group that a user names, as in `--domain "visual"`."""
         return name
 
-    def ranking(self, runs: "Sequence[Finished]") -> tuple[str, list[dict[str, Any]]]:
-        """Of pairwise verdicts: what is plotted, and its rows, the best first. A row has `name`, `series`, the value under what it is
-        called, `low` and `high`."""
+    def ranking(self, runs: "Sequence[RunResults]") -> tuple[str, list[dict[str, Any]]]:
+        """Of pairwise verdicts: what is plotted, and its rows, the best first. A row has `name`, `series`, the value
+        under what it is called, `low` and `high`."""
         return "", []
 
-    def agreement_tables(self, found: "Agreed") -> Iterable[Table]:
-        """How far the judge agrees with annotators, as the paper shows it, with the numbers that it prints; by default nothing."""
+    def agreement_tables(self, found: "PairedVerdicts") -> Iterable[Table]:
+        """How far the judge agrees with annotators, as the paper shows it, with the numbers that it prints; by default
+        nothing."""
         return ()

@@ -1,9 +1,8 @@
 """Files of records, read record by record: one JSON array, or one JSON object a line.
 
-A file is read once when it is opened: its JSON is proven as a whole, its digest taken, and where each record stands is noted. After that
-records come one by one, as often as they are wanted, and none is kept: memory does not grow with the file. A file that changes meanwhile is
-an error, never a mixture of two datasets.
-"""
+A file is read once when it is opened: its JSON is proven as a whole, its digest taken, and where each record stands is
+noted. After that records come one by one, as often as they are wanted, and none is kept: memory does not grow with the
+file. A file that changes meanwhile is an error, never a mixture of two datasets."""
 
 import hashlib
 import json
@@ -19,20 +18,21 @@ from typing import Any
 import msgspec
 
 from weft.errors import UserError
-from weft.untrusted import bytes_file, json_from
+from weft.untrusted import parse_json, read_bytes_file
 
-IMAGE = re.compile(rb'\.(?:png|jpe?g|webp|gif|bmp|tiff?)"', re.IGNORECASE)  # how a text in JSON ends that names an image
+# how a text in JSON ends that names an image
+IMAGE = re.compile(rb'\.(?:png|jpe?g|webp|gif|bmp|tiff?)"', re.IGNORECASE)
 LONGEST_NAME = 1000
 ENDS = 4096  # bytes at either end of an image that its fingerprint has
 LINE = re.compile(rb"[^\r\n]+")
 ARRAY = re.compile(rb"[ \t\r\n]*\[")
 
 
-class Changed(UserError):
+class FileChangedError(UserError):
     """A file is not what it was when its digest was taken."""
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
+def read_stamp(path: Path) -> tuple[int, int]:
     """Its size, and when it was last written."""
     about = path.stat()
     return about.st_size, about.st_mtime_ns
@@ -41,36 +41,39 @@ def stamp_of(path: Path) -> tuple[int, int]:
 def check_stamp(path: Path, stamp: tuple[int, int]) -> None:
     """Raises Changed where a file was written since: a record of one version is never taken for one of another."""
     try:
-        same = stamp_of(path) == stamp
+        same = read_stamp(path) == stamp
     except FileNotFoundError:
         same = False
     if not same:
-        raise Changed(f"{path} has changed since it was opened: run the same command again")
+        raise FileChangedError(f"{path} has changed since it was opened: run the same command again")
 
 
-class Rows:
-    """Records that can be read again and again. `digest` is of all their bytes, `images` are the image files that they name."""
+class RecordRows:
+    """Records that can be read again and again. `digest` is of all their bytes, `images` are the image files that they
+    name."""
 
     def __init__(self, digest: str, count: int, images: Iterable[str] = ()) -> None:
-        self.digest, self.count, self.images = digest, count, frozenset(images)
+        self.digest = digest
+        self.count = count
+        self.images = frozenset(images)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{type(self).__name__} has no __iter__")
 
 
-class ListRows(Rows):
+class ListRows(RecordRows):
     """Records that are in memory already."""
 
     def __init__(self, records: Iterable[Any]) -> None:
         self._records = list(records)
         data = msgspec.json.encode(self._records, enc_hook=str)
-        super().__init__(hashlib.sha256(data).hexdigest(), len(self._records), images_in(data))
+        super().__init__(hashlib.sha256(data).hexdigest(), len(self._records), find_image_names(data))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._records)
 
 
-class FileRows(Rows):
+class FileRows(RecordRows):
     """Records of one file, as bytes of JSON."""
 
     def __init__(self, path: Path, data: bytes, spans: Iterable[tuple[int, int]]) -> None:
@@ -78,9 +81,9 @@ class FileRows(Rows):
         self._marks = array("Q")
         for start, end in spans:
             self._marks.extend((start, end - start))
-        self._stamp = stamp_of(path)
+        self._stamp = read_stamp(path)
         self._skipped = self._stamp[0] - len(data)  # a byte order mark
-        super().__init__(hashlib.sha256(data).hexdigest(), len(self._marks) // 2, images_in(data))
+        super().__init__(hashlib.sha256(data).hexdigest(), len(self._marks) // 2, find_image_names(data))
 
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
@@ -92,35 +95,35 @@ class FileRows(Rows):
             check_stamp(self.path, self._stamp)
 
 
-def json_array(path: Path) -> FileRows:
+def read_json_array(path: Path) -> FileRows:
     """A file that is one JSON array."""
-    data = bytes_file(path)
+    data = read_bytes_file(path)
     if ARRAY.match(data) is None:
-        raise UserError(f"{path}: must be one JSON array of records, not {type(json_from(data, path)).__name__}")
+        raise UserError(f"{path}: must be one JSON array of records, not {type(parse_json(data, path)).__name__}")
     return FileRows(path, data, _elements(data, path))
 
 
-def json_lines(path: Path) -> FileRows:
+def read_json_lines(path: Path) -> FileRows:
     """A file with a JSON object a line; blank lines do not count. Whether a line is JSON shows when it is read."""
-    data = bytes_file(path)
+    data = read_bytes_file(path)
     return FileRows(path, data, (match.span() for match in LINE.finditer(data) if match.group().strip()))
 
 
-def json_records(path: Path) -> FileRows:
+def read_json_records(path: Path) -> FileRows:
     """An array, one object, or lines, whatever the file is called."""
-    data = bytes_file(path)
+    data = read_bytes_file(path)
     begins = data[:LONGEST_NAME].lstrip()[:200].split(b"\n")[0].strip()
     if begins.startswith(b"[") and not (path.suffix == ".jsonl" and begins.endswith(b"]")):
         return FileRows(path, data, _elements(data, path))
     if path.suffix == ".json" and not data.isspace() and data:
-        json_from(data, path)
+        parse_json(data, path)
         return FileRows(path, data, [(0, len(data))])
-    return json_lines(path)
+    return read_json_lines(path)
 
 
 def _elements(data: bytes, path: Path) -> Iterator[tuple[int, int]]:
     """Where each element of an array stands: nothing but white space and a comma lies between one and the next."""
-    raw: list[msgspec.Raw] = json_from(data, path, list[msgspec.Raw])
+    raw: list[msgspec.Raw] = parse_json(data, path, list[msgspec.Raw])
     end = data.index(b"[") + 1
     for one in raw:
         text = bytes(one)
@@ -129,7 +132,7 @@ def _elements(data: bytes, path: Path) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def images_in(data: bytes) -> set[str]:
+def find_image_names(data: bytes) -> set[str]:
     """Texts in JSON that end like the name of an image file."""
     names: set[bytes] = set()
     for match in IMAGE.finditer(data):
@@ -145,9 +148,9 @@ def _decoded(name: bytes) -> str:
         return name.decode("utf-8", "replace")
 
 
-def digest_of_files(digests: Iterable[str], images: Sequence[tuple[str, Path]]) -> str:
-    """The digest of a dataset: of its files by their own digests, and of the images that they name by name, size and the bytes at both
-    ends. An image is never cached under this digest but under that of all its bytes."""
+def digest_dataset(digests: Iterable[str], images: Sequence[tuple[str, Path]]) -> str:
+    """The digest of a dataset: of its files by their own digests, and of the images that they name by name, size and
+    the bytes at both ends. An image is never cached under this digest but under that of all its bytes."""
     with ThreadPoolExecutor(4) as pool:
         marks = list(pool.map(_fingerprint, (path for _, path in images), chunksize=64))
     digest = hashlib.sha256()
@@ -169,13 +172,14 @@ def _fingerprint(path: Path) -> bytes:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
             return b"no file"
-        head, tail = os.pread(file, ENDS, 0), os.pread(file, ENDS, max(0, about.st_size - ENDS))
+        head = os.pread(file, ENDS, 0)
+        tail = os.pread(file, ENDS, max(0, about.st_size - ENDS))
         return b"%d %s" % (about.st_size, hashlib.sha256(head + tail).digest())
     finally:
         os.close(file)
 
 
-def digest_of_file(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """Of all bytes of a file that may be large."""
     try:
         with path.open("rb") as file:

@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM: what is in flight has a moment to come back, for it may have been paid for; then it is the end."""
+"""Ctrl-C and SIGTERM: what is in flight has a moment to come back, for it may have been paid for; then it is the
+end."""
 
 import asyncio
 import contextlib
@@ -13,7 +14,7 @@ from weft.calls.caller import Halt
 from weft.errors import WeftError
 
 PATIENT = 4  # times that Ctrl-C is asked for, before it is simply the end
-GRACE = 1.0  # seconds that calls in flight have to come back after Ctrl-C
+INTERRUPT_GRACE_S = 1.0  # seconds that calls in flight have to come back after Ctrl-C
 T = TypeVar("T")
 
 
@@ -21,13 +22,13 @@ class Interrupted(WeftError):
     """Ctrl-C or SIGTERM."""
 
 
-async def interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) -> T:
+async def await_interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) -> T:
     """What is done before there is a run. At Ctrl-C calls in flight have a second to come back."""
 
     def interrupt() -> None:
         first = halt.reason is None
         halt.stop(Interrupted(f"interrupted {when}; what was answered is kept: the same command goes on"))
-        asyncio.get_running_loop().call_later(GRACE if first else 0, work.cancel)
+        asyncio.get_running_loop().call_later(INTERRUPT_GRACE_S if first else 0, work.cancel)
 
     try:
         with on_interrupt(interrupt):
@@ -40,13 +41,15 @@ async def interruptible(work: "asyncio.Future[T]", halt: Halt, when: str) -> T:
 
 @contextlib.contextmanager
 def on_interrupt(act: Callable[[], None]) -> Generator[None]:
-    """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model of the user's blocks
-    it, and is broken off."""
+    """`act` in the loop, at Ctrl-C and SIGTERM. If the loop has not come round to it when the next one comes, a model
+    of the user's blocks it, and is broken off."""
     if threading.current_thread() is not threading.main_thread():
         with _told_from_elsewhere(act):
             yield
         return
-    loop, waiting, pressed = asyncio.get_running_loop(), threading.Event(), itertools.count(1)
+    loop = asyncio.get_running_loop()
+    waiting = threading.Event()
+    pressed = itertools.count(1)
 
     def come_round() -> None:
         waiting.clear()
@@ -86,7 +89,7 @@ def _told_from_elsewhere(act: Callable[[], None]) -> Generator[None]:
             _acts.pop(loop, None)
 
 
-def interrupt(loop: asyncio.AbstractEventLoop) -> None:
+def interrupt_loop(loop: asyncio.AbstractEventLoop) -> None:
     """Ctrl-C for what goes on in another thread's loop."""
 
     def act() -> None:
@@ -101,7 +104,10 @@ def interrupt(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(act)
 
 
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def find_root_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that a person can act on, out of those that came together."""
-    leaves = [first_of(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e for e in group.exceptions]
+    leaves = [
+        find_root_error(cast(BaseExceptionGroup[BaseException], e)) if isinstance(e, BaseExceptionGroup) else e
+        for e in group.exceptions
+    ]
     return next((error for error in leaves if isinstance(error, WeftError)), leaves[0])

@@ -1,10 +1,10 @@
 """How many calls may be in flight at one endpoint, found by trying: additive increase, multiplicative decrease.
 
-The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a full
-round of calls, and near what was too many by one in several, so that most of the time is spent just below. Push-back (429, 503, 529, a
-time-out) halves it, once for all calls that were in flight together; so does it if more calls only wait longer (`Pace`). A Retry-After
-holds new calls back until it has passed, and the longer it was, the less often one more is tried. Waiters are served in order.
-"""
+The limit grows by one a call while all slots are in use, until the endpoint first pushes back; from then on by one a
+full round of calls, and near what was too many by one in several, so that most of the time is spent just below.
+Push-back (429, 503, 529, a time-out) halves it, once for all calls that were in flight together; so does it if more
+calls only wait longer (`Pace`). A Retry-After holds new calls back until it has passed, and the longer it was, the less
+often one more is tried. Waiters are served in order."""
 
 import asyncio
 import time
@@ -17,47 +17,63 @@ from msgspec import Struct
 
 from weft.models.endpoint import Endpoint, TaskEndpoint
 
-START, MOST = 8, 64  # calls in flight at one endpoint, where nobody says otherwise
+# calls in flight at one endpoint, where nobody says otherwise
+START_CONCURRENCY = 8
+MAX_CONCURRENCY = 64
 NEAR = 0.8  # this share of what was too many is near it,
 OVER = 2  # and if so many more are not, it is no longer
 ROUNDS = 8  # of calls until one more is tried near it,
 WAITS = 6  # and times the last Retry-After: all calls are held back if that one is too many
 FEWEST = 4  # calls of a round whose throughput is measured
 MORE = 1.25  # so many times the calls in flight must bring something,
-USEFUL = 0.5  # namely this share of what they would bring if none waited: who comes back first of many looks quicker than they are
+# namely this share of what they would bring if none waited: who comes back first of many looks quicker than they are
+USEFUL = 0.5
 QUICK = 0.05  # seconds: who answers within them is not waited for
 
 Advice = Literal["grow", "stay", "lower"]
 
 
-def limiter_for(endpoint: Endpoint, concurrency: int | None) -> "Limiter":
-    """The limiter of an endpoint: never more than `concurrency`, or than it says it can take. A number that the user gives is used from the
-    first call on; so is the most of what only waits for its answers, a task or a batch."""
-    most = min(endpoint.concurrency or concurrency or MOST, concurrency or endpoint.concurrency or MOST)
-    if concurrency or endpoint.gathers or isinstance(endpoint, TaskEndpoint):
+def build_limiter(endpoint: Endpoint, concurrency: int | None) -> "Limiter":
+    """The limiter of an endpoint: never more than `concurrency`, or than it says it can take. A number that the user
+    gives is used from the first call on; so is the most of what only waits for its answers, a task or a batch."""
+    most = min(
+        endpoint.concurrency or concurrency or MAX_CONCURRENCY, concurrency or endpoint.concurrency or MAX_CONCURRENCY
+    )
+    if concurrency or endpoint.wants_batches or isinstance(endpoint, TaskEndpoint):
         return Limiter(start=most, maximum=most)
-    return Limiter(start=min(endpoint.start or START, most), maximum=most, pace=Pace(careful=endpoint.start is not None))
+    return Limiter(
+        start=min(endpoint.initial_concurrency or START_CONCURRENCY, most),
+        maximum=most,
+        throughput=ThroughputMonitor(careful=endpoint.initial_concurrency is not None),
+    )
 
 
 class Limiter:
-    def __init__(self, start: int = 8, minimum: int = 1, maximum: int = 64, pace: "Pace | None" = None) -> None:
+    def __init__(
+        self, start: int = 8, minimum: int = 1, maximum: int = 64, throughput: "ThroughputMonitor | None" = None
+    ) -> None:
         self.limit = float(min(start, maximum))
-        self.minimum, self.maximum = minimum, maximum
+        self.minimum = minimum
+        self.maximum = maximum
         self.active = 0
         self.decreases = 0
-        self._pace = pace
+        self._pace = throughput
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._decreased_at = 0.0
-        self._too_many, self._wait = 0.0, 0.0  # the limit when the endpoint last pushed back, and the seconds it asked for
+        # the limit when the endpoint last pushed back, and the seconds it asked for
+        self._too_many = 0.0
+        self._wait = 0.0
         self._held_until = 0.0
 
     @asynccontextmanager
     async def slot(self, kind: str = "") -> AsyncGenerator[float]:
-        """A place in flight; yields the time it was taken, which `pushed_back` wants to know. What comes back without an error lets the
-        limit grow while all slots are in use. Calls of one `kind` take about as long as each other."""
+        """A place in flight; yields the time it was taken, which `pushed_back` wants to know. What comes back without
+        an error lets the limit grow while all slots are in use. Calls of one `kind` take about as long as each
+        other."""
         await self._acquire()
         try:
-            began, flying = time.monotonic(), self.active
+            began = time.monotonic()
+            flying = self.active
             yield began
             self._came(began, flying, kind)
         finally:
@@ -67,13 +83,16 @@ class Limiter:
     def _came(self, began: float, flying: int, kind: str) -> None:
         if not self._waiters and self.active < int(self.limit):
             if self._pace is not None:
-                self._pace.idle()
+                self._pace.discard_round()
             return
         now = time.monotonic()
-        advice = "grow" if self._pace is None else self._pace.came(kind, now - began, flying, self.limit)
+        if self._pace is None:
+            advice = "grow"
+        else:
+            advice = self._pace.add_call(kind, now - began, flying, self.limit)
         if advice == "lower" and self._pace is not None:
-            self.pushed_back(now)
-            self.limit = max(float(self.minimum), min(self.limit, 2 * self._pace.useful))
+            self.back_off(now)
+            self.limit = max(float(self.minimum), min(self.limit, 2 * self._pace.useful_concurrency))
         elif advice == "grow":
             self.limit = min(float(self.maximum), self.limit + self._step(now - began))
 
@@ -82,10 +101,13 @@ class Limiter:
         if not self.decreases:
             return 1.0
         near = NEAR * self._too_many <= self.limit <= self._too_many + OVER
-        rounds = max(ROUNDS, WAITS * self._wait / max(1e-9, seconds)) if near else 1.0
+        if near:
+            rounds = max(ROUNDS, WAITS * self._wait / max(1e-9, seconds))
+        else:
+            rounds = 1.0
         return 1.0 / (self.limit * rounds)
 
-    def pushed_back(self, began: float, delay: float | None = None) -> None:
+    def back_off(self, began: float, delay: float | None = None) -> None:
         """The endpoint had too much. `began`: when the call that was turned away took its slot."""
         now = time.monotonic()
         if delay:
@@ -93,7 +115,8 @@ class Limiter:
         if began >= self._decreased_at:
             self._decreased_at = now
             self.decreases += 1
-            self._too_many, self._wait = self.limit, delay or 0.0
+            self._too_many = self.limit
+            self._wait = delay or 0.0
             self.limit = max(float(self.minimum), self.limit / 2)
 
     async def _acquire(self) -> None:
@@ -130,47 +153,54 @@ class Limiter:
                 waiter.set_result(None)
 
 
-class Round(Struct):
-    due: int  # calls
+class MeasuredRound(Struct):
+    expected_calls: int  # calls
     calls: int = 0
-    slow: float = 0.0
-    flying: float = 0.0
+    slowdown: float = 0.0
+    in_flight: float = 0.0
 
 
-class Pace:
-    """Whether more calls in flight get more done. A server that works on one request at a time behind a lock takes in whatever it is sent,
-    and answers none of it sooner: what is sent too early waits there until it times out, and is worked on for nobody.
+class ThroughputMonitor:
+    """Whether more calls in flight get more done. A server that works on one request at a time behind a lock takes in
+    whatever it is sent, and answers none of it sooner: what is sent too early waits there until it times out, and is
+    worked on for nobody.
 
-    So rounds of calls are compared. By Little's law, throughput is the number of calls in flight over the time that each takes: twice as
-    many get twice as much done, unless they take twice as long. How long a call takes is measured by the shortest that one of its kind has
-    taken: an image takes longer than a letter. If two rounds of extra concurrency did not raise throughput, it is lowered.
+    So rounds of calls are compared. By Little's law, throughput is the number of calls in flight over the time that
+    each takes: twice as many get twice as much done, unless they take twice as long. How long a call takes is measured
+    by the shortest that one of its kind has taken: an image takes longer than a letter. If two rounds of extra
+    concurrency did not raise throughput, it is lowered.
 
     `careful`: nothing grows before one round has been measured."""
 
     def __init__(self, *, careful: bool = False) -> None:
-        self._careful, self._doubt = careful, False
-        self.useful = 0.0  # about how many calls the server was found to work on at once, when it was last found to have too many
+        self._careful = careful
+        self._doubt = False
+        self.useful_concurrency = (
+            0.0  # about how many calls the server was found to work on at once, when it was last found to have too many
+        )
         self._least: dict[str, float] = {}
-        self._round: Round | None = None
+        self._round: MeasuredRound | None = None
         self._base: tuple[float, float] | None = None  # calls in flight, and what they got done
 
-    def idle(self) -> None:
+    def discard_round(self) -> None:
         """Places are free: what is measured now says nothing about the server."""
         self._round = None
 
-    def came(self, kind: str, seconds: float, flying: int, limit: float) -> Advice:
-        """A call came back, while all places were taken. `flying`: how many were on their way when it was sent, itself included: those
-        are what it may have had to wait for."""
+    def add_call(self, kind: str, seconds: float, flying: int, limit: float) -> Advice:
+        """A call came back, while all places were taken. `flying`: how many were on their way when it was sent, itself
+        included: those are what it may have had to wait for."""
         self._least[kind] = min(seconds, self._least.get(kind, seconds))
         if self._round is None:
-            self._round = Round(max(FEWEST, int(limit)))
+            self._round = MeasuredRound(max(FEWEST, int(limit)))
         self._round.calls += 1
-        self._round.slow += seconds / max(1e-9, self._least[kind])
-        self._round.flying += flying
-        if self._round.calls < self._round.due:
-            return "stay" if self._doubt or (self._careful and self._base is None) else "grow"
+        self._round.slowdown += seconds / max(1e-9, self._least[kind])
+        self._round.in_flight += flying
+        if self._round.calls < self._round.expected_calls:
+            if self._doubt or (self._careful and self._base is None):
+                return "stay"
+            return "grow"
         done, self._round = self._round, None
-        return self._compared(done.flying / done.calls, done.flying / done.slow)
+        return self._compared(done.in_flight / done.calls, done.in_flight / done.slowdown)
 
     def _compared(self, flying: float, pace: float) -> Advice:
         before, self._doubt, doubted = self._base, False, self._doubt
@@ -179,7 +209,10 @@ class Pace:
             return "grow"
         more = flying / before[0]
         if more < MORE:  # about as many as before, or fewer: more are compared with these
-            self._base = (flying, pace) if more < 1 else before
+            if more < 1:
+                self._base = (flying, pace)
+            else:
+                self._base = before
             return "grow"
         if pace >= before[1] * (1 + USEFUL * (more - 1)):
             self._base = (flying, pace)
@@ -187,5 +220,6 @@ class Pace:
         if not doubted:
             self._doubt = True
             return "stay"
-        self._base, self.useful = None, pace
+        self._base = None
+        self.useful_concurrency = pace
         return "lower"

@@ -1,6 +1,6 @@
-"""From a judge's reply to a validated object: thinking tags, code fences and prose around the JSON are tolerated; a value outside the
-schema is not. Nothing is guessed, clamped or defaulted: `Unusable` says what is wrong and where (`$.scores.c2.Score`), in words that can be
-shown to the judge."""
+"""From a judge's reply to a validated object: thinking tags, code fences and prose around the JSON are tolerated; a
+value outside the schema is not. Nothing is guessed, clamped or defaulted: `Unusable` says what is wrong and where
+(`$.scores.c2.Score`), in words that can be shown to the judge."""
 
 import functools
 import json
@@ -21,19 +21,32 @@ OWN = re.compile(  # how a judge introduces what it gives, as against what it qu
     r"instead|rather|revis\w*|reconsider\w*|therefore|so|result)\b[^\w{}]*$",
     re.IGNORECASE,
 )
-KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "minItems", "maxItems"}
+KEYWORDS = {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+}
 TYPES = ("object", "array", "string", "number", "integer", "boolean")
 DECODER = json.JSONDecoder()
-LONGEST, MOST_WASTED, LARGEST = 200_000, 2_000_000, 1_000_000_000
+LONGEST = 200_000
+MOST_WASTED = 2_000_000
+LARGEST = 1_000_000_000
 
 
-class Unusable(WeftError):
+class UnusableReply(WeftError):
     """Why a reply cannot be used."""
 
 
-class Found(Struct, frozen=True):
-    """An object in a reply, and the text in front of it, back to the object before. `part`: how many tags stand before it that may have
-    ended thinking, or may only be named."""
+class EmbeddedObject(Struct, frozen=True):
+    """An object in a reply, and the text in front of it, back to the object before. `part`: how many tags stand before
+    it that may have ended thinking, or may only be named."""
 
     value: dict[str, Any]
     before: str
@@ -41,25 +54,29 @@ class Found(Struct, frozen=True):
 
 
 def read_reply(text: str, schema: dict[str, Any], shown: Callable[[], str] = str) -> dict[str, Any]:
-    """The object in the reply that fits the schema. `shown` gives what the judge was shown: where several objects fit, what stands there as
-    well is a quotation, and no verdict. Of those that are left the judge's own introduction decides (`No, wait: {...}`), then which
-    begins its line; where they still contradict each other the reply cannot be used."""
+    """The object in the reply that fits the schema. `shown` gives what the judge was shown: where several objects fit,
+    what stands there as well is a quotation, and no verdict. Of those that are left the judge's own introduction
+    decides (`No, wait: {...}`), then which begins its line; where they still contradict each other the reply cannot be
+    used."""
     said = _unfenced(text.strip())
-    whole = _decoded(said) if said[:1] == "{" and said[-1:] == "}" else None
+    if said[:1] == "{" and said[-1:] == "}":
+        whole = _decoded(said)
+    else:
+        whole = None
     if whole is not None:
         return fit_schema(whole, schema)
     there, talked = _objects(said)
     if not there and not talked:
-        raise Unusable("the reply is empty")
+        raise UnusableReply("the reply is empty")
     problem = "there is no JSON object in the reply"
-    fitting: list[tuple[Found, dict[str, Any]]] = []
+    fitting: list[tuple[EmbeddedObject, dict[str, Any]]] = []
     for found in there:
         try:
             fitting.append((found, fit_schema(found.value, schema)))
-        except Unusable as error:
+        except UnusableReply as error:
             problem = str(error)
     if not fitting:
-        raise Unusable(problem)
+        raise UnusableReply(problem)
     last = max(found.part for found, _ in fitting)
     return _meant([one for one in fitting if one[0].part == last], shown)
 
@@ -68,35 +85,42 @@ def _unfenced(said: str) -> str:
     """What stands in a fence, if nothing stands around it."""
     if not said.startswith("```") or not said.endswith("```") or said.count("```") != 2:
         return said
-    return said[3:-3].partition("\n")[2].strip() if said[3:4] != "{" else said[3:-3].strip()
+    if said[3:4] != "{":
+        return said[3:-3].partition("\n")[2].strip()
+    return said[3:-3].strip()
 
 
-def _meant(fitting: list[tuple[Found, dict[str, Any]]], shown: Callable[[], str]) -> dict[str, Any]:
+def _meant(fitting: list[tuple[EmbeddedObject, dict[str, Any]]], shown: Callable[[], str]) -> dict[str, Any]:
     """Of the objects in a reply with other words around them, the one that the judge gives."""
     quoted = [found.value for found in _objects(shown())[0]]
     introduced = [one for one in fitting if OWN.search(one[0].before[-80:])][-1:]
     own = [one for one in fitting if one[0].value not in quoted] or introduced
     if not own:
-        raise Unusable("what it has of JSON stands in what was to be judged; give your own, and nothing else")
+        raise UnusableReply("what it has of JSON stands in what was to be judged; give your own, and nothing else")
     introduced = [one for one in introduced if one in own]
     standing = [one for one in own if not one[0].before.rpartition("\n")[2].strip(" \t`")]
     for some in (own, introduced, standing):
         if some and _agree(some):
             return some[-1][1]
-    raise Unusable(f"it has {len(own)} JSON objects that fit and contradict each other; give one")
+    raise UnusableReply(f"it has {len(own)} JSON objects that fit and contradict each other; give one")
 
 
-def _agree(some: list[tuple[Found, dict[str, Any]]]) -> bool:
+def _agree(some: list[tuple[EmbeddedObject, dict[str, Any]]]) -> bool:
     return all(fitted == some[0][1] for _, fitted in some)
 
 
-def _objects(text: str) -> tuple[list[Found], bool]:
-    """Every outermost JSON object outside of thinking, in order, and whether anything but thinking is there. One pass: a tag inside an
-    object is a text of it. A tag opens thinking only at the beginning of a line, and ends what the template opened only where its line ends
-    or the verdict begins: a judge may name tags. Braces that lead nowhere are followed for a bounded number of characters, all together."""
+def _objects(text: str) -> tuple[list[EmbeddedObject], bool]:
+    """Every outermost JSON object outside of thinking, in order, and whether anything but thinking is there. One pass:
+    a tag inside an object is a text of it. A tag opens thinking only at the beginning of a line, and ends what the
+    template opened only where its line ends or the verdict begins: a judge may name tags. Braces that lead nowhere are
+    followed for a bounded number of characters, all together."""
     text = text[-LONGEST:]
-    found: list[Found] = []
-    at, since, wasted, opened, part = 0, 0, 0, -1, 0
+    found: list[EmbeddedObject] = []
+    at = 0
+    since = 0
+    wasted = 0
+    opened = -1
+    part = 0
     while (match := TAG.search(text, at)) is not None:
         at = match.end()
         if match.group() == "{":
@@ -106,7 +130,7 @@ def _objects(text: str) -> tuple[list[Found], bool]:
             if one is None:
                 wasted += end - match.start() + at // 50 + 200  # what a try costs by itself
             else:
-                found.append(Found(one, text[since : match.start()], part))
+                found.append(EmbeddedObject(one, text[since : match.start()], part))
                 at = since = end
         elif not match.group(1):
             line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - 200)
@@ -115,7 +139,8 @@ def _objects(text: str) -> tuple[list[Found], bool]:
         elif opened >= 0 or CLOSES.match(text, match.end()):
             if opened < 0:  # the template opened it
                 found.clear()
-            opened, since = -1, match.end()
+            opened = -1
+            since = match.end()
         else:
             part += 1
     if opened >= 0:  # cut off while thinking
@@ -139,12 +164,14 @@ def _decoded(text: str) -> dict[str, Any] | None:
         found: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    return cast(dict[str, Any], found) if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return cast(dict[str, Any], found)
+    return None
 
 
 def fit_schema(value: Any, schema: dict[str, Any]) -> Any:
     """The value if it fits, with numbers in strings made numbers. Keys that were not asked for do no harm."""
-    kind = type_of(schema)
+    kind = compile_schema(schema)
     try:
         fitting = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -152,15 +179,17 @@ def fit_schema(value: Any, schema: dict[str, Any]) -> Any:
             fitting = msgspec.convert(_stripped(value), kind, strict=False)
         except msgspec.ValidationError:
             said, _, where = str(error).partition(" - at ")
-            raise Unusable(f"{where.strip('`') or '$'}: {said}") from None
+            raise UnusableReply(f"{where.strip('`') or '$'}: {said}") from None
     found = msgspec.to_builtins(fitting)
     _check_numbers(found, schema, "$")
-    return {**value, **cast(dict[str, Any], found)} if isinstance(found, dict) else found
+    if isinstance(found, dict):
+        return {**value, **cast(dict[str, Any], found)}
+    return found
 
 
-def type_of(schema: dict[str, Any]) -> Any:
-    """A schema as a type that msgspec checks, which is quick and says where something does not fit. Raises ValueError for what it is not
-    checked for: before anyone is asked."""
+def compile_schema(schema: dict[str, Any]) -> Any:
+    """A schema as a type that msgspec checks, which is quick and says where something does not fit. Raises ValueError
+    for what it is not checked for: before anyone is asked."""
     return _type_of(msgspec.json.encode(schema))
 
 
@@ -170,7 +199,9 @@ def _stripped(value: Any) -> Any:
         return {name: _stripped(one) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
         return [_stripped(one) for one in cast(list[Any], value)]
-    return value.strip() if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.strip()
+    return value
 
 
 def _check_numbers(value: Any, schema: dict[str, Any], where: str) -> None:
@@ -184,7 +215,7 @@ def _check_numbers(value: Any, schema: dict[str, Any], where: str) -> None:
         for at, one in enumerate(value):
             _check_numbers(one, schema["items"], f"{where}[{at}]")
     elif kind in ("number", "integer") and "enum" in schema and value not in schema["enum"]:
-        raise Unusable(f"{where}: {value:g} is not one of {', '.join(map(str, schema['enum']))}")
+        raise UnusableReply(f"{where}: {value:g} is not one of {', '.join(map(str, schema['enum']))}")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -204,7 +235,9 @@ def _made_type(schema: dict[str, Any]) -> Any:
         due: list[str] = schema.get("required", [])
         strange = [name for name in known if not name or set(name) & set('"\\') or not name.isprintable()]
         if strange or set(due) - set(known):
-            raise ValueError(f"weft does not check the keys {[*strange, *sorted(set(due) - set(known))]} in a rubric's schema")
+            raise ValueError(
+                f"weft does not check the keys {[*strange, *sorted(set(due) - set(known))]} in a rubric's schema"
+            )
         required = [(short[name], types[name]) for name in known if name in due]
         rest = [(short[name], types[name] | msgspec.UnsetType, msgspec.UNSET) for name in known if name not in due]
         return msgspec.defstruct("Reply", [*required, *rest], rename={one: name for name, one in short.items()})
@@ -214,12 +247,23 @@ def _made_type(schema: dict[str, Any]) -> Any:
     if "enum" in schema and not schema["enum"]:
         raise ValueError("an empty enum in a rubric's schema: nothing could fit it")
     if kind in ("string", "boolean"):
-        return Literal[tuple(schema["enum"])] if "enum" in schema else str if kind == "string" else bool
+        if "enum" in schema:
+            return Literal[tuple(schema["enum"])]
+        if kind == "string":
+            return str
+        return bool
     return _made_number(kind, schema)
 
 
 def _made_number(kind: str, schema: dict[str, Any]) -> Any:
-    low, high = (min(schema["enum"]), max(schema["enum"])) if "enum" in schema else (schema.get("minimum"), schema.get("maximum"))
-    number: Any = int if kind == "integer" else float
+    low, high = (
+        (min(schema["enum"]), max(schema["enum"]))
+        if "enum" in schema
+        else (schema.get("minimum"), schema.get("maximum"))
+    )
+    if kind == "integer":
+        number: Any = int
+    else:
+        number = float
     low, high = number(-LARGEST if low is None else low), number(LARGEST if high is None else high)
     return Annotated[number, msgspec.Meta(ge=low, le=high)]

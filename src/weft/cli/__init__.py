@@ -10,11 +10,17 @@ def main() -> None:
     from weft.cli.terminal import complain
     from weft.errors import UserError, WeftError
 
-    gc.set_threshold(50_000, 20, 100)  # a run makes many small objects that live long: looking through them again and again takes time
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what it would say of a lost connection is nothing to act on
+    # a run makes many small objects that live long: looking through them again and again takes time
+    gc.set_threshold(50_000, 20, 100)
+    # what it would say of a lost connection is nothing to act on
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     try:
-        if strange := next((word for word in sys.argv[1:] if not word.isprintable() and "\n" not in word and "\t" not in word), None):
-            raise UserError(f"{strange.encode('utf-8', 'replace').decode()!r}: this is not UTF-8, or has a character that cannot be shown")
+        if strange := next(
+            (word for word in sys.argv[1:] if not word.isprintable() and "\n" not in word and "\t" not in word), None
+        ):
+            raise UserError(
+                f"{strange.encode('utf-8', 'replace').decode()!r}: this is not UTF-8, or has a character that cannot be shown"
+            )
         app()
     except UserError as error:
         complain(error)

@@ -1,4 +1,5 @@
-"""All commands in one place. Command modules import what they need inside their functions, so that `--help` is quick."""
+"""All commands in one place. Command modules import what they need inside their functions, so that `--help` is
+quick."""
 
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from weft.cli.report import compare, report
 from weft.cli.run import app as run_app
 from weft.cli.runs import app as runs_app
 from weft.cli.sample import show
-from weft.cli.score import HELP, Score, score
+from weft.cli.score import HELP, ScoreCommand, score
 from weft.cli.serve import serve
 from weft.cli.suite import app as suite_app
 from weft.cli.terminal import say
@@ -46,7 +47,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def weft(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
     config: Annotated[
         str | None,
         typer.Option(
@@ -58,12 +61,11 @@ def weft(
 ) -> None:
     """Evaluate unified multimodal models in multi-turn, interleaved dialogues.
 
-    Every answer is journalled before it is used: to go on after a crash, run the same command again.
-    """
+    Every answer is journalled before it is used: to go on after a crash, run the same command again."""
 
 
 app.add_typer(run_app, name="run")
-app.command(cls=Score, help=HELP)(score)
+app.command(cls=ScoreCommand, help=HELP)(score)
 app.command()(rate)
 app.command()(write)
 app.command()(serve)

@@ -8,7 +8,11 @@ import typer
 from weft.cli import options as o
 from weft.types import Table
 
-app = typer.Typer(no_args_is_help=True, help="Battles between models: win rates, ratings, agreement with people.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Battles between models: win rates, ratings, agreement with people.",
+    rich_markup_mode=None,
+)
 Format = Annotated[str, typer.Option("--format", help="screen, md, latex, csv or json.")]
 
 
@@ -19,14 +23,21 @@ def arena() -> None:
 
 @app.command("run")
 def fight(
-    runs: Annotated[list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")
+    ],
     judge: o.Judge = None,
     both_orders: Annotated[
-        bool, typer.Option("--both-orders/--one-order", help="Each battle in both orders; two verdicts that contradict are a tie.")
+        bool,
+        typer.Option(
+            "--both-orders/--one-order", help="Each battle in both orders; two verdicts that contradict are a tie."
+        ),
     ] = True,
     battles: Annotated[int, typer.Option(min=0, help="Battles about each item; 0: every pair.")] = 2,
     seed: Annotated[int, typer.Option(help="Which battles are drawn.")] = 0,
-    judge_pictures: Annotated[int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")] = None,
+    judge_pictures: Annotated[
+        int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
+    ] = None,
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
@@ -37,14 +48,16 @@ def fight(
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Let stored runs of any benchmark fight: a judge sees two answers to the same request and says which is better. No model is asked.
+    """Let stored runs of any benchmark fight: a judge sees two answers to the same request and says which is better. No
+    model is asked.
 
-    The same command again goes on where the last one ended. `weft report last` has every battle on a page: both answers side by side, the
-    verdicts, the reasons.
+    The same command again goes on where the last one ended. `weft report last` has every battle on a page: both answers
+    side by side, the verdicts, the reasons.
 
     Examples:
 
-      weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d weaverbench-gamma-5e6f --judge openai-chat/gpt-4o-2024-08-06
+      weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d weaverbench-gamma-5e6f --judge
+      openai-chat/gpt-4o-2024-08-06
 
       weft arena run weave-a weave-b --judge judge --battles 0 --one-order
 
@@ -53,14 +66,32 @@ def fight(
       weft arena table
     """
     given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_pictures": judge_pictures}
-    _judge(runs, judge, given, False, prompts, judge_opt, judge_repeats, judge_batch, concurrency, budget, dry_run, benchmark, home)
+    _judge(
+        runs,
+        judge,
+        given,
+        False,
+        prompts,
+        judge_opt,
+        judge_repeats,
+        judge_batch,
+        concurrency,
+        budget,
+        dry_run,
+        benchmark,
+        home,
+    )
 
 
 @app.command()
 def score(
-    runs: Annotated[list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")
+    ],
     judge: o.Judge = None,
-    judge_pictures: Annotated[int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")] = None,
+    judge_pictures: Annotated[
+        int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
+    ] = None,
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     judge_repeats: o.JudgeRepeats = 1,
@@ -71,8 +102,8 @@ def score(
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Score stored answers one by one in seven respects, from 0 to 10, as OpenING does: correctness, coherency, consistency, quality,
-    preference, completeness, richness.
+    """Score stored answers one by one in seven respects, from 0 to 10, as OpenING does: correctness, coherency,
+    consistency, quality, preference, completeness, richness.
 
     Examples:
 
@@ -81,7 +112,21 @@ def score(
       weft arena scores last
     """
     given = {"judge_pictures": judge_pictures}
-    _judge(runs, judge, given, True, prompts, judge_opt, judge_repeats, judge_batch, concurrency, budget, dry_run, benchmark, home)
+    _judge(
+        runs,
+        judge,
+        given,
+        True,
+        prompts,
+        judge_opt,
+        judge_repeats,
+        judge_batch,
+        concurrency,
+        budget,
+        dry_run,
+        benchmark,
+        home,
+    )
 
 
 def _judge(
@@ -99,7 +144,7 @@ def _judge(
     benchmark: list[str] | None,
     home: o.Path,
 ) -> None:
-    from weft.arena.fight import StoredAnswers
+    from weft.arena.stored_answers import StoredAnswers
     from weft.cli.work import finish
     from weft.errors import UserError
     from weft.evaluation.config import RunConfig
@@ -137,17 +182,19 @@ def export(
     """
     import json
 
-    from weft.arena.stored import battles_in
+    from weft.arena.battle_runs import read_judged_battles
     from weft.cli.terminal import say
     from weft.errors import UserError
-    from weft.stats.battles import models_in
+    from weft.stats.battles import list_models
 
-    found, told = battles_in(run, home)
+    found, told = read_judged_battles(run, home)
     if out.exists():
         raise UserError(f"{out} is there already; name another file")
     _note(told)
-    ids = {name: str(at) for at, name in enumerate(models_in(found))}
-    sides = [(one, {"id": ids[one.first], "name": one.first}, {"id": ids[one.second], "name": one.second}) for one in found]
+    ids = {name: str(at) for at, name in enumerate(list_models(found))}
+    sides = [
+        (one, {"id": ids[one.first], "name": one.first}, {"id": ids[one.second], "name": one.second}) for one in found
+    ]
     records = [{"data_id": one.item, "model_A": a, "model_B": b, "winner": one.winner} for one, a, b in sides]
     out.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(f"{out}: {len(records)} verdicts")
@@ -157,13 +204,16 @@ def export(
 def table(
     verdicts: Annotated[
         list[str] | None,
-        typer.Argument(help="Runs of battles, or files of verdicts as OpenING has them, taken together. Default: the last run."),
+        typer.Argument(
+            help="Runs of battles, or files of verdicts as OpenING has them, taken together. Default: the last run."
+        ),
     ] = None,
     format: Format = "screen",
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Win rates of every model (FDT, without ties, with ties as 0 and as .5) and ratings, all with intervals; and whether the judge favours
-    a place. Battles that were fought in both orders count once: two verdicts that contradict each other are a tie.
+    """Win rates of every model (FDT, without ties, with ties as 0 and as .5) and ratings, all with intervals; and
+    whether the judge favours a place. Battles that were fought in both orders count once: two verdicts that contradict
+    each other are a tie.
 
     Examples:
 
@@ -173,28 +223,35 @@ def table(
 
       weft arena table ab.json ba.json --format md
     """
-    from weft.arena.files import together
-    from weft.arena.stored import last_battles, tables_of_battles, verdicts_of
-    from weft.arena.tables import win_rates
+    from weft.arena.battle_runs import build_battle_tables, find_last_run, read_battle_verdicts
+    from weft.arena.files import merge_verdicts
+    from weft.arena.tables import build_win_rate_tables
 
-    names = verdicts or [last_battles(home)]
-    found = together({str(at): verdicts_of(name, home) for at, name in enumerate(names)})
+    names = verdicts or [find_last_run(home)]
+    found = merge_verdicts({str(at): read_battle_verdicts(name, home) for at, name in enumerate(names)})
     _note(found.problems)
     title = f"Win rates, {', '.join(o.Path(name).stem for name in names)}"
-    own = tables_of_battles(names[0], home, title) if len(names) == 1 else None
-    _show(own or win_rates(found.battles, title), format)
+    if len(names) == 1:
+        own = build_battle_tables(names[0], home, title)
+    else:
+        own = None
+    _show(own or build_win_rate_tables(found.battles, title), format)
 
 
 @app.command()
 def agree(
     verdicts: Annotated[
-        list[str], typer.Argument(help="Verdicts of judges, then those of people, which are the last: files, or runs of battles.")
+        list[str],
+        typer.Argument(help="Verdicts of judges, then those of people, which are the last: files, or runs of battles."),
     ],
-    unseen: Annotated[str, typer.Option(help="Models that a judge was not trained on, with commas: their battles are shown apart.")] = "",
+    unseen: Annotated[
+        str, typer.Option(help="Models that a judge was not trained on, with commas: their battles are shown apart.")
+    ] = "",
     format: Format = "screen",
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """How far judges agree with people, in all three ways: ties given to whom they lean, ties as a verdict of their own, without ties.
+    """How far judges agree with people, in all three ways: ties given to whom they lean, ties as a verdict of their
+    own, without ties.
 
     Examples:
 
@@ -202,30 +259,33 @@ def agree(
 
       weft arena agree gpt.json int.json human.json --unseen "Gemini1.5+Flux,anole"
     """
-    from weft.arena.stored import verdicts_of
-    from weft.arena.tables import agreements
+    from weft.arena.battle_runs import read_battle_verdicts
+    from weft.arena.tables import build_agreement_table
     from weft.errors import UserError
-    from weft.stats.battles import models_in
+    from weft.stats.battles import list_models
 
     if len(verdicts) < 2:
         raise UserError("give at least two files: verdicts of a judge, and those of people")
-    found = [verdicts_of(name, home) for name in verdicts]
+    found = [read_battle_verdicts(name, home) for name in verdicts]
     _note(problem for one in found for problem in one.problems)
     names = [name.strip() for name in unseen.split(",") if name.strip()]
-    there = models_in(battle for one in found for battle in one.battles)
+    there = list_models(battle for one in found for battle in one.battles)
     strange = [name for name in names if name not in there]
     if strange:
         raise UserError(f"--unseen: no battle has a model {strange[0]!r}; there is {', '.join(there)}")
     stems = [o.Path(name).stem for name in verdicts]
     told = [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, verdicts, strict=True)]
     judges = {name: one.battles for name, one in zip(told[:-1], found[:-1], strict=True)}
-    _show([agreements(judges, found[-1].battles, names, f"Agreement with {o.Path(verdicts[-1]).stem}")], format)
+    _show(
+        [build_agreement_table(judges, found[-1].battles, names, f"Agreement with {o.Path(verdicts[-1]).stem}")], format
+    )
 
 
 @app.command()
 def scores(
     file: Annotated[
-        str, typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`.")
+        str,
+        typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`."),
     ] = "last",
     format: Format = "screen",
     home: o.Home = o.Path(".weft"),
@@ -236,28 +296,28 @@ def scores(
 
       weft arena scores gpt-score_results.json
     """
-    from weft.arena.files import read_scores
-    from weft.arena.stored import scored_tables
-    from weft.arena.tables import score_summary
+    from weft.arena.battle_runs import build_score_tables
+    from weft.arena.files import read_answer_scores
+    from weft.arena.tables import build_summary_table
 
     path = o.Path(file)
     if not path.is_file():
-        _show(scored_tables(file, home), format)
+        _show(build_score_tables(file, home), format)
         return
-    found = read_scores(path)
+    found = read_answer_scores(path)
     _note(found.problems)
-    _show([score_summary(found.entries, f"Scores, {path.stem}")], format)
+    _show([build_summary_table(found.entries, f"Scores, {path.stem}")], format)
 
 
 def _note(problems: Iterable[str]) -> None:
-    from weft.arena.files import SHOWN
+    from weft.arena.files import MAX_LISTED_PROBLEMS
     from weft.cli.terminal import complain
 
     told = list(problems)
-    for problem in told[:SHOWN]:
+    for problem in told[:MAX_LISTED_PROBLEMS]:
         complain(problem)
-    if len(told) > SHOWN:
-        complain(f"and {len(told) - SHOWN} more of this kind")
+    if len(told) > MAX_LISTED_PROBLEMS:
+        complain(f"and {len(told) - MAX_LISTED_PROBLEMS} more of this kind")
 
 
 def _show(tables: list[Table], format: str) -> None:

@@ -27,7 +27,9 @@ def make_data(
     out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
     samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
-    side: Annotated[int, typer.Option(help="Pixels: 64, or a multiple of it, drawn larger and with a photograph's noise.")] = 64,
+    side: Annotated[
+        int, typer.Option(help="Pixels: 64, or a multiple of it, drawn larger and with a photograph's noise.")
+    ] = 64,
 ) -> None:
     """Write tabletop dialogues in a benchmark's official format, with the exact truth beside them.
 
@@ -69,7 +71,7 @@ def new(
     from weft.errors import UserError
     from weft.store.blobs import write_folder
 
-    found = benchmarks.resolve(benchmark)
+    found = benchmarks.load_benchmark(benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is there already and not empty; name another folder")
     if found.preparation.template is None:
@@ -84,7 +86,8 @@ def wordings(
     out: Annotated[o.Path, typer.Option(help="The file to write, for --reword.")],
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Write the wordings of a run to a file: to read them, mend them, publish them, or give them to other models elsewhere.
+    """Write the wordings of a run to a file: to read them, mend them, publish them, or give them to other models
+    elsewhere.
 
     Examples:
 
@@ -95,7 +98,7 @@ def wordings(
     import json
 
     from weft.errors import UserError
-    from weft.results.run import about, load_run
+    from weft.results.run import load_run, read_dataset_turn
     from weft.types import Text
     from weft.workspace import open_journal
 
@@ -113,7 +116,7 @@ def wordings(
         {
             "task": turn.groups["of"],
             "style": turn.groups["style"],
-            "prompt": "".join(p.text for p in about(turn).ask if isinstance(p, Text)),
+            "prompt": "".join(p.text for p in read_dataset_turn(turn).prompt if isinstance(p, Text)),
         }
         for turn in said
     ]
@@ -123,10 +126,13 @@ def wordings(
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME.")],
+    name: Annotated[
+        str, typer.Argument(help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME.")
+    ],
     out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,
 ) -> None:
-    """Fetch a dataset from the Hugging Face hub (extra `hub`), and unpack its archives. What is there already is not fetched again.
+    """Fetch a dataset from the Hugging Face hub (extra `hub`), and unpack its archives. What is there already is not
+    fetched again.
 
     Offline it says what to download, and where to put it.
 
@@ -138,7 +144,7 @@ def get(
 
       weft data get OWNER/NAME --out imug && weft data check imug imug
     """
-    from weft.benchmarks.download import get as fetched
+    from weft.benchmarks.download import download_dataset as fetched
 
     say(fetched(name, out))
 
@@ -162,9 +168,9 @@ def check(
     from weft import api, benchmarks
     from weft.workspace import open_blobs
 
-    found = benchmarks.resolve(benchmark)
+    found = benchmarks.load_benchmark(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = found.load(folder, open_blobs(o.Path(home))).read()
+        dataset = found.load(folder, open_blobs(o.Path(home))).load_all()
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
         turns = [turn for sample in dataset.samples for turn in sample.turns]
@@ -174,12 +180,19 @@ def check(
                 say(f"by {axis}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
         for line in found.preparation.describe_data(dataset):
             say(line)
-        kinds = ", ".join(f"{sum(turn.want == kind for turn in turns)} {kind}" for kind in sorted({turn.want for turn in turns}))
+        kinds = ", ".join(
+            f"{sum(turn.modality == kind for turn in turns)} {kind}"
+            for kind in sorted({turn.modality for turn in turns})
+        )
         say(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
         if dataset.samples:
             run = api.validate(benchmark, folder, home=home)
-            whole = run.verdicts and all(verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts)
-            say(f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}")
+            whole = run.verdicts and all(
+                verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts
+            )
+            say(
+                f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}"
+            )
             without = sum("stand-in" in turn.reply.notes for turn in run.turns)
             if without:
                 say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")

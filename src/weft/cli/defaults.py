@@ -1,5 +1,5 @@
-"""`--config` and weft.toml's `[defaults]` on the command line: what the user gives wins, then the benchmark's section, then the command's,
-then what stands for all."""
+"""`--config` and weft.toml's `[defaults]` on the command line: what the user gives wins, then the benchmark's section,
+then the command's, then what stands for all."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,15 @@ from weft.evaluation.config import FIELDS
 
 ANY = {cli.option or name for name, cli in FIELDS.items() if not cli.hidden} | {"dry_run"}
 SERVED = {"replicas", "gpus_each", "address"}
-MADE: dict[tuple[str, ...], set[str]] = {("run",): ANY | SERVED, ("score",): ANY}  # commands whose options are made for a benchmark
+# commands whose options are made for a benchmark
+MADE: dict[tuple[str, ...], set[str]] = {("run",): ANY | SERVED, ("score",): ANY}
 META = "weft.defaults"  # where a context keeps the sections of benchmarks
 FLAG = "--config"
 
 
 class App(TyperGroup):
-    """All commands. `--config FILE` may stand anywhere among their words. Examples in a help are never broken: they are to be copied."""
+    """All commands. `--config FILE` may stand anywhere among their words. Examples in a help are never broken: they are
+    to be copied."""
 
     def __init__(self, **told: Any) -> None:
         super().__init__(**told)
@@ -35,22 +37,26 @@ class App(TyperGroup):
 
     def defaults(self, ctx: Any) -> dict[str, Any]:
         """What weft.toml says, as the commands want it: by command and option."""
-        from weft.models.config import config_file, read_config
+        from weft.models.config import find_config_file, read_config
 
         section: dict[str, Any] = read_config().get("defaults", {})
         if not section:
             return {}
-        from weft.benchmarks.base import names
+        from weft.benchmarks.base import list_benchmarks
 
         commands = {path: params | MADE.get(path, set()) for path, params in _commands(self)}
         tables: dict[str, dict[str, Any]] = {name: some for name, some in section.items() if isinstance(some, dict)}
-        by_benchmark = {name: some for name, some in tables.items() if name in names()}
+        by_benchmark = {name: some for name, some in tables.items() if name in list_benchmarks()}
         by_command = {name: _plain(some) for name, some in tables.items() if name in {first for first, *_ in commands}}
-        for_all = _plain({name: value for name, value in section.items() if name not in by_benchmark and name not in by_command})
+        for_all = _plain(
+            {name: value for name, value in section.items() if name not in by_benchmark and name not in by_command}
+        )
         known = {option for params in commands.values() for option in params}
         for name in (*for_all, *(key for some in by_command.values() for key in some)):
             if name not in known:
-                raise UserError(f"{config_file()}: [defaults] {name}: no command has such an option, and no benchmark such a name")
+                raise UserError(
+                    f"{find_config_file()}: [defaults] {name}: no command has such an option, and no benchmark such a name"
+                )
         ctx.meta[META] = by_benchmark
         made: dict[str, Any] = {}
         for path, params in commands.items():
@@ -65,13 +71,16 @@ class App(TyperGroup):
 def _keep_examples(group: Any) -> None:
     for command in group.commands.values():
         parts = (command.help or "").split("\n\n")
-        command.help = "\n\n".join(f"\b\n{part}" if part.lstrip().startswith(("weft ", "rsync ")) else part for part in parts)
+        command.help = "\n\n".join(
+            f"\b\n{part}" if part.lstrip().startswith(("weft ", "rsync ")) else part for part in parts
+        )
         if hasattr(command, "commands"):
             _keep_examples(command)
 
 
 def _without_config(args: list[str]) -> tuple[list[str], str | None]:
-    kept, named = list[str](), None
+    kept = list[str]()
+    named = None
     words = iter(args)
     for word in words:
         if word == "--":
@@ -102,7 +111,9 @@ def _plain(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    return [f"{name}={one}" for name, one in cast(dict[str, Any], value).items()] if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return [f"{name}={one}" for name, one in cast(dict[str, Any], value).items()]
+    return value
 
 
 def of_benchmark(ctx: Any, name: str) -> dict[str, Any]:

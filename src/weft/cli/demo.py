@@ -10,7 +10,9 @@ from weft.cli.terminal import say
 
 def demo(
     name: Annotated[str, typer.Argument(help="exposure-bias, memory, or test-time-scaling.")],
-    samples: Annotated[int | None, typer.Option(min=2, help="How many dialogues. Default: 300, 150 for memory, 200 for scaling.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=2, help="How many dialogues. Default: 300, 150 for memory, 200 for scaling.")
+    ] = None,
     out: Annotated[o.Path, typer.Option(help="Where table and plots go.")] = o.Path("reports"),
     home: o.Home = o.Path(".weft"),
 ) -> None:
@@ -47,14 +49,20 @@ def demo(
         return quietly(open_run(RunConfig(benchmark=benchmark, judge="tabletop/exact", home=own, **options)), console)
 
     def shown(value: Any) -> str:
-        return (f"{value:.3f}" if value <= 1 else f"{value:.1f}") if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            if value <= 1:
+                return f"{value:.3f}"
+            return f"{value:.1f}"
+        return str(value)
 
     show, usual = DEMOS[name]
     made = show(own, own, evaluate, samples or usual)
     table = Table(title=made.title, title_justify="left")
     for column in made.columns:
         table.add_column(
-            column, no_wrap=column == made.columns[0], justify="left" if column in ("history", "setting", "strategy") else "right"
+            column,
+            no_wrap=column == made.columns[0],
+            justify="left" if column in ("history", "setting", "strategy") else "right",
         )
     for row in made.rows:
         table.add_row(*(shown(value) for value in (row[column] for column in made.columns)))

@@ -10,9 +10,12 @@ from weft.cli.terminal import say
 
 def doctor(
     home: o.Home = o.Path(".weft"),
-    model: Annotated[list[str] | None, typer.Option("--model", help="Also try to reach this endpoint. Repeatable.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Also try to reach this endpoint. Repeatable.")
+    ] = None,
 ) -> None:
-    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a connection.
+    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a
+    connection.
 
     Examples:
 
@@ -27,9 +30,16 @@ def doctor(
 
     from weft import __version__
     from weft.models.config import read_config
-    from weft.models.http_endpoint import address_of, key_variable
-    from weft.models.registry import KEY_BY_HOST, OTHERS, known_of, parse_name, provider, providers
-    from weft.secrets import without_secrets
+    from weft.models.http_endpoint import key_variable, parse_address
+    from weft.models.registry import (
+        DEFAULT_KEY_VARIABLE,
+        KEY_BY_HOST,
+        info_of,
+        list_providers,
+        load_provider,
+        parse_name,
+    )
+    from weft.secrets import strip_url_secrets
     from weft.store.journal import Journal
     from weft.store.schema import journal_file
 
@@ -42,7 +52,7 @@ def doctor(
     else:
         say(f"journal {path}: none yet")
     say("keys, from the environment")
-    for variable in sorted({*KEY_BY_HOST.values(), OTHERS}):
+    for variable in sorted({*KEY_BY_HOST.values(), DEFAULT_KEY_VARIABLE}):
         hosts = ", ".join(host for host, name in KEY_BY_HOST.items() if name == variable) or "any other address"
         say(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {hosts})")
     named = read_config().get("models", {})
@@ -52,24 +62,30 @@ def doctor(
         say("endpoints")
     for name, text in specs.items():
         spec = parse_name(text)
-        known = known_of(provider(spec.provider)) if spec.provider in providers() else None
+        if spec.provider in list_providers():
+            known = info_of(load_provider(spec.provider))
+        else:
+            known = None
         url = spec.url or (known.url if known is not None else "")
         if not url:
-            say(f"  {without_secrets(name)}: {without_secrets(text)}, local")
+            say(f"  {strip_url_secrets(name)}: {strip_url_secrets(text)}, local")
             continue
         try:
-            parts = address_of(url)
+            parts = parse_address(url)
         except ValueError as error:
-            say(f"  {without_secrets(name)}: {error}")
+            say(f"  {strip_url_secrets(name)}: {error}")
             bad = True
             continue
         variable = key_variable(url, str(named.get(name, {}).get("key_env", "")))
         try:
-            with socket.create_connection((parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=5):
+            with socket.create_connection(
+                (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=5
+            ):
                 reached = "reachable"
         except (OSError, ValueError) as error:
-            reached, bad = f"NOT reachable: {error}", True
+            reached = f"NOT reachable: {error}"
+            bad = True
         key = f"key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
-        say(f"  {without_secrets(name)}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
+        say(f"  {strip_url_secrets(name)}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
     if bad:
         raise typer.Exit(1)

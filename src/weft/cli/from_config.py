@@ -1,8 +1,8 @@
 """Commands made from data: the options of `RunConfig`, and those that a benchmark has of its own.
 
-`weft run BENCHMARK` is a command that is made when it is called for, from the benchmark's `Options` and axes: `--history full` is an option
-of its own, `--class Game` keeps the samples of that class. Its help has them in a section, and a typo is told what is near it.
-"""
+`weft run BENCHMARK` is a command that is made when it is called for, from the benchmark's `Options` and axes:
+`--history full` is an option of its own, `--class Game` keeps the samples of that class. Its help has them in a
+section, and a typo is told what is near it."""
 
 import inspect
 import itertools
@@ -16,9 +16,11 @@ from typer.main import get_command
 
 from weft.cli.defaults import of_benchmark
 from weft.errors import UserError
-from weft.evaluation.config import FIELDS, SHARED, Cli, fields_for
+from weft.evaluation.config import FIELDS, SHAREABLE_NAMES, CliField, fields_for
 
-OWN, GROUP = "own_", "where_"  # what parameters begin with that are a benchmark's options, or its groups
+# what parameters begin with that are a benchmark's options, or its groups
+OWN = "own_"
+GROUP = "where_"
 TITLES = {"data": "Data", "model": "Model", "judge": "Judge", "calls": "Calls", "home": "Where results are kept"}
 INTEGERS = ("limit", "sample", "seed", "judge_repeats", "concurrency", "judge_concurrency")
 KINDS: dict[str, Any] = {"data": Path, "home": Path, "budget": float, **dict.fromkeys(INTEGERS, int)}
@@ -31,53 +33,73 @@ def parameters(names: Iterable[str]) -> list[inspect.Parameter]:
     return [_parameter(name, FIELDS[name]) for name in names if not FIELDS[name].hidden]
 
 
-def _parameter(name: str, cli: Cli) -> inspect.Parameter:
+def _parameter(name: str, cli: CliField) -> inspect.Parameter:
     kind = KINDS.get(name, str)
     more: dict[str, Any] = {"help": cli.help, "show_default": False, "metavar": cli.metavar or METAVARS[kind]}
     if name == "home":
         more |= {"envvar": "WEFT_HOME", "show_envvar": True}
-    if cli.pairs or cli.many:
-        more["metavar"] = "NAME=VALUE" if cli.pairs else "TEXT"
+    if cli.pairs or cli.repeatable:
+        if cli.pairs:
+            more["metavar"] = "NAME=VALUE"
+        else:
+            more["metavar"] = "TEXT"
         return option(cli.option or name, list[str], more)
     if name in ("judge_batch", "probe"):
         flag = cli.option or name
         return option(flag, bool, {"help": cli.help, "show_default": False}, f"--{flag.replace('_', '-')}")
-    if cli.least is not None:
-        more["min"] = int(cli.least) if kind is int else cli.least
+    if cli.minimum is not None:
+        if kind is int:
+            more["min"] = int(cli.minimum)
+        else:
+            more["min"] = cli.minimum
     return option(name, kind, more)
 
 
 def option(name: str, kind: Any, more: Mapping[str, Any], *words: str) -> inspect.Parameter:
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, typer.Option(*words, **more)]
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, typer.Option(*words, **more)],
     )
 
 
 def own_parameters(benchmark: Any) -> list[inspect.Parameter]:
     """A benchmark's own options, and its axes: those that keep samples of a group."""
-    from weft.benchmarks.base import listed
+    from weft.benchmarks.base import list_options
 
     made: list[inspect.Parameter] = []
-    known = listed(benchmark.Options)
+    known = list_options(benchmark.Options)
     for one in known:
         word = f"--{one.name.replace('_', '-')}"
         if one.kind is bool:
-            made.append(option(OWN + one.name, bool, {"help": one.help, "show_default": False}, f"{word}/--no-{word[2:]}"))
+            made.append(
+                option(OWN + one.name, bool, {"help": one.help, "show_default": False}, f"{word}/--no-{word[2:]}")
+            )
             continue
         metavar = "|".join(one.choices) or METAVARS.get(one.kind, "TEXT")
-        told = {"help": f"{one.help} [default: {one.usual}]", "metavar": metavar, "show_default": False, **_completed(one.choices)}
+        told = {
+            "help": f"{one.help} [default: {one.default}]",
+            "metavar": metavar,
+            "show_default": False,
+            **_completed(one.choices),
+        }
         made.append(option(OWN + one.name, one.kind, told, word))
     names: Mapping[str, tuple[str, ...]] = benchmark.presentation.axis_names
     for axis in benchmark.axes:
         if axis not in {one.name for one in known}:
             metavar = "|".join(names.get(axis, ())) or "TEXT"
-            made.append(option(GROUP + axis, str, {"help": f"Only samples of this {axis}.", "metavar": metavar}, f"--{axis}"))
+            made.append(
+                option(GROUP + axis, str, {"help": f"Only samples of this {axis}.", "metavar": metavar}, f"--{axis}")
+            )
     return made
 
 
 def _completed(choices: tuple[str, ...]) -> dict[str, Any]:
     """What a shell offers. The benchmark itself says what there is, where another is given."""
-    return {"autocompletion": lambda: list(choices)} if choices else {}
+    if choices:
+        return {"autocompletion": lambda: list(choices)}
+    return {}
 
 
 class BenchmarkCommand(TyperCommand):
@@ -96,7 +118,10 @@ class BenchmarkCommand(TyperCommand):
             told = vars(error)
             if "option_name" not in told or "possibilities" not in told:  # it is not about an option that there is not
                 raise
-            near = f"did you mean {' or '.join(told['possibilities'])}? " if told["possibilities"] else ""
+            if told["possibilities"]:
+                near = f"did you mean {' or '.join(told['possibilities'])}? "
+            else:
+                near = ""
             own = [param.opts[0] for param in self.params if str(param.name).startswith((OWN, GROUP))]
             raise UserError(
                 f"{self.about} has no option {told['option_name']}; {near}its own are {', '.join(own) or 'none'}; `--help` lists all"
@@ -116,7 +141,9 @@ class BenchmarkCommand(TyperCommand):
         if name.startswith((OWN, GROUP)):
             return f"Options of {self.about}"
         field = next((field for field, cli in FIELDS.items() if name in (field, cli.option)), "")
-        return TITLES[FIELDS[field].stage] if field else "Other options"
+        if field:
+            return TITLES[FIELDS[field].stage]
+        return "Other options"
 
 
 def command(work: Callable[..., None], name: str, about: Any, params: Iterable[inspect.Parameter]) -> Any:
@@ -135,7 +162,7 @@ def command(work: Callable[..., None], name: str, about: Any, params: Iterable[i
 def without_own(names: Iterable[str], benchmark: Any) -> list[str]:
     """Fields of every run, but for those that a benchmark has of its own."""
     own = benchmark.Options.__struct_fields__
-    return [name for name in names if not (name in SHARED and (name in own or "sample" in own))]
+    return [name for name in names if not (name in SHAREABLE_NAMES and (name in own or "sample" in own))]
 
 
 def defaults(section: Mapping[str, Any], base: Mapping[str, Any], benchmark: Any) -> dict[str, Any]:
@@ -159,9 +186,10 @@ def benchmark_defaults(ctx: Any, name: str, benchmark: Any, base: Mapping[str, A
 
 
 def config_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a `RunConfig`, out of what was given on the command line. What is left in `given` is the command's own."""
+    """The fields of a `RunConfig`, out of what was given on the command line. What is left in `given` is the command's
+    own."""
     from weft.cli.options import pairs
-    from weft.evaluation.config import usually_probed
+    from weft.evaluation.config import default_probe
 
     made: dict[str, Any] = {}
     own = {name.removeprefix(OWN): given.pop(name) for name in list(given) if name.startswith(OWN)}
@@ -174,11 +202,13 @@ def config_of(given: dict[str, Any]) -> dict[str, Any]:
             made[name] = value
     made["where"] = {**made["where"], **{axis: name for axis, name in groups.items() if name is not None}}
     made["preset"] = tuple(made.get("preset", ()))
-    made["probe"] = not made.get("probe") and usually_probed()
+    made["probe"] = not made.get("probe") and default_probe()
     made["options"] = {name: value for name, value in own.items() if value is not None}
     if made.get("seed") is not None and made.get("sample") is None:
         seed = made["seed"]
-        raise UserError(f"--seed {seed} is of --sample, which samples to draw; a model's seed is --model-opt seed={seed}")
+        raise UserError(
+            f"--seed {seed} is of --sample, which samples to draw; a model's seed is --model-opt seed={seed}"
+        )
     return made
 
 

@@ -23,11 +23,16 @@ def journal() -> None:
 @app.command()
 def check(
     home: o.Home = o.Path(".weft"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is wrong, and what could be saved.")] = False,
-    pictures: Annotated[bool, typer.Option("--pictures/--no-pictures", help="Also hold every picture against its name.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what is wrong, and what could be saved.")
+    ] = False,
+    pictures: Annotated[
+        bool, typer.Option("--pictures/--no-pictures", help="Also hold every picture against its name.")
+    ] = True,
 ) -> None:
-    """Read every row of the journal and every picture. If the journal is damaged, write what can be read into a new one; the damaged one is
-    kept beside it. Pictures that are damaged are put aside, and made anew by the commands that need them.
+    """Read every row of the journal and every picture. If the journal is damaged, write what can be read into a new
+    one; the damaged one is kept beside it. Pictures that are damaged are put aside, and made anew by the commands that
+    need them.
 
     Exits with 0 if nothing is wrong, with 1 if something was.
 
@@ -38,20 +43,20 @@ def check(
       weft journal check --home received/.weft --dry-run
     """
     from weft.errors import UserError
-    from weft.store.blobs import damaged_pictures, missing_pictures
-    from weft.store.locks import anyone
-    from weft.store.recover import check as checked
+    from weft.store.blobs import find_damaged_images, find_missing_images
+    from weft.store.locks import find_active_run
+    from weft.store.recover import check_journal as checked
     from weft.store.schema import journal_file
 
-    at_work = anyone(home)
+    at_work = find_active_run(home)
     if at_work and not dry_run:
         raise UserError(f"run {at_work} is going on in another process: wait for it")
     health = checked(journal_file(home), save=not dry_run)
-    rows = ", ".join(f"{count} {table}" for table, count in health.saved.items() if count) or "nothing"
-    bad = damaged_pictures(home, put_aside=not dry_run) if pictures else []
+    rows = ", ".join(f"{count} {table}" for table, count in health.recovered.items() if count) or "nothing"
+    bad = find_damaged_images(home, quarantine=not dry_run) if pictures else []
     for name in bad[:10]:
         say(f"wrong: picture {name[:12]} is damaged" + ("" if dry_run else ": it was put aside"))
-    gone = missing_pictures(home, _replies(home)) if pictures and (dry_run is False or not health.problems) else []
+    gone = find_missing_images(home, _replies(home)) if pictures and (dry_run is False or not health.problems) else []
     if gone:
         say(f"wrong: {len(gone)} pictures of replies are not in the store; the commands that made them make them again")
     if not health.problems:
@@ -63,8 +68,8 @@ def check(
         say(f"wrong: {problem}")
     gone = ", ".join(f"{count} {table}" for table, count in health.lost.items() if count)
     say(f"{'could be' if dry_run else 'was'} saved: {rows}" + (f"; found and not readable: {gone}" if gone else ""))
-    if health.kept:
-        say(f"the damaged journal is kept as {health.kept}")
+    if health.damaged_path:
+        say(f"the damaged journal is kept as {health.damaged_path}")
     say("run the same commands again: answers that were saved are not asked for again, and what is missing is")
     raise typer.Exit(1)
 
@@ -80,10 +85,13 @@ def _replies(home: o.Path) -> "Iterator[Reply]":
 
 @app.command()
 def merge(
-    other: Annotated[list[o.Path], typer.Argument(help="Homes of other journals, such as runs from another machine, or shards.")],
+    other: Annotated[
+        list[o.Path], typer.Argument(help="Homes of other journals, such as runs from another machine, or shards.")
+    ],
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Take over the calls, runs, ratings and pictures of other journals. Shards of a run become that run. Doing it twice changes nothing.
+    """Take over the calls, runs, ratings and pictures of other journals. Shards of a run become that run. Doing it
+    twice changes nothing.
 
     Examples:
 
@@ -92,24 +100,35 @@ def merge(
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
     from weft.cli.terminal import complain
-    from weft.results.index import told_shards
-    from weft.results.run import one_run
-    from weft.store.merge import merge as merged
+    from weft.results.index import describe_shards
+    from weft.results.run import find_run
+    from weft.store.merge import merge_journal as merged
     from weft.workspace import open_journal
 
     touched: dict[str, None] = {}
     for one in other:
         made = merged(home, one, complain)
         touched |= dict.fromkeys(made.runs)
-        bad = f"; {made.damaged} rows or pictures were damaged and are left out" if made.damaged else ""
-        people = f", {made.new_ratings} of {made.ratings} ratings by people" if made.ratings else ""
-        say(f"{one}: {made.new_calls} of {made.calls} calls{people} and {made.new_pictures} of {made.pictures} pictures are new here{bad}")
+        if made.damaged:
+            bad = f"; {made.damaged} rows or pictures were damaged and are left out"
+        else:
+            bad = ""
+        if made.annotations:
+            people = f", {made.new_annotations} of {made.annotations} ratings by people"
+        else:
+            people = ""
+        say(
+            f"{one}: {made.new_calls} of {made.calls} calls{people} and {made.new_images} of {made.images} pictures are new here{bad}"
+        )
     journal = open_journal(home)
     for run in touched:
-        record = one_run(journal, run)
-        turns = record.count(journal.progress(run)[0])
-        rest = "" if record.state == "finished" else f", {turns}: the same command does the rest, and asks only for that"
-        say(f"  {run}: {told_shards(record) or record.state}{rest}")
+        record = find_run(journal, run)
+        turns = record.format_turn_count(journal.count_done(run)[0])
+        if record.state == "finished":
+            rest = ""
+        else:
+            rest = f", {turns}: the same command does the rest, and asks only for that"
+        say(f"  {run}: {describe_shards(record) or record.state}{rest}")
 
 
 @app.command()
@@ -119,14 +138,15 @@ def export(
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Write a run as plain files: replies and pictures by dialogue, verdicts as CSV and Parquet, a manifest with the digest of every file.
+    """Write a run as plain files: replies and pictures by dialogue, verdicts as CSV and Parquet, a manifest with the
+    digest of every file.
 
     Examples:
 
       weft journal export last --out released/bagel
     """
     from weft.errors import UserError
-    from weft.report.export import export as exported
+    from weft.report.export import export_run as exported
     from weft.results.run import load_run
     from weft.workspace import open_journal
 
@@ -144,7 +164,8 @@ def shrink(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what could go.")] = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Remove what no run needs any more, after asking: calls of runs that were removed or never came to be, pictures that nothing shows.
+    """Remove what no run needs any more, after asking: calls of runs that were removed or never came to be, pictures
+    that nothing shows.
 
     Answers that are removed would have to be paid for again.
 
@@ -154,16 +175,16 @@ def shrink(
 
       weft runs rm OLD && weft journal shrink
     """
-    from weft.store.prune import needless
-    from weft.store.prune import shrink as shrunk
+    from weft.store.prune import find_unused
+    from weft.store.prune import remove_unused as shrunk
     from weft.workspace import open_journal
 
     open_journal(home).close()  # whether it is one at all
-    found = needless(home)
+    found = find_unused(home)
     if not found:
-        say(f"all of it is needed: {found.all_calls} calls, {found.all_pictures} pictures")
+        say(f"all of it is needed: {found.all_calls} calls, {found.all_images} pictures")
         return
-    pictures = f"{len(found.pictures)} of {found.all_pictures} pictures ({found.size / 1e6:.1f} MB)"
+    pictures = f"{len(found.images)} of {found.all_images} pictures ({found.size / 1e6:.1f} MB)"
     say(f"no run needs {len(found.calls)} of {found.all_calls} calls, and {pictures}")
     if dry_run:
         return

@@ -25,7 +25,8 @@ app = typer.Typer(cls=Judges, no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def judges() -> None:
-    """Judge a stored run again (weft judge RUN --judge JUDGE), or find out how far a judge can be trusted (weft judge check).
+    """Judge a stored run again (weft judge RUN --judge JUDGE), or find out how far a judge can be trusted (weft judge
+    check).
 
     Examples:
 
@@ -53,9 +54,11 @@ def judge(
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Judge the stored replies of a run again: by another judge, with other prompts, or several times. No model is asked.
+    """Judge the stored replies of a run again: by another judge, with other prompts, or several times. No model is
+    asked.
 
-    It becomes the run that the same command with the other judge would have made, so that reports and comparisons take both.
+    It becomes the run that the same command with the other judge would have made, so that reports and comparisons take
+    both.
 
     Examples:
 
@@ -67,7 +70,7 @@ def judge(
     """
     from weft.cli.work import finish
     from weft.errors import UserError
-    from weft.evaluation.config import RunConfig, usually_probed
+    from weft.evaluation.config import RunConfig, default_probe
     from weft.evaluation.session import open_run
     from weft.evaluation.sources import StoredRun
 
@@ -84,7 +87,7 @@ def judge(
         concurrency=concurrency,
         budget=budget,
         home=home,
-        probe=not no_probe and usually_probed(),
+        probe=not no_probe and default_probe(),
     )
     finish(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
 
@@ -92,23 +95,35 @@ def judge(
 @app.command()
 def check(
     judge: o.Judge = None,
-    benchmarks: Annotated[str, typer.Option(help="About whose questions, with commas: weave, imug, rover, planviz, weaver.")] = "",
-    questions: Annotated[int, typer.Option(min=1, help="About so many for each benchmark, before repeats, pleas and battles.")] = 200,
-    sides: Annotated[str, typer.Option(help="How large the pictures are, in pixels, with commas: multiples of 64.")] = "256,512,1024",
+    benchmarks: Annotated[
+        str, typer.Option(help="About whose questions, with commas: weave, imug, rover, planviz, weaver.")
+    ] = "",
+    questions: Annotated[
+        int, typer.Option(min=1, help="About so many for each benchmark, before repeats, pleas and battles.")
+    ] = 200,
+    sides: Annotated[
+        str, typer.Option(help="How large the pictures are, in pixels, with commas: multiples of 64.")
+    ] = "256,512,1024",
     prompts: o.Prompts = "weft",
     judge_opt: o.JudgeOpt = None,
     concurrency: o.Concurrency = None,
-    budget: Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")
+    ] = None,
     dry_run: o.DryRun = False,
     no_probe: o.NoProbe = False,
-    out: Annotated[o.Path | None, typer.Option("--out", "-o", help="The page. Default: reports/judge-NAME.html.")] = None,
+    out: Annotated[
+        o.Path | None, typer.Option("--out", "-o", help="The page. Default: reports/judge-NAME.html.")
+    ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Find out how far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults are known exactly.
+    """Find out how far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults
+    are known exactly.
 
-    Its card has correlations and errors by metric, how steady it is, what order, length and style do to it, whether it obeys a text that
-    asks for full marks, and what it costs. The card is kept in HOME/cards: a report whose judge has one says so. Run again to go on.
+    Its card has correlations and errors by metric, how steady it is, what order, length and style do to it, whether it
+    obeys a text that asks for full marks, and what it costs. The card is kept in HOME/cards: a report whose judge has
+    one says so. Run again to go on.
 
     Examples:
 
@@ -120,7 +135,7 @@ def check(
     """
     from weft.cli.checking import check_judge
     from weft.errors import UserError
-    from weft.evaluation.config import usually_probed
+    from weft.evaluation.config import default_probe
     from weft.judge_eval.calibration.exam import PAPERS, Exam
 
     if judge is None:
@@ -129,8 +144,11 @@ def check(
     try:
         sizes = tuple(dict.fromkeys(int(side) for side in sides.split(",")))
     except ValueError:
-        raise UserError(f"--sides {sides!r}: give numbers of pixels with commas between them, such as 256,512") from None
-    options, probe = o.pairs(judge_opt, "--judge-opt"), not no_probe and usually_probed()
+        raise UserError(
+            f"--sides {sides!r}: give numbers of pixels with commas between them, such as 256,512"
+        ) from None
+    options = o.pairs(judge_opt, "--judge-opt")
+    probe = not no_probe and default_probe()
     exam = Exam(judge, home, wanted, questions, sizes, options, prompts, concurrency, probe=probe)
     check_judge(exam, out=out, budget=budget, dry_run=dry_run, show=open)
 

@@ -1,5 +1,5 @@
-"""A run while it goes on: bars with rate, time left, money and outcomes on a terminal, and a line for each endpoint; a line now and then
-elsewhere."""
+"""A run while it goes on: bars with rate, time left, money and outcomes on a terminal, and a line for each endpoint; a
+line now and then elsewhere."""
 
 import contextlib
 import threading
@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from weft.evaluation.progress import by_role, expected_turns, facts, line
+from weft.evaluation.progress import estimate_turns, format_facts, format_line, format_roles
 from weft.evaluation.session import Session
-from weft.untrusted import told
+from weft.untrusted import format_for_terminal
 
 EVERY = 15.0  # seconds between lines where there is no terminal
 
@@ -21,7 +21,10 @@ EVERY = 15.0  # seconds between lines where there is no terminal
 def follow(session: Session, console: Console) -> Generator[None]:
     """Show progress until the block ends. It reads the session's counters from a thread and touches nothing."""
     done = threading.Event()
-    watch = _bars if console.is_terminal else _lines
+    if console.is_terminal:
+        watch = _bars
+    else:
+        watch = _lines
     thread = threading.Thread(target=watch, args=(session, console, done), daemon=True)
     thread.start()
     try:
@@ -32,20 +35,35 @@ def follow(session: Session, console: Console) -> Generator[None]:
 
 
 def _bars(session: Session, console: Console, done: threading.Event) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(compact=True))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+    )
     bar = Progress(*columns, console=console, auto_refresh=False)
-    turns = bar.add_task("turns", total=expected_turns(session))
+    turns = bar.add_task("turns", total=estimate_turns(session))
     verdicts = bar.add_task("verdicts", total=None)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not done.wait(0.25):
             progress = session.progress
-            total = expected_turns(session)
-            due = progress.verdicts_due * total / max(progress.turns_done, 1)  # those of turns to come are foreseen
+            total = estimate_turns(session)
+            # those of turns to come are foreseen
+            due = progress.verdicts_expected * total / max(progress.turns_done, 1)
             bar.update(turns, completed=progress.turns_done, total=total)
             bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
-            live.update(Group(bar, *(Text(told(line), style="dim") for line in (facts(session), *by_role(session)))))
+            live.update(
+                Group(
+                    bar,
+                    *(
+                        Text(format_for_terminal(line), style="dim")
+                        for line in (format_facts(session), *format_roles(session))
+                    ),
+                )
+            )
 
 
 def _lines(session: Session, console: Console, done: threading.Event) -> None:
     while not done.wait(EVERY):
-        console.print(line(session))
+        console.print(format_line(session))

@@ -11,31 +11,51 @@ FORMATS = "html, md, latex, csv, json, or parquet"
 
 
 def report(
-    run: Annotated[list[str] | None, typer.Argument(help="Run ids, their beginnings, or 'last'. Default: last.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Argument(help="Run ids, their beginnings, or 'last'. Default: last.")
+    ] = None,
     format: Annotated[str, typer.Option("--format", "-f", help=f"{FORMATS}.")] = "html",
     out: Annotated[
-        o.Path | None, typer.Option("--out", "-o", help="Where to write. Default: reports/RUN for html, else the terminal.")
+        o.Path | None,
+        typer.Option("--out", "-o", help="Where to write. Default: reports/RUN for html, else the terminal."),
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
-    single_file: Annotated[bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")] = False,
-    published: Annotated[str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")] = None,
-    columns: Annotated[list[str] | None, typer.Option(help="Only these columns, in this order: A,B,C. Not for html and parquet.")] = None,
-    rows: Annotated[list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")] = None,
-    tables: Annotated[list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")] = None,
-    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
+    single_file: Annotated[
+        bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")
+    ] = False,
+    published: Annotated[
+        str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Only these columns, in this order: A,B,C. Not for html and parquet.")
+    ] = None,
+    rows: Annotated[
+        list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")
+    ] = None,
+    tables: Annotated[
+        list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")
+    ] = False,
     over: Annotated[
         str,
-        typer.Option(help="seed: runs that differ in their seed alone are one row, with mean and deviation; one run stands for all."),
+        typer.Option(
+            help="seed: runs that differ in their seed alone are one row, with mean and deviation; one run stands for all."
+        ),
     ] = "",
     correct: Annotated[
         bool,
         typer.Option("--correct", help="Also the main number corrected by people (`weft rate`), beside the plain one."),
     ] = False,
-    label: Annotated[str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")] = "",
+    label: Annotated[
+        str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")
+    ] = "",
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the run goes on.
+    """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the
+    run goes on.
 
     Examples:
 
@@ -43,15 +63,18 @@ def report(
 
       weft report weave-bagel-1a2b3c4d weave-copy-5e6f --format latex --out table.tex
 
-      weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals     # one table of a paper
+      weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals     # one table of
+      a paper
 
-      weft report last --over seed --format md          # all runs like the last one but for the seed: mean, deviation, interval
+      weft report last --over seed --format md          # all runs like the last one but for the seed: mean, deviation,
+      interval
 
       weft report last --format csv --tables "by class" --rows ours
 
       weft report last --single-file --out mail-me.html
 
-      weft report last --correct --format md            # what people would have said of everything, from those they rated
+      weft report last --correct --format md            # what people would have said of everything, from those they
+      rated
 
       weft report --published imug --format md
 
@@ -60,7 +83,7 @@ def report(
     from weft import api, benchmarks
     from weft.errors import UserError
     from weft.report import parquet, render, select
-    from weft.results.run import load_run, siblings
+    from weft.results.run import find_seed_siblings, load_run
     from weft.workspace import open_journal
 
     if format not in (*render.FORMATS, "html", "parquet"):
@@ -73,19 +96,23 @@ def report(
         raise UserError("--published has tables alone: choose md, latex, csv or json")
     if correct and (published is not None or format == "parquet"):
         raise UserError(
-            "--correct is a table of a run's report: leave out " + ("--published" if published is not None else "--format parquet")
+            "--correct is a table of a run's report: leave out "
+            + ("--published" if published is not None else "--format parquet")
         )
-    kind = "md" if published is not None and format == "html" else format
+    if published is not None and format == "html":
+        kind = "md"
+    else:
+        kind = format
     given = {"columns": columns, "rows": rows, "tables": tables, "intervals": intervals, "label": label}
-    chosen = select.choices(given, kind)
+    chosen = select.parse_choices(given, kind)
     if published is not None:
-        known = benchmarks.resolve(published)
+        known = benchmarks.load_benchmark(published)
         _text(render.render(list(known.tables([])), [], kind, chosen, known), out)
         return
     journal = open_journal(home)
     runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
     if over == "seed" and len(runs) == 1:
-        runs = [load_run(journal, one, benchmark) for one in siblings(journal, runs[0].id)]
+        runs = [load_run(journal, one, benchmark) for one in find_seed_siblings(journal, runs[0].id)]
     usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
     if format == "html":
         place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
@@ -124,8 +151,8 @@ def compare(
 ) -> None:
     """Two runs on the same dialogues: paired differences with 95% intervals and p-values, and where they differ most.
 
-    Only turns that both have scored count. Intervals resample dialogues; p-values are two-sided permutation tests by dialogue, with
-    Holm's correction over all rows.
+    Only turns that both have scored count. Intervals resample dialogues; p-values are two-sided permutation tests by
+    dialogue, with Holm's correction over all rows.
 
     Examples:
 
@@ -139,26 +166,29 @@ def compare(
     from weft.cli.screen import Screen
     from weft.errors import UserError
     from weft.report.compare import compare as compared
-    from weft.report.numbers import between, chance
-    from weft.report.over import Pooled, over_seeds
-    from weft.report.scale import figure
-    from weft.results.run import in_common, load_run, named, siblings
-    from weft.untrusted import told
+    from weft.report.numbers import format_p_value, format_range
+    from weft.report.scale import format_number
+    from weft.report.seeds import PooledRun, group_by_seed
+    from weft.results.run import describe_shared_settings, find_seed_siblings, load_run, name_runs
+    from weft.untrusted import format_for_terminal
     from weft.workspace import open_journal
 
     if format not in ("text", "json"):
         raise UserError(f"unknown format {format!r}; there are text, json")
     journal = open_journal(home)
     runs = [load_run(journal, name, benchmark) for name in (first, second)]
-    names = list(named(runs)) if runs[0].id != runs[1].id else [run.name for run in runs]
+    if runs[0].id != runs[1].id:
+        names = list(name_runs(runs))
+    else:
+        names = [run.name for run in runs]
     if over not in ("", "seed"):
         raise UserError(f"--over {over}: runs are taken together over their seed alone: --over seed")
     if over:
-        groups = [[load_run(journal, one, benchmark) for one in siblings(journal, run.id)] for run in runs]
+        groups = [[load_run(journal, one, benchmark) for one in find_seed_siblings(journal, run.id)] for run in runs]
         if groups[0][0].id == groups[1][0].id:
             raise UserError(f"{first} and {second} differ in their seed alone: there is nothing to compare over it")
-        runs = [Pooled(some) if len(some) > 1 else some[0] for some in groups]
-        names = list(over_seeds([run for some in groups for run in some]))
+        runs = [PooledRun(some) if len(some) > 1 else some[0] for some in groups]
+        names = list(group_by_seed([run for some in groups for run in some]))
     found = compared(runs[0], runs[1], most, (names[0], names[1]))
     if format == "json":
         say(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
@@ -166,24 +196,26 @@ def compare(
     console = Screen(soft_wrap=True)
     for mark, name in zip("AB", names, strict=True):
         console.print(f"{mark}: {name}")
-    if common := in_common(runs):
+    if common := describe_shared_settings(runs):
         console.print(f"both: {common}")
     rows = [
         (
-            told(row.what),
-            figure(row.first, found.digits),
-            figure(row.second, found.digits),
-            figure(row.difference.value, found.digits, sign=True),
-            between(row.difference.low, row.difference.high, found.digits),
-            chance(row.difference.p),
-            chance(row.corrected) + ("*" if row.corrected < 0.05 else " "),
+            format_for_terminal(row.name),
+            format_number(row.first, found.digits),
+            format_number(row.second, found.digits),
+            format_number(row.difference.value, found.digits, sign=True),
+            format_range(row.difference.low, row.difference.high, found.digits),
+            format_p_value(row.difference.p),
+            format_p_value(row.corrected_p) + ("*" if row.corrected_p < 0.05 else " "),
             str(row.difference.pairs),
         )
         for row in found.rows
     ]
-    for text in lines(("", "A", "B", "A - B", "95%", "p", "p (Holm) ", "pairs"), rows, console.width, name=0, numbers=True):
+    for text in lines(
+        ("", "A", "B", "A - B", "95%", "p", "p (Holm) ", "pairs"), rows, console.width, name=0, numbers=True
+    ):
         console.print(text)
-    console.print(f"of {found.full:g}; * where p (Holm) is under 0.05")
+    console.print(f"of {found.max_score:g}; * where p (Holm) is under 0.05")
     for note in found.notes:
         console.print(f"note: {note}")
     if found.unpaired:
@@ -191,7 +223,12 @@ def compare(
     if found.gaps:
         console.print("where they differ most, by the main number:")
     for gap in found.gaps:
-        console.print(f"  {gap.sample}: {figure(gap.first, found.digits)} and {figure(gap.second, found.digits)}")
-    where = "" if str(home) == ".weft" else f" --home {home}"
+        console.print(
+            f"  {gap.sample}: {format_number(gap.first, found.digits)} and {format_number(gap.second, found.digits)}"
+        )
+    if str(home) == ".weft":
+        where = ""
+    else:
+        where = f" --home {home}"
     ids = " ".join(run.id.replace("+", " ") for run in runs)
     console.print(f"side by side: weft report {ids}{' --over seed' if over else ''} --open{where}")

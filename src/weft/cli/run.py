@@ -51,7 +51,11 @@ or something is unscored; 2 a mistake in the command, the data or an address; 13
 
 
 SERVING = {  # while a run lasts
-    "replicas": (int, "N", "Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray)."),
+    "replicas": (
+        int,
+        "N",
+        "Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray).",
+    ),
     "gpus_each": (float, "NUMBER", "GPUs of a replica; a fraction shares one."),
     "address": (str, "TEXT", "A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine."),
 }
@@ -61,17 +65,27 @@ class Runs(TyperGroup):
     """`weft run BENCHMARK`: each benchmark is a command, made from its own options when it is called for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        from weft.benchmarks.base import names
+        from weft.benchmarks.base import list_benchmarks
 
-        return list(names())
+        return list(list_benchmarks())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        from weft.benchmarks.base import resolve
-        from weft.cli.from_config import EVERYTHING, benchmark_defaults, command, option, own_parameters, parameters, without_own
+        from weft.benchmarks.base import load_benchmark
+        from weft.cli.from_config import (
+            EVERYTHING,
+            benchmark_defaults,
+            command,
+            option,
+            own_parameters,
+            parameters,
+            without_own,
+        )
 
-        benchmark = resolve(cmd_name)
+        benchmark = load_benchmark(cmd_name)
         params = [*own_parameters(benchmark), *parameters(without_own(EVERYTHING, benchmark))]
-        params += [option(name, kind, {"help": told, "metavar": metavar}) for name, (kind, metavar, told) in SERVING.items()]
+        params += [
+            option(name, kind, {"help": told, "metavar": metavar}) for name, (kind, metavar, told) in SERVING.items()
+        ]
         params.append(option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run"))
         usual: dict[str, Any] = ctx.default_map or {}
         base = {name: value for name, value in usual.items() if name != cmd_name}
@@ -86,8 +100,13 @@ class Runs(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """A run's options follow the benchmark that they are for."""
         before = _before_command(args)
-        alone = {"--help", "--home"} if len(before) == len(args) else {"--help"}
-        wrong = [word for word in (one.partition("=")[0] for one in before) if word.startswith("--") and word not in alone]
+        if len(before) == len(args):
+            alone = {"--help", "--home"}
+        else:
+            alone = {"--help"}
+        wrong = [
+            word for word in (one.partition("=")[0] for one in before) if word.startswith("--") and word not in alone
+        ]
         if wrong:
             from weft.errors import UserError
 

@@ -40,15 +40,15 @@ PlanViz's: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <
 """
 
 
-class Score(BenchmarkCommand):
+class ScoreCommand(BenchmarkCommand):
     """The options of the benchmark that `--benchmark` names are its own: the command is made anew from them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         name = _named(args)
         if name:
-            from weft.benchmarks.base import resolve
+            from weft.benchmarks.base import load_benchmark
 
-            found = resolve(name)
+            found = load_benchmark(name)
             always = list(inspect.signature(score, eval_str=True).parameters.values())
             params = [*always, *own_parameters(found), *parameters(without_own(JUDGING, found))]
             made = command(_score, "score", found, [*params, option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run")])
@@ -66,8 +66,12 @@ def _named(args: list[str]) -> str:
 
 
 def score(
-    outputs: Annotated[o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")],
-    benchmark: Annotated[str, typer.Option(help="Which benchmark they answer. Its own options: weft score DIR --benchmark weave --help")],
+    outputs: Annotated[
+        o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")
+    ],
+    benchmark: Annotated[
+        str, typer.Option(help="Which benchmark they answer. Its own options: weft score DIR --benchmark weave --help")
+    ],
 ) -> None:
     _score(outputs=outputs, benchmark=benchmark)
 

@@ -9,14 +9,15 @@ from weft.cli.terminal import say
 
 if TYPE_CHECKING:
     from weft.evaluation.session import Session
-    from weft.evaluation.suite import Card
+    from weft.evaluation.suite import ScoreCard
 
 app = typer.Typer(no_args_is_help=True, help="Several benchmarks, some models, one score card.", rich_markup_mode=None)
 
 
 @app.callback()
 def suite() -> None:
-    """Several benchmarks, some models, one score card: [suite.BENCHMARK] sections of weft.toml, or of a file given by --config."""
+    """Several benchmarks, some models, one score card: [suite.BENCHMARK] sections of weft.toml, or of a file given by
+    --config."""
 
 
 @app.command()
@@ -26,17 +27,23 @@ def run(
     only: Annotated[list[str] | None, typer.Option(help="Only this section of the suite. Repeatable.")] = None,
     limit: o.Limit = None,
     sample: o.Sampled = None,
-    seed: Annotated[int | None, typer.Option(help="Which samples --sample draws. (A model's seed stands in weft.toml.)")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Which samples --sample draws. (A model's seed stands in weft.toml.)")
+    ] = None,
     concurrency: o.Concurrency = None,
     judge_concurrency: o.JudgeConcurrency = None,
-    budget: Annotated[float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")
+    ] = None,
     dry_run: o.DryRun = False,
     no_probe: o.NoProbe = False,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Run every benchmark of the suite with every model, one after another. The same command again does what is missing, and only that.
+    """Run every benchmark of the suite with every model, one after another. The same command again does what is
+    missing, and only that.
 
-    A model that cannot be reached costs its own runs alone. Exit code: 0 all scored; 1 something is missing; 130 interrupted.
+    A model that cannot be reached costs its own runs alone. Exit code: 0 all scored; 1 something is missing; 130
+    interrupted.
 
     Examples:
 
@@ -48,14 +55,20 @@ def run(
     """
     import sys
 
-    from weft.evaluation.config import usually_probed
-    from weft.evaluation.suite import check_names, entries, jobs, models_of
+    from weft.evaluation.config import default_probe
+    from weft.evaluation.suite import build_jobs, check_names, read_entries, split_models
     from weft.models.config import read_config
 
-    some = entries(read_config(), only or ())
-    common: dict[str, Any] = {"limit": limit, "sample": sample, "seed": seed, "home": home, "probe": not no_probe and usually_probed()}
+    some = read_entries(read_config(), only or ())
+    common: dict[str, Any] = {
+        "limit": limit,
+        "sample": sample,
+        "seed": seed,
+        "home": home,
+        "probe": not no_probe and default_probe(),
+    }
     common |= {"concurrency": concurrency, "judge_concurrency": judge_concurrency}
-    due = list(jobs(some, models_of(models), judge, **common))
+    due = list(build_jobs(some, split_models(models), judge, **common))
     for _, _, job in due:
         check_names(job)  # before the first of them is paid for
     whole = _all(due, budget, dry_run)
@@ -72,7 +85,9 @@ def _all(due: Any, budget: float | None, dry_run: bool) -> bool:
     from weft.cli.work import foreseen, one_of_several
     from weft.errors import WeftError
 
-    console, whole, left = Screen(stderr=True, soft_wrap=True), True, budget
+    console = Screen(stderr=True, soft_wrap=True)
+    whole = True
+    left = budget
     for number, (entry, model, job) in enumerate(due, start=1):
         console.print(f"{number} of {len(due)}: {entry.section}, {model}")
 
@@ -84,7 +99,10 @@ def _all(due: Any, budget: float | None, dry_run: bool) -> bool:
                 foreseen(replace(job, budget=left))
                 continue
             done, spent = one_of_several(replace(job, budget=left), console, mark)
-            left = None if left is None else max(0.0, left - spent)
+            if left is None:
+                left = None
+            else:
+                left = max(0.0, left - spent)
             whole = whole and done
         except WeftError as error:  # another may still be reached
             console.print(f"weft: {error}")
@@ -96,17 +114,23 @@ def _all(due: Any, budget: float | None, dry_run: bool) -> bool:
 def report(
     format: Annotated[str, typer.Option("--format", "-f", help="text, html, md, latex, csv or json.")] = "text",
     out: Annotated[
-        o.Path | None, typer.Option("--out", "-o", help="Where to write. Default: reports/suite for html, else the terminal.")
+        o.Path | None,
+        typer.Option("--out", "-o", help="Where to write. Default: reports/suite for html, else the terminal."),
     ] = None,
-    intervals: Annotated[bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")] = False,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")
+    ] = False,
     label: Annotated[str, typer.Option(help="latex: what labels begin with.")] = "",
     tables: Annotated[list[str] | None, typer.Option(help="1: the scores, 2: the costs. Default: both.")] = None,
-    average: Annotated[bool, typer.Option("--average", help="A mean over benchmarks too, which measure different things.")] = False,
+    average: Annotated[
+        bool, typer.Option("--average", help="A mean over benchmarks too, which measure different things.")
+    ] = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """The score card: each benchmark's main number with its interval, and what it cost; as a page with every benchmark's main table below.
+    """The score card: each benchmark's main number with its interval, and what it cost; as a page with every
+    benchmark's main table below.
 
     Examples:
 
@@ -117,10 +141,10 @@ def report(
       weft suite report --format latex --out card.tex
     """
     from weft.errors import UserError
-    from weft.evaluation.suite import card
-    from weft.report import card as cards
+    from weft.evaluation.suite import build_score_card
+    from weft.report import score_card as cards
     from weft.report.render import render
-    from weft.report.select import choices
+    from weft.report.select import parse_choices
     from weft.workspace import open_journal
 
     if format not in ("text", "html", "md", "latex", "csv", "json"):
@@ -128,9 +152,9 @@ def report(
     if format == "text":
         return _show(home, benchmark, average=average)
     journal = open_journal(home)
-    made = card(journal, benchmark, average=average)
+    made = build_score_card(journal, benchmark, average=average)
     if format != "html":
-        chosen = choices({"tables": tables, "intervals": intervals, "label": label}, format)
+        chosen = parse_choices({"tables": tables, "intervals": intervals, "label": label}, format)
         text = render([made.scores, made.costs], [], format, chosen)
         if out is None:
             return say(text.rstrip("\n"))
@@ -149,11 +173,11 @@ def report(
 def _show(home: o.Path, benchmark: Any = None, *, average: bool = False) -> None:
     from weft.cli.screen import Screen
     from weft.cli.show import show_table
-    from weft.evaluation.suite import card
+    from weft.evaluation.suite import build_score_card
     from weft.workspace import open_journal
 
     journal = open_journal(home)
-    made: Card = card(journal, benchmark, average=average)
+    made: ScoreCard = build_score_card(journal, benchmark, average=average)
     screen = Screen(soft_wrap=True)
     for table in (made.scores, made.costs):
         show_table(screen, table, ranges=True)

@@ -19,7 +19,10 @@ def train() -> None:
 def tiny(
     out: Annotated[o.Path, typer.Option(help="Where the weights go.")],
     minutes: Annotated[
-        float, typer.Option(min=0.05, help="How long to train, all parts together. The shipped weights took about 17 on one H200.")
+        float,
+        typer.Option(
+            min=0.05, help="How long to train, all parts together. The shipped weights took about 17 on one H200."
+        ),
     ] = 17.0,
     parts: Annotated[
         str, typer.Option(help="Which of pictures, talker and single, with commas. Pictures that are there are used.")

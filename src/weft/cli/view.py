@@ -9,12 +9,15 @@ from weft.cli.terminal import say
 
 
 def view(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1. Default: a free port.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1. Default: a free port.")
+    ] = 0,
     open: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     benchmark: o.OwnBenchmark = None,
     home: o.Home = o.Path(".weft"),
 ) -> None:
-    """Every run of the journal in the browser, live while one goes on. Read-only, on this machine alone; Ctrl-C ends it.
+    """Every run of the journal in the browser, live while one goes on. Read-only, on this machine alone; Ctrl-C ends
+    it.
 
     Examples:
 

@@ -19,22 +19,27 @@ from weft.cli.show import show_table
 from weft.cli.terminal import complain, say
 from weft.errors import UserError, WeftError
 from weft.evaluation.config import RunConfig
-from weft.evaluation.dry_run import Share
-from weft.evaluation.session import Interrupted, Session, in_loop, open_run
-from weft.models.batching import at_work
+from weft.evaluation.dry_run import RoleEstimate
+from weft.evaluation.session import Interrupted, Session, open_run, run_in_loop
+from weft.models.batching import is_batch_running
 from weft.models.endpoint import TaskEndpoint
 from weft.models.function import FunctionEndpoint
-from weft.models.registry import PARTS
-from weft.results.index import keep_gist, told_shards, told_state
+from weft.models.registry import COMPOSITION_PATTERN
+from weft.results.index import describe_shards, describe_state, store_gist
 from weft.results.run import Run
 
 
-def work(options: dict[str, Any], *, dry_run: bool, replicas: int | None = None, serving: Mapping[str, Any] | None = None) -> None:
-    """`options` are the fields of a `RunConfig`. `replicas`: the model is served by so many while this lasts, with what else is said of
-    that in `serving`."""
+def work(
+    options: dict[str, Any], *, dry_run: bool, replicas: int | None = None, serving: Mapping[str, Any] | None = None
+) -> None:
+    """`options` are the fields of a `RunConfig`. `replicas`: the model is served by so many while this lasts, with what
+    else is said of that in `serving`."""
     for name in ("data", "model", "judge"):
         if options.get(name) is None:
-            raise UserError(f"give --{name}; `weft run --help` has examples" + ("" if name == "data" else ", `weft models` the names"))
+            raise UserError(
+                f"give --{name}; `weft run --help` has examples"
+                + ("" if name == "data" else ", `weft models` the names")
+            )
     if replicas is None and any(value is not None for value in (serving or {}).values()):
         raise UserError("--gpus-each and --address are of --replicas: say how many")
     with contextlib.ExitStack() as closing:
@@ -43,23 +48,32 @@ def work(options: dict[str, Any], *, dry_run: bool, replicas: int | None = None,
         finish(open_run(RunConfig(**options), dry=dry_run, tell=complain), dry_run=dry_run)
 
 
-def _served(closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _served(
+    closing: contextlib.ExitStack, replicas: int, more: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """The model and its options, once it is served."""
-    from weft.serving.child_process import served
+    from weft.serving.child_process import serve_in_child
 
     model = str(options["model"])
-    if options.get("preset") or PARTS.fullmatch(model) or model == "reference" or model.startswith(("folder/", "served/")):
+    if (
+        options.get("preset")
+        or COMPOSITION_PATTERN.fullmatch(model)
+        or model == "reference"
+        or model.startswith(("folder/", "served/"))
+    ):
         raise UserError(f"{model}: --replicas serves one local model (hf/, diffusers/ or file.py:NAME), with no preset")
     if not Path(str(options["data"])).exists():
         raise UserError(f"{options['data']}: there is no such folder or file")
-    name, given = closing.enter_context(served(model, options["model_options"], replicas, home=str(options.get("home", "")), more=more))
+    name, given = closing.enter_context(
+        serve_in_child(model, options["model_options"], replicas, home=str(options.get("home", "")), more=more)
+    )
     return {"model": name, "model_options": given}
 
 
 def finish(opened: AbstractAsyncContextManager[Session], *, dry_run: bool) -> None:
     """Do what a session is for, or say what it would do; ends the program."""
-    code = in_loop(_foresee(opened) if dry_run else _run(opened))
-    if at_work():
+    code = run_in_loop(_foresee(opened) if dry_run else _run(opened))
+    if is_batch_running():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -72,21 +86,27 @@ async def _run(opened: AbstractAsyncContextManager[Session]) -> int:
         async with opened as session:
             _introduce(console, session)
             if session.config.budget is not None:
-                for line in _foreseen(session, await session.foresee()):
+                for line in _foreseen(session, await session.dry_run()):
                     console.print(line)
             with follow(session, console):
-                await session.go()
+                await session.run()
     except Interrupted as error:
         complain(str(error))
         return 130
     left = Left.by(session)
-    if session.nothing and left.reason is not None:
+    if session.left_nothing and left.reason is not None:
         complain(str(left.reason))
-        mistaken = isinstance(left.reason, UserError) or (isinstance(left.reason, EndpointDown) and left.reason.user)
-        return 130 if isinstance(left.reason, Interrupted) else 2 if mistaken else 1
+        mistaken = isinstance(left.reason, UserError) or (
+            isinstance(left.reason, EndpointDown) and left.reason.user_fault
+        )
+        if isinstance(left.reason, Interrupted):
+            return 130
+        if mistaken:
+            return 2
+        return 1
     del session  # with its dataset: what is read now may be as large
     run = left.stored()
-    keep_gist(left.place, run)
+    store_gist(left.place, run)
     _conclude(console, left, run)
     return _exit_code(left, run)
 
@@ -108,19 +128,26 @@ class Left(msgspec.Struct, frozen=True):
 
     @classmethod
     def by(cls, session: Session) -> "Left":
-        run, reason, progress = session.run_id, session.halt.reason, session.progress
-        missing = progress.verdicts_due - progress.verdicts_done
+        run = session.run_id
+        reason = session.halt.reason
+        progress = session.progress
+        missing = progress.verdicts_expected - progress.verdicts_done
         where = session.journal.path.parent
         standing = {False: list[str](), True: list[str]()}
         for one in session.endpoints.values():
-            if one.standing:
+            if one.status_line:
                 standing[isinstance(one, TaskEndpoint)].append(
-                    one.standing if isinstance(one, TaskEndpoint) else f"{one.name}: {one.standing}"
+                    one.status_line if isinstance(one, TaskEndpoint) else f"{one.name}: {one.status_line}"
                 )
         told = (", ".join(standing[True]), tuple(standing[False]))
-        tallies = {role: caller.tally for role, caller in session.callers.items() if caller.tally.calls or caller.tally.remembered}
-        each = [f"{role} {tally.calls} asked, {tally.remembered} from the journal" for role, tally in tallies.items()]
-        did = f"this command: {'; '.join(each)}; ${sum(tally.cost for tally in tallies.values()):.4f}" if each else ""
+        tallies = {
+            role: caller.tally for role, caller in session.callers.items() if caller.tally.calls or caller.tally.cached
+        }
+        each = [f"{role} {tally.calls} asked, {tally.cached} from the journal" for role, tally in tallies.items()]
+        if each:
+            did = f"this command: {'; '.join(each)}; ${sum(tally.cost for tally in tallies.values()):.4f}"
+        else:
+            did = ""
         return cls(
             session.config.home,
             where,
@@ -135,25 +162,30 @@ class Left(msgspec.Struct, frozen=True):
         )
 
     def stored(self) -> Run:
-        return Run.stored(self.place, self.run, self.benchmark)
+        return Run.from_home(self.place, self.run, self.benchmark)
 
 
-def quietly(opened: AbstractAsyncContextManager[Session], console: Console, bears: type[Exception] | tuple[()] = ()) -> Run:
-    """A run with its progress on the screen and nothing else. Ctrl-C ends the program, and so does whatever else ends the run, but for what
-    this `bears`."""
+def quietly(
+    opened: AbstractAsyncContextManager[Session], console: Console, bears: type[Exception] | tuple[()] = ()
+) -> Run:
+    """A run with its progress on the screen and nothing else. Ctrl-C ends the program, and so does whatever else ends
+    the run, but for what this `bears`."""
 
     async def go() -> tuple[Left, bool]:
         async with opened as session:
             with follow(session, console):
-                await session.go()
-        return Left.by(session), session.nothing
+                await session.run()
+        return Left.by(session), session.left_nothing
 
-    left, nothing = in_loop(go())
+    left, nothing = run_in_loop(go())
     if nothing and left.reason is not None and not isinstance(left.reason, Interrupted):
         raise left.reason
-    run = None if nothing else left.stored()
+    if nothing:
+        run = None
+    else:
+        run = left.stored()
     if run is not None:
-        keep_gist(left.place, run)
+        store_gist(left.place, run)
     if isinstance(left.reason, Interrupted) or run is None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
         sys.exit(130)
@@ -165,77 +197,93 @@ def quietly(opened: AbstractAsyncContextManager[Session], console: Console, bear
 
 
 def one_of_several(job: RunConfig, console: Console, mark: Callable[[Session], None]) -> tuple[bool, float]:
-    """A run among others: whether all of it is done and scored, and what it cost. Ctrl-C ends the program; an endpoint that is gone does
-    not."""
+    """A run among others: whether all of it is done and scored, and what it cost. Ctrl-C ends the program; an endpoint
+    that is gone does not."""
 
     async def go() -> tuple[Left, float, bool]:
         async with open_run(job, tell=complain) as session:
             mark(session)
             _introduce(console, session)
             with follow(session, console):
-                await session.go()
-        return Left.by(session), session.budget.spent, session.nothing
+                await session.run()
+        return Left.by(session), session.budget.spent, session.left_nothing
 
-    left, spent, nothing = in_loop(go())
+    left, spent, nothing = run_in_loop(go())
     if nothing and left.reason is not None:
         if isinstance(left.reason, Interrupted):
             sys.exit(130)
         raise left.reason
     run = left.stored()
-    keep_gist(left.place, run)
+    store_gist(left.place, run)
     if isinstance(left.reason, Interrupted):
         console.print("stopped. Nothing is lost: run the same command again to go on.")
         sys.exit(130)
     gist = run.gist
-    console.print(f"{run.name}: {gist.number}, {gist.scored} of {gist.due} verdicts scored, {told_state(run.record, gist)}")
+    console.print(
+        f"{run.name}: {gist.headline_text}, {gist.scored} of {gist.expected} verdicts scored, {describe_state(run.record, gist)}"
+    )
     if left.reason is not None:
         console.print(f"weft: {left.reason}")
-    return left.reason is None and gist.scored == gist.due, spent
+    return left.reason is None and gist.scored == gist.expected, spent
 
 
 def foreseen(job: RunConfig) -> None:
     """What a run among others would cost."""
-    in_loop(_foresee(open_run(job, dry=True, tell=complain)))
+    run_in_loop(_foresee(open_run(job, dry=True, tell=complain)))
 
 
 def _introduce(console: Console, session: Session) -> None:
-    standing = [problem for problem in session.plan.dataset.problems if problem.severity == "warning" and not problem.record]
-    for problem in (*standing, *session.noted[:20]):
+    standing = [
+        problem for problem in session.plan.dataset.problems if problem.severity == "warning" and not problem.record
+    ]
+    for problem in (*standing, *session.new_problems[:20]):
         console.print(f"note: {problem}")
-    if len(session.noted) > 20:
-        console.print(f"note: and {len(session.noted) - 20} more of this kind")
+    if len(session.new_problems) > 20:
+        console.print(f"note: and {len(session.new_problems) - 20} more of this kind")
     for line in session.reuse_notes:
         console.print(f"note: {line}")
     for endpoint in session.endpoints.values():
-        if endpoint.missing:
-            console.print(f"note: {endpoint.name}: {endpoint.missing}")
+        if endpoint.missing_setup:
+            console.print(f"note: {endpoint.name}: {endpoint.missing_setup}")
     judge = session.callers["judge"]
-    if judge.owed and judge.endpoint.batches() is not None:
-        told = f"{judge.owed} questions to {judge.name} are out in batches: --judge-batch collects them, without it they are paid for again"
+    if judge.open_tickets and judge.endpoint.batch_service() is not None:
+        told = f"{judge.open_tickets} questions to {judge.name} are out in batches: --judge-batch collects them, without it they are paid for again"
         console.print(f"note: {told}")
     for model in session.endpoints.values():
-        if isinstance(model, FunctionEndpoint) and model.version_is_guessed:
-            unseen = f" What {', '.join(model.unseen)} is made of is not seen." if model.unseen else ""
-            until = "its file changes" if not model.unseen else "its source changes"
+        if isinstance(model, FunctionEndpoint) and model.version_is_derived:
+            if model.undigested_names:
+                unseen = f" What {', '.join(model.undigested_names)} is made of is not seen."
+            else:
+                unseen = ""
+            if not model.undigested_names:
+                until = "its file changes"
+            else:
+                until = "its source changes"
             console.print(
                 f"{model.name} has no `version`: its answers are kept until {until}.{unseen} Set one, and change it with the weights."
             )
 
 
 def _left_out(session: Session) -> Iterator[str]:
-    """What was found while the dataset was read: turns that the model cannot answer, warnings, records that are left out."""
-    dataset, why = session.plan.dataset, session.lacks()
-    for kind, count in session.lacking.items():
+    """What was found while the dataset was read: turns that the model cannot answer, warnings, records that are left
+    out."""
+    dataset = session.plan.dataset
+    why = session.unsupported_reasons()
+    for kind, count in session.unsupported_turns.items():
         yield f"{count} of {session.progress.turns} turns want {kind}, and {why[kind]}: those are not asked, and count as no answer"
-    problems = [problem for problem in dataset.problems if problem not in session.noted]
+    problems = [problem for problem in dataset.problems if problem not in session.new_problems]
     warned = sum(problem.severity == "warning" and bool(problem.record) for problem in problems)
     if warned:
         yield f"{warned} warning{'s' * (warned != 1)} about records; `weft data check` lists them"
     errors = [problem for problem in problems if problem.severity == "error"]
     yield from (f"left out: {problem}" for problem in errors[:20])
     if errors:
-        out, whole = len({problem.record for problem in errors if problem.record}), sum(not problem.record for problem in errors)
-        files = f"{whole} file{'s' * (whole != 1)} could not be read at all, and " if whole else ""
+        out = len({problem.record for problem in errors if problem.record})
+        whole = sum(not problem.record for problem in errors)
+        if whole:
+            files = f"{whole} file{'s' * (whole != 1)} could not be read at all, and "
+        else:
+            files = ""
         yield f"{files}{out} of {dataset.records} records are left out; `weft data check` lists every problem"
 
 
@@ -244,13 +292,15 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print(line)
     if run.verdicts:
         table = run.table()
-        show_table(Screen(), msgspec.structs.replace(table, rows=table.ours))
+        show_table(Screen(), msgspec.structs.replace(table, rows=table.run_rows))
     summary = run.summary()
     for line in summary.lines[3 + bool(summary.unfinished) :]:
         if not line.startswith("left out of the dataset: "):
             console.print(line)
-    if told := told_shards(run.record):
-        console.print(f"shard {left.shard} is done: {told}; `weft journal merge` puts them together" if left.shard else told)
+    if told := describe_shards(run.record):
+        console.print(
+            f"shard {left.shard} is done: {told}; `weft journal merge` puts them together" if left.shard else told
+        )
     if left.did:
         console.print(left.did)
     for line in left.notes:
@@ -261,11 +311,18 @@ def _conclude(console: Console, left: Left, run: Run) -> None:
         console.print("stopped. Nothing is lost: run the same command again to go on.")
     elif left.reason is not None:
         console.print(f"weft: {left.reason}")
-        expected, owed = summary.expected, left.verdicts + summary.verdicts - summary.scored
-        turns = f"{expected.turns - summary.turns} of {expected.turns} turns" if expected else "turns that were not read yet"
+        expected = summary.expected
+        owed = left.verdicts + summary.verdicts - summary.scored
+        if expected:
+            turns = f"{expected.turns - summary.turns} of {expected.turns} turns"
+        else:
+            turns = "turns that were not read yet"
         console.print(f"left to do: {turns}, {owed} verdicts about those that are done.")
         console.print("What is done is kept: run the same command again to go on.")
-    own = "" if benchmarks.is_known(run.record.benchmark) else f" --benchmark {run.record.benchmark}"
+    if benchmarks.is_known(run.record.benchmark):
+        own = ""
+    else:
+        own = f" --benchmark {run.record.benchmark}"
     if run.replies.outcomes["failed"] or any(verdict.value is None for verdict in run.verdicts):
         console.print(f"what went wrong, turn by turn: weft show {run.id}{own}{_home(left.home)}")
     console.print(f"report: weft report {run.id}{own}{_home(left.home)}")
@@ -276,24 +333,32 @@ def _exit_code(left: Left, run: Run) -> int:
     reason = left.reason
     if isinstance(reason, Interrupted):
         return 130
-    if isinstance(reason, UserError) or (isinstance(reason, EndpointDown) and reason.user):
+    if isinstance(reason, UserError) or (isinstance(reason, EndpointDown) and reason.user_fault):
         return 2
-    return 1 if reason is not None or any(verdict.value is None for verdict in run.verdicts) else 0
+    if reason is not None or any(verdict.value is None for verdict in run.verdicts):
+        return 1
+    return 0
 
 
-def _foreseen(session: Session, shares: Mapping[str, Share]) -> list[str]:
+def _foreseen(session: Session, shares: Mapping[str, RoleEstimate]) -> list[str]:
     """What calls would cost, by role and together."""
     made: list[str] = []
     for role, share in shares.items():
-        if not session.endpoints[role].memo:
+        if not session.endpoints[role].cacheable:
             made.append(f"{role}: {session.endpoints[role].name} answers here, {share.calls} times, at no cost")
             continue
-        cost = "price unknown" if share.cost is None else f"about ${share.cost:.2f}"
-        rate = session.endpoints[role].usual_rate
+        if share.cost is None:
+            cost = "price unknown"
+        else:
+            cost = f"about ${share.cost:.2f}"
+        rate = session.endpoints[role].usual_price_share
         cost += f" in batches (${share.cost / rate:.2f} live)" if rate != 1.0 and share.cost is not None else ""
-        pictures = f", {share.images} pictures" if share.images else ""
+        if share.images:
+            pictures = f", {share.images} pictures"
+        else:
+            pictures = ""
         made.append(
-            f"{role}: {share.calls} calls to make ({share.remembered} answered already), "
+            f"{role}: {share.calls} calls to make ({share.cached} answered already), "
             f"about {share.tokens_in:,} tokens in and {share.tokens_out:,} out{pictures}, {cost}"
         )
     costs = [share.cost for share in shares.values()]
@@ -304,19 +369,23 @@ def _foreseen(session: Session, shares: Mapping[str, Share]) -> list[str]:
 
 async def _foresee(opened: AbstractAsyncContextManager[Session]) -> int:
     async with opened as session:
-        shares = await session.foresee()
-        say(f"run {session.run_id}: {session.foreseen.samples} samples, {session.foreseen.turns} turns")
+        shares = await session.dry_run()
+        say(f"run {session.run_id}: {session.dry_run_progress.samples} samples, {session.dry_run_progress.turns} turns")
         for line in _foreseen(session, shares):
             say(line)
         follow_up = session.plan.benchmark.follow_up
         if follow_up is not None:
-            say(f"a turn that brings nothing of the kind that is due is asked up to {follow_up.most_tries} times: model calls may be more")
-        if session.note:
-            say(session.note)
+            say(
+                f"a turn that brings nothing of the kind that is due is asked up to {follow_up.max_tries} times: model calls may be more"
+            )
+        if session.dry_run_note:
+            say(session.dry_run_note)
         if session.plan.strategy != "none":
             say(f"calls of {session.plan.strategy} are counted as if every review objected: it may be fewer")
     return 0
 
 
 def _home(home: str | Path) -> str:
-    return "" if str(home) == ".weft" else f" --home {home}"
+    if str(home) == ".weft":
+        return ""
+    return f" --home {home}"

@@ -1,5 +1,5 @@
-"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the same command is the
-same run."""
+"""What a run is: everything that decides what it asks and how that is scored. Its digest names the run, so that the
+same command is the same run."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from weft import __version__
 from weft.benchmarks.base import Benchmark
 from weft.benchmarks.prompts import Rubrics
 from weft.models.endpoint import Endpoint
-from weft.models.registry import PARTS, Wired
-from weft.secrets import without_secrets
-from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, Prompts, Sampling
+from weft.models.registry import COMPOSITION_PATTERN, ResolvedModel
+from weft.secrets import strip_url_secrets
+from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, PromptsVersion, Sampling
 from weft.store.records import Shard
-from weft.types import Dataset, ReadDataset, Sample, Turn
+from weft.types import Dataset, LoadedDataset, Sample, Turn
 
 
-class Plan(Struct, frozen=True):
+class RunPlan(Struct, frozen=True):
     """`model` and `judge` are told as the manifest tells them: a stored run can be planned again without its model."""
 
     benchmark: Benchmark
@@ -30,18 +30,20 @@ class Plan(Struct, frozen=True):
     judge: Mapping[str, Any]
     strategy: str = "none"
     repeats: int = 1  # how often a judge is asked each question
-    chosen: Mapping[str, Any] = {}  # which samples
-    shard: Shard | None = None  # the part of the run that is done here; it is no part of the manifest: all shards are one run
+    selection: Mapping[str, Any] = {}  # which samples
+    # the part of the run that is done here; it is no part of the manifest: all shards are one run
+    shard: Shard | None = None
 
     def manifest(self) -> Manifest:
-        chosen, labels = dict(self.chosen), self._option_labels()
+        chosen = dict(self.selection)
+        labels = self._option_labels()
         return Manifest(
             weft=__version__,
             benchmark=BenchmarkVersion(self.benchmark.name, self.benchmark.version),
             dataset=DatasetVersion(self.dataset.name, self.dataset.digest),
             model=Identity(self.model),
             judge=Identity(self.judge),
-            prompts=Prompts(self.rubrics.source, self.rubrics.digest),
+            prompts=PromptsVersion(self.rubrics.source, self.rubrics.digest),
             options={name: _without_secrets(value) for name, value in msgspec.to_builtins(self.options).items()},
             option_labels=tuple(map(_without_secrets, labels)),
             strategy=self.strategy,
@@ -54,37 +56,50 @@ class Plan(Struct, frozen=True):
 
     def _option_labels(self) -> list[str]:
         show = self.benchmark.presentation
-        return show.describe_outputs(self.options) if _elsewhere(self.model) else show.describe_options(self.options)
+        if _elsewhere(self.model):
+            return show.describe_outputs(self.options)
+        return show.describe_options(self.options)
 
     def run_id(self) -> str:
-        name = str(self.model["model"] if "parts" in self.model else self.model["name"])  # a composition's parts would make it too long
+        # a composition's parts would make it too long
+        name = str(self.model["model"] if "parts" in self.model else self.model["name"])
         slug = re.sub(r"[^a-z0-9.]+", "-", name.lower().rsplit("/", 1)[-1]).strip("-.") or "model"
         return f"{re.sub(r'[^a-z0-9.]+', '-', self.benchmark.name.lower())}-{slug}-{self.manifest().digest[:8]}"
 
-    def mine(self) -> Iterator[tuple[int, Sample]]:
+    def own_samples(self) -> Iterator[tuple[int, Sample]]:
         """The samples that are done here, with their places in the dataset."""
-        own = None if self.shard is None else set(self.shard.samples)
+        if self.shard is None:
+            own = None
+        else:
+            own = set(self.shard.samples)
         return ((at, sample) for at, sample in enumerate(self.dataset.samples) if own is None or sample.id in own)
 
-    def expected(self) -> int:
+    def expected_samples(self) -> int:
         """How many samples are done here, at the most: as many as there are records, where they are not read yet."""
         if self.shard is not None:
             return len(self.shard.samples)
-        limit: int | None = self.chosen.get("limit")
-        count = len(self.dataset.samples) if isinstance(self.dataset, ReadDataset) else self.dataset.records
-        return count if limit is None else min(limit, count)
+        limit: int | None = self.selection.get("limit")
+        if isinstance(self.dataset, LoadedDataset):
+            count = len(self.dataset.samples)
+        else:
+            count = self.dataset.records
+        if limit is None:
+            return count
+        return min(limit, count)
 
-    def turns_of(self, sample: Sample) -> int:
+    def count_turns(self, sample: Sample) -> int:
         """How many of its turns the model is asked."""
-        return sum(map(self.asks, sample.turns))
+        return sum(map(self.includes, sample.turns))
 
-    def asks(self, turn: Turn) -> bool:
+    def includes(self, turn: Turn) -> bool:
         return self.benchmark.includes(turn, self.options)
 
 
 def _without_secrets(value: Any) -> Any:
     """An option may name a model, with more of its address than anyone may know."""
-    return without_secrets(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return strip_url_secrets(value)
+    return value
 
 
 def _elsewhere(model: Mapping[str, Any]) -> bool:
@@ -95,18 +110,22 @@ def _elsewhere(model: Mapping[str, Any]) -> bool:
 LATER = ("most", "drawing")  # that not every manifest has: runs keep their names
 
 
-def told_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    takes = {name: value for name, value in msgspec.to_builtins(endpoint.takes).items() if name not in LATER or value is not None}
+def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    takes = {
+        name: value
+        for name, value in msgspec.to_builtins(endpoint.takes).items()
+        if name not in LATER or value is not None
+    }
     return {"name": endpoint.name, "takes": takes, **endpoint.identity}
 
 
-def told_model(wired: Wired) -> dict[str, Any]:
+def describe_model(wired: ResolvedModel) -> dict[str, Any]:
     """A model as the manifest tells it: one endpoint, or a composition of several."""
-    parts = {role: told_endpoint(endpoint) for role, endpoint in wired.endpoints.items()}
+    parts = {role: describe_endpoint(endpoint) for role, endpoint in wired.endpoints.items()}
     if wired.composition is None:
         return parts["model"]
     kind = wired.composition
-    written = PARTS.fullmatch(wired.name)
+    written = COMPOSITION_PATTERN.fullmatch(wired.name)
     of = {"provider": "composition", "model": written["name"] if written else wired.name, "version": kind.version}
     return {
         "name": wired.name,

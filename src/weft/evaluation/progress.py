@@ -7,20 +7,25 @@ import time
 from typing import Any
 
 from weft.evaluation.session import Session
-from weft.untrusted import told
+from weft.untrusted import format_for_terminal
 
 
-def facts(session: Session) -> str:
+def format_facts(session: Session) -> str:
     """Rate, money, outcomes, in one line."""
-    progress, tallies = session.progress, [caller.tally for caller in session.callers.values()]
+    progress = session.progress
+    tallies = [caller.tally for caller in session.callers.values()]
     calls = sum(tally.calls for tally in tallies)
     rate = calls / max(time.monotonic() - progress.started, 0.001)
     words = [f"{calls} calls", f"{rate:.1f}/s"]
-    remembered = sum(tally.remembered for tally in tallies)
+    remembered = sum(tally.cached for tally in tallies)
     if remembered:
         words.append(f"{remembered} from the journal")
     words.append("cost unknown" if session.budget.unknown else f"${sum(tally.cost for tally in tallies):.4f}")
-    words += [f"at most ${session.budget.spent:.2f} of ${session.budget.limit:g}"] if session.budget.limit is not None else []
+    words += (
+        [f"at most ${session.budget.spent:.2f} of ${session.budget.limit:g}"]
+        if session.budget.limit is not None
+        else []
+    )
     words += [f"{count} {name}" for name, count in sorted(progress.outcomes.items())]
     if progress.unscored:
         words.append(f"{sum(progress.unscored.values())} unscored")
@@ -30,37 +35,40 @@ def facts(session: Session) -> str:
     return ", ".join(words)
 
 
-def by_role(session: Session) -> list[str]:
+def format_roles(session: Session) -> list[str]:
     """A line for each endpoint that plays in the run."""
     made: list[str] = []
     for role, caller in session.callers.items():
         words = [f"{caller.tally.calls} calls", f"{caller.limiter.active} of {int(caller.limiter.limit)} in flight"]
-        words += [f"{caller.tally.remembered} from the journal"] if caller.tally.remembered else []
+        words += [f"{caller.tally.cached} from the journal"] if caller.tally.cached else []
         words += [f"{sum(caller.tally.retries.values())} retries"] if caller.tally.retries else []
-        words += [caller.endpoint.standing] if caller.endpoint.standing else []
+        words += [caller.endpoint.status_line] if caller.endpoint.status_line else []
         made.append(f"{role} {caller.name}: {', '.join(words)}")
     return made
 
 
-def line(session: Session) -> str:
+def format_line(session: Session) -> str:
     """All of it in one line."""
     progress = session.progress
-    turns = expected_turns(session)
+    turns = estimate_turns(session)
     share = progress.turns_done / max(turns, 1)
     spent = time.monotonic() - progress.started
-    left = f", about {spent / share - spent:.0f} s left" if 0 < share < 1 else ""
-    return f"turns {progress.turns_done}/{turns}{left}: {facts(session)}; {'; '.join(by_role(session))}"
+    if 0 < share < 1:
+        left = f", about {spent / share - spent:.0f} s left"
+    else:
+        left = ""
+    return f"turns {progress.turns_done}/{turns}{left}: {format_facts(session)}; {'; '.join(format_roles(session))}"
 
 
-def expected_turns(session: Session) -> int:
+def estimate_turns(session: Session) -> int:
     """Those read so far, and about as many for each sample that is not."""
     progress = session.progress
-    if not progress.samples or progress.samples >= progress.expected or session.whole:
+    if not progress.samples or progress.samples >= progress.expected or session.all_read:
         return progress.turns
     return round(progress.turns * progress.expected / progress.samples)
 
 
-def notebook() -> Any:
+def find_notebook_display() -> Any:
     """The display of the notebook that this runs in; None elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or not hasattr(shell, "kernel"):
@@ -70,34 +78,39 @@ def notebook() -> Any:
     return display  # pyright: ignore[reportUnknownVariableType]
 
 
-class Bar:
+class NotebookProgress:
     """What a notebook's cell shows while a run goes on."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def __repr__(self) -> str:
-        return line(self._session)
+        return format_line(self._session)
 
     def _repr_html_(self) -> str:
         progress = self._session.progress
-        words = (facts(self._session), *by_role(self._session))
-        rows = "".join(f"<div style='opacity:.7;font-size:90%'>{html.escape(told(one))}</div>" for one in words)
-        bars = (
-            ("turns", progress.turns_done, expected_turns(self._session)),
-            ("verdicts", progress.verdicts_done, max(progress.verdicts_due, 1)),
+        words = (format_facts(self._session), *format_roles(self._session))
+        rows = "".join(
+            f"<div style='opacity:.7;font-size:90%'>{html.escape(format_for_terminal(one))}</div>" for one in words
         )
-        shown = "".join(f"<div>{what} <progress value='{done}' max='{due}'></progress> {done}/{due}</div>" for what, done, due in bars)
-        return f"<div>{html.escape(told(self._session.run_id))}</div>{shown}{rows}"
+        bars = (
+            ("turns", progress.turns_done, estimate_turns(self._session)),
+            ("verdicts", progress.verdicts_done, max(progress.verdicts_expected, 1)),
+        )
+        shown = "".join(
+            f"<div>{what} <progress value='{done}' max='{due}'></progress> {done}/{due}</div>"
+            for what, done, due in bars
+        )
+        return f"<div>{html.escape(format_for_terminal(self._session.run_id))}</div>{shown}{rows}"
 
 
-def show(session: Session, display: Any) -> None:
+def show_in_notebook(session: Session, display: Any) -> None:
     """A bar in the cell, until the run is over."""
-    bar = Bar(session)
+    bar = NotebookProgress(session)
     handle = display(bar, display_id=True)
 
     def watch() -> None:
-        while not session.over.wait(0.5):
+        while not session.done.wait(0.5):
             handle.update(bar)
         handle.update(bar)
 

@@ -1,4 +1,5 @@
-"""Why a run asks for what seems to be answered already, and why it does not where that may surprise: said before it begins."""
+"""Why a run asks for what seems to be answered already, and why it does not where that may surprise: said before it
+begins."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,11 +11,15 @@ PLACES = {"url": "address", "urls": "addresses", "where": "file", "called": "nam
 KEEPS = "with a name and a version of its own ([models.NAME] with version in weft.toml) a model keeps its answers wherever it is served"
 
 
-def doubts(
-    records: Sequence[RunRecord], run: str, manifest: Manifest, source: str = "", has: Callable[[str], bool] | None = None
+def find_reuse_notes(
+    records: Sequence[RunRecord],
+    run: str,
+    manifest: Manifest,
+    source: str = "",
+    has: Callable[[str], bool] | None = None,
 ) -> list[str]:
-    """`records` are the runs so far, the latest last; `source` the digest of a model's code, where it is the user's own; `has` tells
-    whether a run has any answers."""
+    """`records` are the runs so far, the latest last; `source` the digest of a model's code, where it is the user's
+    own; `has` tells whether a run has any answers."""
     model = manifest.model
     if any(record.id == run for record in records):
         return _edited(records, manifest, source)
@@ -40,12 +45,18 @@ def _why(differing: Sequence[str], other: Identity, model: Identity) -> str:
 
 def _edited(records: Sequence[RunRecord], manifest: Manifest, source: str) -> list[str]:
     """Code that has changed under a version that has not."""
-    before = next((one for one in reversed(records) if one.manifest.model == manifest.model and one.names.get("source")), None)
+    before = next(
+        (one for one in reversed(records) if one.manifest.model == manifest.model and one.names.get("source")), None
+    )
     if before is None or not source or before.names["source"] == source:
         return []
     model = manifest.model
-    return [f"the source of {model.name} has changed, its version {model.version!r} has not: answers of {before.id} are taken for its own"]
+    return [
+        f"the source of {model.name} has changed, its version {model.version!r} has not: answers of {before.id} are taken for its own"
+    ]
 
 
 def _told(value: Any) -> str:
-    return str(value) if value else "none"
+    if value:
+        return str(value)
+    return "none"

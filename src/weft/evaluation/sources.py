@@ -1,8 +1,7 @@
 """Where the replies of a run come from: a model that is asked now, or a run that is in the journal.
 
-A `RunSource` says what a run is about before anything is read or asked: benchmark, options, model, and how its dataset is loaded.
-`weft.evaluation.session.open_run` does the rest, whatever the source.
-"""
+A `RunSource` says what a run is about before anything is read or asked: benchmark, options, model, and how its dataset
+is loaded. `weft.evaluation.session.open_run` does the rest, whatever the source."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,53 +10,57 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from weft.benchmarks.base import Benchmark, resolve, where
+from weft.benchmarks.base import Benchmark, load_benchmark, locate_code
 from weft.errors import UserError
-from weft.evaluation.config import RESERVED, RunConfig
-from weft.evaluation.generate import Live, Source, Stored
-from weft.evaluation.plan import Plan, told_model
-from weft.evaluation.selection import load
-from weft.models.baselines import Reference
+from weft.evaluation.config import RESERVED_NAMES, RunConfig
+from weft.evaluation.generate import LiveReplies, ReplySource, StoredReplies
+from weft.evaluation.plan import RunPlan, describe_model
+from weft.evaluation.selection import load_dataset
+from weft.models.baselines import ReferenceModel
 from weft.models.endpoint import Endpoint
-from weft.models.presets import is_judges, preset
-from weft.models.registry import Wired, wired
+from weft.models.presets import find_preset, is_judge_preset
+from weft.models.registry import ResolvedModel, resolve_model
 from weft.results.run import Run, load_run
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Model
-from weft.workspace import Workspace, reading
+from weft.workspace import Workspace, read_only_journal
 
-SourceOf = Callable[[Plan, Mapping[str, Model]], Source]
+BuildReplySource = Callable[[RunPlan, Mapping[str, Model]], ReplySource]
 
 
-class Material(Struct, frozen=True, kw_only=True):
-    """What a run is about. `load` reads the dataset's files, in a thread; `replies` gives the source of replies once there is a plan."""
+class RunInputs(Struct, frozen=True, kw_only=True):
+    """What a run is about. `load` reads the dataset's files, in a thread; `replies` gives the source of replies once
+    there is a plan."""
 
     benchmark: Benchmark
     options: Any
     load: Callable[[], Dataset]
-    replies: SourceOf
-    model: Callable[[Dataset], tuple[Mapping[str, Any], Mapping[str, Endpoint]]]  # as the manifest describes it, and its endpoints by role
-    place: tuple[str, str]  # where benchmark and dataset can be found again
+    replies: BuildReplySource
+    # as the manifest describes it, and its endpoints by role
+    model: Callable[[Dataset], tuple[Mapping[str, Any], Mapping[str, Endpoint]]]
+    locations: tuple[str, str]  # where benchmark and dataset can be found again
     strategy: str = "none"
-    chosen: Mapping[str, Any] = field(default_factory=lambda: {"limit": None, "where": {}})  # which samples, and which presets
+    # which samples, and which presets
+    selection: Mapping[str, Any] = field(default_factory=lambda: {"limit": None, "where": {}})
     names: Mapping[str, str] = {}  # what the user calls the model and the judge
     digest: str = ""  # what the dataset's must be
     judge: Endpoint | None = None  # where the source itself says who judges
     judge_preset: str = ""
     prices: Mapping[str, Any] = {}
     code: str = ""  # a digest of the model's code, where it is the user's own
-    note: str = ""  # what a dry run must say of how calls are counted
-    lacks: Callable[[Any], str] = lambda kind: ""  # why the model cannot answer a turn of this kind; nothing if it can
+    dry_run_note: str = ""  # what a dry run must say of how calls are counted
+    # why the model cannot answer a turn of this kind; nothing if it can
+    unsupported_reason: Callable[[Any], str] = lambda kind: ""
 
 
 class RunSource(Protocol):
-    def open(self, config: RunConfig, workspace: Workspace) -> Material: ...
+    def open(self, config: RunConfig, workspace: Workspace) -> RunInputs: ...
 
 
-def own_benchmark(benchmark: Any) -> Benchmark:
+def resolve_benchmark(benchmark: Any) -> Benchmark:
     """A benchmark whose own options have names of their own."""
-    made = resolve(benchmark)
-    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED]
+    made = load_benchmark(benchmark)
+    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED_NAMES]
     if taken:
         raise UserError(f"{type(made).__name__} cannot call an option {taken[0]!r}: every run has one of that name")
     return made
@@ -66,97 +69,121 @@ def own_benchmark(benchmark: Any) -> Benchmark:
 class LiveModel:
     """The model that the configuration names is asked."""
 
-    def open(self, config: RunConfig, workspace: Workspace) -> Material:
-        benchmark, data = own_benchmark(config.benchmark), str(config.data)
+    def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
+        benchmark = resolve_benchmark(config.benchmark)
+        data = str(config.data)
         if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
             raise UserError(f"{data}: there is no such folder or file (--data)")
-        presets, settings = _presets(config.preset), workspace.settings
-        names = names_of(settings, model=config.model, judge=config.judge)
+        presets = _presets(config.preset)
+        settings = workspace.settings
+        names = find_config_names(settings, model=config.model, judge=config.judge)
         fixed = presets.get("model", "")
-        if fixed and isinstance(config.model, str) and (config.model == "reference" or config.model.startswith("folder/")):
+        if (
+            fixed
+            and isinstance(config.model, str)
+            and (config.model == "reference" or config.model.startswith("folder/"))
+        ):
             raise UserError(f"{config.model} is not asked, so the preset {fixed} sets nothing")
         model = None
         if config.model != "reference":
-            model = wired(config.model, workspace.blobs, config.model_options, settings, data, benchmark.preparation.outputs, fixed)
-        options = benchmark.choose(config.options)
+            model = resolve_model(
+                config.model,
+                workspace.blobs,
+                config.model_options,
+                settings,
+                data,
+                benchmark.preparation.outputs,
+                fixed,
+            )
+        options = benchmark.parse_options(config.options)
         groups = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
         sampled = {} if config.sample is None else {"sample": {"count": config.sample, "seed": config.seed or 0}}
         chosen = {"limit": config.limit, "where": groups, **sampled, **({"presets": presets} if presets else {})}
-        code = next((one.source for one in model.endpoints.values() if one.source), "") if model is not None else ""
-        asked = Asked(model, workspace.blobs)
-        return Material(
+        if model is not None:
+            code = next((one.code_digest for one in model.endpoints.values() if one.code_digest), "")
+        else:
+            code = ""
+        asked = ModelUnderTest(model, workspace.blobs)
+        return RunInputs(
             benchmark=benchmark,
             options=options,
-            load=partial(load, benchmark, Path(data), workspace.blobs, groups, config.limit),
+            load=partial(load_dataset, benchmark, Path(data), workspace.blobs, groups, config.limit),
             replies=asked.replies,
             model=asked.endpoints,
-            place=(where(config.benchmark), str(Path(data).absolute())),
+            locations=(locate_code(config.benchmark), str(Path(data).absolute())),
             strategy=config.strategy,
-            chosen=chosen,
+            selection=chosen,
             names={**names, **({"source": code} if code else {})},
             judge_preset=presets.get("judge", ""),
             code=code,
-            note=model.composition.foreseen if model is not None and model.composition is not None else "",
-            lacks=asked.lacks,
+            dry_run_note=model.composition.dry_run_note if model is not None and model.composition is not None else "",
+            unsupported_reason=asked.unsupported_reason,
         )
 
 
-class Asked(Struct):
+class ModelUnderTest(Struct):
     """A model that is asked; none where the dataset's own references are."""
 
-    wired_model: Wired | None
+    wired_model: ResolvedModel | None
     blobs: Blobs
 
     def endpoints(self, dataset: Dataset) -> tuple[Mapping[str, Any], Mapping[str, Endpoint]]:
         if self.wired_model is None:
-            self.wired_model = Wired("reference", {"model": Reference(dataset.digest, self.blobs)})
-        return told_model(self.wired_model), self.wired_model.endpoints
+            self.wired_model = ResolvedModel("reference", {"model": ReferenceModel(dataset.digest, self.blobs)})
+        return describe_model(self.wired_model), self.wired_model.endpoints
 
-    def replies(self, plan: Plan, parts: Mapping[str, Model]) -> Live:
+    def replies(self, plan: RunPlan, parts: Mapping[str, Model]) -> LiveReplies:
         assert self.wired_model is not None
-        return Live(plan, self.wired_model, self.blobs, parts)
+        return LiveReplies(plan, self.wired_model, self.blobs, parts)
 
-    def lacks(self, kind: Any) -> str:
+    def unsupported_reason(self, kind: Any) -> str:
         """The parts of a composition do what they can."""
         if self.wired_model is None or self.wired_model.composition is not None:
             return ""
-        return self.wired_model.endpoints["model"].gives.lacks(kind)
+        return self.wired_model.endpoints["model"].gives.unsupported_reason(kind)
 
 
 class StoredRun(Struct, frozen=True):
-    """The replies of a run in the journal, by its id, tag, or the beginning of its id: nobody is asked but the judge."""
+    """The replies of a run in the journal, by its id, tag, or the beginning of its id: nobody is asked but the
+    judge."""
 
     run: str
 
-    def open(self, config: RunConfig, workspace: Workspace) -> Material:
-        with reading(config.home) as journal:
+    def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
+        with read_only_journal(config.home) as journal:
             first = load_run(journal, self.run, config.benchmark)
         _check_whole(first)
-        manifest, benchmark, data = first.record.manifest, first.benchmark, _data_of(config, first)
+        manifest = first.record.manifest
+        benchmark = first.benchmark
+        data = _data_of(config, first)
         known = {name: value for name, value in manifest.options.items() if name in benchmark.Options.__struct_fields__}
         kept = {role: name for role, name in manifest.presets.items() if role == "model"}
         chosen: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where}
-        chosen |= {"sample": {"count": manifest.sample.count, "seed": manifest.sample.seed}} if manifest.sample is not None else {}
-        return Material(
+        chosen |= (
+            {"sample": {"count": manifest.sample.count, "seed": manifest.sample.seed}}
+            if manifest.sample is not None
+            else {}
+        )
+        return RunInputs(
             benchmark=benchmark,
-            options=benchmark.choose(known),
-            load=partial(load, benchmark, data, workspace.blobs, chosen["where"], chosen["limit"]),
-            replies=lambda plan, parts: Stored(first.turns),
+            options=benchmark.parse_options(known),
+            load=partial(load_dataset, benchmark, data, workspace.blobs, chosen["where"], chosen["limit"]),
+            replies=lambda plan, parts: StoredReplies(first.turns),
             model=lambda dataset: (manifest.model, {}),
-            place=(first.record.benchmark, str(data)),
+            locations=(first.record.benchmark, str(data)),
             strategy=manifest.strategy,
-            chosen={**chosen, **({"presets": kept} if kept else {})},
+            selection={**chosen, **({"presets": kept} if kept else {})},
             names={
                 **{role: name for role, name in first.record.names.items() if role == "model"},
-                **names_of(workspace.settings, judge=config.judge),
+                **find_config_names(workspace.settings, judge=config.judge),
             },
             digest=manifest.dataset.digest,
         )
 
 
 def _check_whole(run: Run) -> None:
-    if not run.record.has_all(len(run.turns)):
-        told = run.record.count(len(run.turns), "of its")
+    if not run.record.is_complete(len(run.turns)):
+        told = run.record.format_turn_count(len(run.turns), "of its")
         raise UserError(f"{run.id} has {told}: finish it first, or name another run (`weft runs`)")
 
 
@@ -174,15 +201,18 @@ def _presets(names: str | tuple[str, ...]) -> dict[str, str]:
     """By role."""
     made: dict[str, str] = {}
     for name in (names,) if isinstance(names, str) else names:
-        role = "judge" if is_judges(name) else "model"
+        if is_judge_preset(name):
+            role = "judge"
+        else:
+            role = "model"
         if role in made:
             raise UserError(f"two presets for the {role}: {made[role]} and {name}")
-        preset(name)
+        find_preset(name)
         made[role] = name
     return made
 
 
-def names_of(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
+def find_config_names(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
     """What weft.toml calls those who play, by role."""
     known: Mapping[str, Any] = settings.get("models", {})
     return {role: one for role, one in given.items() if isinstance(one, str) and one in known}

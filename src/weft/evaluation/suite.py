@@ -1,9 +1,9 @@
 """Several benchmarks, some models, one score card.
 
-A suite is the sections `[suite.NAME]` of a config file: a benchmark with its data and options. `jobs` are what it runs, one run for each
-model and section; every run is marked with the suite's section, so that `card` finds them again in any journal that they were merged into.
-The card has each benchmark's main number on its own paper's scale. There is no average across benchmarks, unless it is asked for.
-"""
+A suite is the sections `[suite.NAME]` of a config file: a benchmark with its data and options. `jobs` are what it runs,
+one run for each model and section; every run is marked with the suite's section, so that `card` finds them again in any
+journal that they were merged into. The card has each benchmark's main number on its own paper's scale. There is no
+average across benchmarks, unless it is asked for."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,24 +12,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from weft.benchmarks.base import Benchmark, is_known, resolve
+from weft.benchmarks.base import Benchmark, is_known, load_benchmark
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.models import registry
 from weft.models.config import read_config
-from weft.models.registry import wired
-from weft.results.index import Listed, listed
+from weft.models.registry import resolve_model
+from weft.results.index import RunEntry, list_runs
 from weft.results.run import Gist
-from weft.results.titles import Named, model_of
+from weft.results.titles import TitleInput, model_name
 from weft.store.journal import Journal
 from weft.types import Cell, Row, Table
 from weft.workspace import open_blobs
 
 AVERAGE = "mean share"
-JOINS = re.compile(r",(?!https?://|\w+=|\w+\.py:)")  # between models; addresses and the parts of a composition have commas of their own
+# between models; addresses and the parts of a composition have commas of their own
+JOINS = re.compile(r",(?!https?://|\w+=|\w+\.py:)")
 
 
-class Entry(Struct, frozen=True):
+class SuiteEntry(Struct, frozen=True):
     """One section: what it is called, its benchmark, and what is set for it."""
 
     section: str
@@ -37,7 +38,7 @@ class Entry(Struct, frozen=True):
     settings: Mapping[str, Any]
 
 
-def entries(config: Mapping[str, Any], only: Sequence[str] = ()) -> list[Entry]:
+def read_entries(config: Mapping[str, Any], only: Sequence[str] = ()) -> list[SuiteEntry]:
     found: Mapping[str, Any] = config.get("suite", {})
     if not found:
         raise UserError(
@@ -46,16 +47,16 @@ def entries(config: Mapping[str, Any], only: Sequence[str] = ()) -> list[Entry]:
     unknown = [name for name in only if name not in found]
     if unknown:
         raise UserError(f"the suite has no {unknown[0]!r}; it has {', '.join(found)}")
-    made: list[Entry] = []
+    made: list[SuiteEntry] = []
     for section, settings in found.items():
         if only and section not in only:
             continue
         named = dict(settings)
-        made.append(Entry(section, str(named.pop("benchmark", section)), named))
+        made.append(SuiteEntry(section, str(named.pop("benchmark", section)), named))
     return made
 
 
-def models_of(texts: Sequence[str]) -> list[str]:
+def split_models(texts: Sequence[str]) -> list[str]:
     """Models that stand behind one another with commas, or were given one by one."""
     made = [one.strip() for text in texts for one in JOINS.split(text) if one.strip()]
     if not made:
@@ -63,29 +64,45 @@ def models_of(texts: Sequence[str]) -> list[str]:
     return made
 
 
-def jobs(some: Sequence[Entry], models: Sequence[str], judge: str | None, **common: Any) -> Iterator[tuple[Entry, str, RunConfig]]:
+def build_jobs(
+    some: Sequence[SuiteEntry], models: Sequence[str], judge: str | None, **common: Any
+) -> Iterator[tuple[SuiteEntry, str, RunConfig]]:
     """What a suite runs: benchmark by benchmark, so that its data are read while they are at hand."""
     for entry in some:
-        benchmark = resolve(entry.benchmark)
+        benchmark = load_benchmark(entry.benchmark)
         own, job = _parted(entry, benchmark)
         judged = job.pop("judge", None) or judge
         if judged is None:
             raise UserError(f"[suite.{entry.section}] has no judge: give --judge, or judge = ... in its section")
         for model in models:
-            yield entry, model, RunConfig(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job})
+            yield (
+                entry,
+                model,
+                RunConfig(benchmark=entry.benchmark, model=model, judge=judged, options=own, **{**common, **job}),
+            )
 
 
 def check_names(job: RunConfig) -> None:
     """Raises UserError for a model or a judge that there is not."""
-    blobs, settings = open_blobs(Path(job.home)), read_config()
+    blobs = open_blobs(Path(job.home))
+    settings = read_config()
     if job.model != "reference":
-        wired(job.model, blobs, job.model_options, settings, str(job.data), resolve(job.benchmark).preparation.outputs)
-    registry.resolve(job.judge, blobs, job.judge_options, settings, str(job.data))
+        resolve_model(
+            job.model,
+            blobs,
+            job.model_options,
+            settings,
+            str(job.data),
+            load_benchmark(job.benchmark).preparation.outputs,
+        )
+    registry.resolve_endpoint(job.judge, blobs, job.judge_options, settings, str(job.data))
 
 
-def _parted(entry: Entry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parted(entry: SuiteEntry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
     """A section's options of its benchmark, and those that every run has."""
-    own, job, where = dict[str, Any](), dict[str, Any](), dict[str, str]()
+    own = dict[str, Any]()
+    job = dict[str, Any]()
+    where = dict[str, str]()
     for key, value in entry.settings.items():
         name = key.replace("-", "_")
         if name in benchmark.Options.__struct_fields__:
@@ -99,7 +116,7 @@ def _parted(entry: Entry, benchmark: Benchmark) -> tuple[dict[str, Any], dict[st
     return own, {**job, **({"where": {**dict(job.get("where", {})), **where}} if where else {})}
 
 
-class Card(Struct, frozen=True):
+class ScoreCard(Struct, frozen=True):
     """`scores` and `costs` have a row for each model and a column for each section; `runs` by model and section."""
 
     scores: Table
@@ -108,13 +125,13 @@ class Card(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> Card:
+def build_score_card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> ScoreCard:
     """Of the latest run for each model and section. Raises UserError where there is none."""
-    latest: dict[str, dict[str, Listed]] = {}
-    for one in sorted(listed(journal, benchmarks), key=lambda one: one.record.started):
+    latest: dict[str, dict[str, RunEntry]] = {}
+    for one in sorted(list_runs(journal, benchmarks), key=lambda one: one.record.started):
         section = one.record.names.get("suite", "")
         if section:
-            latest.setdefault(model_of(Named(one.record.manifest, one.record.names)), {})[section] = one
+            latest.setdefault(model_name(TitleInput(one.record.manifest, one.record.names)), {})[section] = one
     if not latest:
         raise UserError(f"no run in {journal.path} was made by `weft suite run`")
     sections = list(dict.fromkeys(section for some in latest.values() for section in some))
@@ -128,14 +145,14 @@ def card(journal: Journal, benchmarks: Any = None, *, average: bool = False) -> 
     paid = tuple(_cost(model, some, sections) for model, some in latest.items())
     costs = Table("What it cost, USD", (*sections, "all"), paid, COSTS, 2, "mixed")
     ids = {model: {section: one.record.id for section, one in some.items()} for model, some in latest.items()}
-    return Card(scores, costs, ids, tuple(notes))
+    return ScoreCard(scores, costs, ids, tuple(notes))
 
 
 COSTS = "Calls made for these runs, of model and judge; answers taken over from earlier runs cost nothing again. A dash: price unknown."
 MEANS = f"{AVERAGE}: the plain mean of shares of full marks, over benchmarks that measure different things. It was asked for."
 
 
-def _notes(section: str, latest: Mapping[str, Mapping[str, Listed]]) -> Iterator[str]:
+def _notes(section: str, latest: Mapping[str, Mapping[str, RunEntry]]) -> Iterator[str]:
     """Why a column's numbers do not compare."""
     manifests = [some[section].record.manifest for some in latest.values() if section in some]
     judges = sorted({manifest.judge.name for manifest in manifests})
@@ -145,13 +162,17 @@ def _notes(section: str, latest: Mapping[str, Mapping[str, Listed]]) -> Iterator
         yield f"{section}: these models were asked about different data; run the suite again."
 
 
-def _full(latest: Mapping[str, Mapping[str, Listed]], section: str) -> float | None:
+def _full(latest: Mapping[str, Mapping[str, RunEntry]], section: str) -> float | None:
     record = next(some[section].record for some in latest.values() if section in some)
-    return resolve(record.benchmark).presentation.max_score if is_known(record.benchmark) else None
+    if is_known(record.benchmark):
+        return load_benchmark(record.benchmark).presentation.max_score
+    return None
 
 
-def _cells(some: Mapping[str, Listed], sections: Sequence[str], full: Mapping[str, float | None], average: bool) -> dict[str, Cell]:
-    made = {section: _cell(some[section].gist, some[section].due) for section in sections if section in some}
+def _cells(
+    some: Mapping[str, RunEntry], sections: Sequence[str], full: Mapping[str, float | None], average: bool
+) -> dict[str, Cell]:
+    made = {section: _cell(some[section].gist, some[section].expected_turns) for section in sections if section in some}
     shares = [(cell.value, full[section]) for section, cell in made.items()]
     if average and len(made) == len(sections) and all(value is not None and scale for value, scale in shares):
         values = [(value or 0.0) / (scale or 1.0) for value, scale in shares]
@@ -160,11 +181,15 @@ def _cells(some: Mapping[str, Listed], sections: Sequence[str], full: Mapping[st
 
 
 def _cell(gist: Gist, due: int | None) -> Cell:
-    missing = 1 if due is None else due - gist.turns  # turns that are not there yet count as what is not scored
-    return Cell(gist.value, gist.scored, gist.due + max(0, missing), gist.low, gist.high, digits=gist.digits)
+    # turns that are not there yet count as what is not scored
+    if due is None:
+        missing = 1
+    else:
+        missing = due - gist.turns
+    return Cell(gist.value, gist.scored, gist.expected + max(0, missing), gist.low, gist.high, digits=gist.digits)
 
 
-def _cost(model: str, some: Mapping[str, Listed], sections: Sequence[str]) -> Row:
+def _cost(model: str, some: Mapping[str, RunEntry], sections: Sequence[str]) -> Row:
     costs = {section: some[section].gist.cost for section in sections if section in some}
     known = [cost for cost in costs.values() if cost is not None]
     cells = {section: Cell(cost) for section, cost in costs.items()}

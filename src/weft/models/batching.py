@@ -1,11 +1,11 @@
-"""Calls that come one by one, worked on together. A model that writes a picture token by token takes as long for one as for sixty-four, so
-turns of many dialogues are one batch wherever a model can do that.
+"""Calls that come one by one, worked on together. A model that writes a picture token by token takes as long for one as
+for sixty-four, so turns of many dialogues are one batch wherever a model can do that.
 
-One thread does the work, and makes what works (loads weights) when the first call comes. A batch is of one kind: what the oldest call is
-of, and as many of those that wait as fit. If they are fewer than fit, the thread waits a moment for more: a small share of what the last
-batch took, since calls that came back together are soon followed by the next turns of their dialogues. Who gives up waiting leaves the
-queue. A batch that does not fit in memory is halved, and later ones of its kind are no larger; what else goes wrong with a batch is tried
-one by one, so that a call's trouble is its own.
+One thread does the work, and makes what works (loads weights) when the first call comes. A batch is of one kind: what
+the oldest call is of, and as many of those that wait as fit. If they are fewer than fit, the thread waits a moment for
+more: a small share of what the last batch took, since calls that came back together are soon followed by the next turns
+of their dialogues. Who gives up waiting leaves the queue. A batch that does not fit in memory is halved, and later ones
+of its kind are no larger; what else goes wrong with a batch is tried one by one, so that a call's trouble is its own.
 """
 
 import asyncio
@@ -17,10 +17,13 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from weft.errors import TRACE, trace_of
-from weft.models.endpoint import NO, CallError
+from weft.errors import TRACE_ATTRIBUTE, format_trace
+from weft.models.endpoint import NO_RETRY, CallError
 
-SHARE, LEAST, LONGEST = 0.05, 0.005, 1.0  # of the last batch's time that is waited for more, and seconds that it is at least and at most
+# of the last batch's time that is waited for more, and seconds that it is at least and at most
+WAIT_SHARE = 0.05
+LEAST = 0.005
+LONGEST = 1.0
 PATIENCE = 2.0  # seconds that a batch which is at work has to end when all is over
 READY = object()  # the kind of a call that only waits until work can begin
 NAME = "gatherer of"
@@ -30,24 +33,24 @@ Asked = TypeVar("Asked", contravariant=True)
 Made = TypeVar("Made", covariant=True)
 
 
-class Work(Protocol[Asked, Made]):
+class BatchWorker(Protocol[Asked, Made]):
     """What works on batches."""
 
-    def work(self, batch: Sequence[Asked]) -> Sequence[Made]:
+    def run_batch(self, batch: Sequence[Asked]) -> Sequence[Made]:
         """One answer for each, in their order."""
         ...
 
-    def is_full(self, error: Exception) -> bool:
+    def is_out_of_memory(self, error: Exception) -> bool:
         """Whether it says that there was no memory for so many."""
         ...
 
-    def clear(self) -> None:
+    def free_memory(self) -> None:
         """Let go of what such a batch left behind."""
         ...
 
 
 @dataclass
-class Done:
+class BatchCounts:
     """What was done so far, for those who measure."""
 
     batches: int = 0
@@ -57,32 +60,35 @@ class Done:
 
 
 @dataclass(eq=False)
-class Waiting(Generic[A, B]):
+class QueuedCall(Generic[A, B]):
     kind: Hashable
     most: int  # of this kind in a batch
     asked: A
     answer: Future[B] = field(default_factory=Future)
 
 
-class Gatherer(Generic[A, B]):
-    def __init__(self, name: str, make: Callable[[], Work[A, B]]) -> None:
-        self.name, self._make = name, make
-        self.done, self.smaller = Done(), dict[Hashable, int]()  # by kind: how many fit, where that was found to be fewer than were tried
+class BatchQueue(Generic[A, B]):
+    def __init__(self, name: str, make: Callable[[], BatchWorker[A, B]]) -> None:
+        self.name = name
+        self._make = make
+        # by kind: how many fit, where that was found to be fewer than were tried
+        self.counts = BatchCounts()
+        self.fitting_sizes = dict[Hashable, int]()
         self._changed = threading.Condition()
-        self._queue: list[Waiting[A, B]] = []
+        self._queue: list[QueuedCall[A, B]] = []
         self._thread: threading.Thread | None = None
         self._broken: Exception | None = None
         self._closed = False
         self._took: dict[Hashable, float] = {}
 
-    async def ask(self, asked: A, kind: Hashable = "", most: int = 1) -> B:
+    async def call(self, asked: A, kind: Hashable = "", most: int = 1) -> B:
         """An answer, worked on with others of this kind, at most so many at a time."""
-        waiting: Waiting[A, B] = Waiting(kind, most, asked)
+        waiting: QueuedCall[A, B] = QueuedCall(kind, most, asked)
         with self._changed:
             if self._broken is not None:
                 raise self._broken
             if self._closed:
-                raise CallError(f"{self.name} is closed", NO)
+                raise CallError(f"{self.name} is closed", NO_RETRY)
             self._queue.append(waiting)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._live, name=f"{NAME} {self.name}", daemon=True)
@@ -90,10 +96,10 @@ class Gatherer(Generic[A, B]):
             self._changed.notify()
         return await asyncio.wrap_future(waiting.answer)
 
-    async def begin(self) -> None:
+    async def wait_until_loaded(self) -> None:
         """Wait until what works is made."""
         nothing: Any = None
-        await self.ask(nothing, READY)
+        await self.call(nothing, READY)
 
     async def close(self) -> None:
         """What is at work ends; what waits is let go."""
@@ -112,7 +118,10 @@ class Gatherer(Generic[A, B]):
             work = self._make()
         except BaseException as error:  # SystemExit as well: a thread that ends in silence would be waited for for ever
             with self._changed:
-                self._broken = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+                if isinstance(error, Exception):
+                    self._broken = error
+                else:
+                    self._broken = RuntimeError(f"{type(error).__name__}: {error}")
                 waiting, self._queue = self._queue, []
             for one in waiting:
                 _tell(one.answer, self._broken)
@@ -124,22 +133,25 @@ class Gatherer(Generic[A, B]):
                 self._done(batch, [_bare(error)] * len(batch))
             del batch  # with what is in it, before the next is waited for
 
-    def _answers(self, work: Work[A, B], batch: "Sequence[Waiting[A, B]]") -> "list[B | Exception]":
-        kind, began = batch[0].kind, time.monotonic()
+    def _answers(self, work: BatchWorker[A, B], batch: "Sequence[QueuedCall[A, B]]") -> "list[B | Exception]":
+        kind = batch[0].kind
+        began = time.monotonic()
         if kind is READY:
             nothing: Any = None
             return [nothing] * len(batch)
         answers = self._worked(work, kind, [one.asked for one in batch])
         self._took[kind] = took = time.monotonic() - began
-        done = self.done
-        self.done = Done(done.batches + 1, done.calls + len(batch), max(done.largest, len(batch)), done.seconds + took)
+        done = self.counts
+        self.counts = BatchCounts(
+            done.batches + 1, done.calls + len(batch), max(done.largest, len(batch)), done.seconds + took
+        )
         return answers
 
-    def _done(self, batch: "Sequence[Waiting[A, B]]", answers: "Sequence[B | Exception]") -> None:
+    def _done(self, batch: "Sequence[QueuedCall[A, B]]", answers: "Sequence[B | Exception]") -> None:
         for one, made in zip(batch, answers, strict=True):
             _tell(one.answer, made)
 
-    def _next(self) -> list[Waiting[A, B]]:
+    def _next(self) -> list[QueuedCall[A, B]]:
         """The next batch, once there is one; none when all is over."""
         with self._changed:
             while not self._closed:
@@ -148,8 +160,8 @@ class Gatherer(Generic[A, B]):
                     self._changed.wait()
                     continue
                 first = self._queue[0]
-                most = min(first.most, self.smaller.get(first.kind, first.most))
-                until = time.monotonic() + min(LONGEST, max(LEAST, SHARE * self._took.get(first.kind, 0.0)))
+                most = min(first.most, self.fitting_sizes.get(first.kind, first.most))
+                until = time.monotonic() + min(LONGEST, max(LEAST, WAIT_SHARE * self._took.get(first.kind, 0.0)))
                 while self._of(first.kind) < most and (left := until - time.monotonic()) > 0 and not self._closed:
                     self._changed.wait(left)
                 same = [one for one in self._queue if one.kind == first.kind][:most]
@@ -161,27 +173,30 @@ class Gatherer(Generic[A, B]):
     def _of(self, kind: Hashable) -> int:
         return sum(one.kind == kind and not one.answer.cancelled() for one in self._queue)
 
-    def _worked(self, work: Work[A, B], kind: Hashable, batch: Sequence[A]) -> list[B | Exception]:
+    def _worked(self, work: BatchWorker[A, B], kind: Hashable, batch: Sequence[A]) -> list[B | Exception]:
         made = _tried(work, batch)
-        if not isinstance(made, Failed):
+        if not isinstance(made, BatchFailure):
             return made
         with contextlib.suppress(Exception):
-            work.clear()
+            work.free_memory()
         if made.full and len(batch) == 1:
-            return [CallError(f"{self.name}: there is no memory for even one call at a time: {made.line}", NO)]
+            return [CallError(f"{self.name}: there is no memory for even one call at a time: {made.line}", NO_RETRY)]
         if len(batch) == 1:
             return [made.error]
         if made.full:
-            self.smaller[kind] = min(self.smaller.get(kind, len(batch)), (len(batch) + 1) // 2)
+            self.fitting_sizes[kind] = min(self.fitting_sizes.get(kind, len(batch)), (len(batch) + 1) // 2)
         answers: list[B | Exception] = []
         while len(answers) < len(batch):  # in smaller ones; one by one, where it is another's trouble
-            size = self.smaller[kind] if made.full else 1
+            if made.full:
+                size = self.fitting_sizes[kind]
+            else:
+                size = 1
             answers += self._worked(work, kind, batch[len(answers) : len(answers) + size])
         return answers
 
 
 @dataclass
-class Failed:
+class BatchFailure:
     """`error` without what it held: the frames of a batch that did not fit are what did not fit."""
 
     error: Exception
@@ -189,32 +204,32 @@ class Failed:
     line: str
 
 
-def at_work() -> bool:
-    """Whether a batch has outlived its gatherer: a process that ends in the ordinary way would break off in the middle of a library's code,
-    and end badly."""
+def is_batch_running() -> bool:
+    """Whether a batch has outlived its gatherer: a process that ends in the ordinary way would break off in the middle
+    of a library's code, and end badly."""
     return any(thread.name.startswith(NAME) for thread in threading.enumerate())
 
 
-def _tried(work: Work[A, B], batch: Sequence[A]) -> list[B | Exception] | Failed:
+def _tried(work: BatchWorker[A, B], batch: Sequence[A]) -> list[B | Exception] | BatchFailure:
     try:
-        made = list(work.work(batch))
+        made = list(work.run_batch(batch))
     except BaseException as error:
         full = False
         with contextlib.suppress(Exception):
-            full = isinstance(error, Exception) and work.is_full(error)
+            full = isinstance(error, Exception) and work.is_out_of_memory(error)
         bare = _bare(error)
-        return Failed(bare, full, (str(bare).splitlines() or [""])[0])
+        return BatchFailure(bare, full, (str(bare).splitlines() or [""])[0])
     if len(made) != len(batch):
-        return Failed(ValueError(f"{len(made)} answers came of a batch of {len(batch)}"), False, "")
+        return BatchFailure(ValueError(f"{len(made)} answers came of a batch of {len(batch)}"), False, "")
     return cast(list[B | Exception], made)
 
 
 def _bare(error: BaseException) -> Exception:
-    """An error that can be handed on: an ordinary one (a StopIteration would stop who waits for it), which says what it says, and holds
-    nothing but its traceback as text."""
+    """An error that can be handed on: an ordinary one (a StopIteration would stop who waits for it), which says what it
+    says, and holds nothing but its traceback as text."""
     made = _emptied(error)
     with contextlib.suppress(Exception):
-        setattr(made, TRACE, trace_of(error))
+        setattr(made, TRACE_ATTRIBUTE, format_trace(error))
     return made
 
 

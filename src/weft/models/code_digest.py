@@ -1,9 +1,9 @@
 """Where a user's own model comes from, and which one it is, as far as its source tells.
 
-A file is known by its path inside the project that the journal lies in, so that a project can be copied; elsewhere by its whole path. What
-was defined in a notebook has no file that stays: it is known by its name, and its version is a digest of its source with that of all
-notebook code and plain values that it uses. What cannot be read so (a pipeline in a variable) is told, and not guessed.
-"""
+A file is known by its path inside the project that the journal lies in, so that a project can be copied; elsewhere by
+its whole path. What was defined in a notebook has no file that stays: it is known by its name, and its version is a
+digest of its source with that of all notebook code and plain values that it uses. What cannot be read so (a pipeline in
+a variable) is told, and not guessed."""
 
 import hashlib
 import inspect
@@ -17,36 +17,39 @@ from msgspec import Struct
 
 from weft.errors import UserError
 
-PLAIN = (bool, int, float, str, bytes, type(None))
+PLAIN_TYPES = (bool, int, float, str, bytes, type(None))
 
 
-class Source(Struct, frozen=True):
-    """`where` a model is defined, as answers are kept under it, and `before` as they once were; what it is `called` there; a `digest` of
-    its source; the names that it uses and nobody could look into."""
+class CodeSource(Struct, frozen=True):
+    """`where` a model is defined, as answers are kept under it, and `before` as they once were; what it is `called`
+    there; a `digest` of its source; the names that it uses and nobody could look into."""
 
-    where: str
-    before: str
-    called: str
+    location: str
+    previous_location: str
+    name: str
     digest: str
-    unseen: tuple[str, ...] = ()
+    undigested_names: tuple[str, ...] = ()
 
     @property
     def in_notebook(self) -> bool:
-        return self.where.startswith("notebook:")
+        return self.location.startswith("notebook:")
 
 
-def source_of(thing: Any, project: Path) -> Source:
+def read_source(thing: Any, project: Path) -> CodeSource:
     """Raises UserError where there is no source to read; `digest` is empty then if a version makes it needless."""
     target = cast(Any, thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing))
     name = str(target.__qualname__).rpartition("<locals>.")[2]
     file = _file(target)
     if file is None:
         digest, unseen = _in_notebook(target)
-        return Source(f"notebook:{name}", "", name, digest, unseen)
+        return CodeSource(f"notebook:{name}", "", name, digest, unseen)
     whole = f"{file}:{name}"
     inside = file.is_relative_to(project)
-    where = f"{file.relative_to(project).as_posix()}:{name}" if inside else whole
-    return Source(where, whole if inside else "", f"{file.name}:{name}", _of_module(target))
+    if inside:
+        where = f"{file.relative_to(project).as_posix()}:{name}"
+    else:
+        where = whole
+    return CodeSource(where, whole if inside else "", f"{file.name}:{name}", _of_module(target))
 
 
 def _file(target: Any) -> Path | None:
@@ -55,13 +58,18 @@ def _file(target: Any) -> Path | None:
         file = Path(inspect.getfile(target)).absolute()
     except (OSError, TypeError):
         return None
-    return file if file.is_file() and "ipykernel" not in str(file) else None
+    if file.is_file() and "ipykernel" not in str(file):
+        return file
+    return None
 
 
 def _of_module(target: Any) -> str:
     try:
         module = inspect.getmodule(target)
-        source = inspect.getsource(module) if module and vars(module).get("__file__") else inspect.getsource(target)
+        if module and vars(module).get("__file__"):
+            source = inspect.getsource(module)
+        else:
+            source = inspect.getsource(target)
     except (OSError, TypeError):
         return ""
     return "source:" + hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -69,7 +77,8 @@ def _of_module(target: Any) -> str:
 
 def _in_notebook(target: Any) -> tuple[str, tuple[str, ...]]:
     """The digest of what is defined there and used by it, and the names of what could not be looked into."""
-    texts, unseen = dict[str, str](), dict[str, None]()
+    texts = dict[str, str]()
+    unseen = dict[str, None]()
     todo: list[Any] = [target]
     while todo:
         one = todo.pop()
@@ -98,10 +107,16 @@ def _in_notebook(target: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def _functions(thing: Any) -> Iterator[FunctionType]:
-    found = vars(thing).values() if inspect.isclass(thing) else (inspect.unwrap(thing),)
+    if inspect.isclass(thing):
+        found = vars(thing).values()
+    else:
+        found = (inspect.unwrap(thing),)
     for one in found:
         is_bound = isinstance(one, (staticmethod, classmethod, MethodType))
-        function = cast(Any, one).__func__ if is_bound else one
+        if is_bound:
+            function = cast(Any, one).__func__
+        else:
+            function = one
         if isinstance(function, FunctionType):
             yield function
 
@@ -112,17 +127,26 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _plain(value: Any) -> str | None:
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN_TYPES):
         return repr(value)
     if not isinstance(value, (list, tuple, dict, set, frozenset)):
         return None
-    kind, held = type(cast(Any, value)).__name__, cast(Any, value)
-    items: list[Any] = list(held.items()) if kind == "dict" else sorted(held, key=repr) if "set" in kind else list(held)
+    kind = type(cast(Any, value)).__name__
+    held = cast(Any, value)
+    if kind == "dict":
+        items: list[Any] = list(held.items())
+    else:
+        if "set" in kind:
+            items = sorted(held, key=repr)
+        else:
+            items = list(held)
     parts = [_plain(one) for one in items[:1000]]
-    return None if None in parts or len(items) > 1000 else f"{kind}({', '.join(map(str, parts))})"
+    if None in parts or len(items) > 1000:
+        return None
+    return f"{kind}({', '.join(map(str, parts))})"
 
 
-def version_of(source: Source, called: str) -> str:
+def version_of(source: CodeSource, called: str) -> str:
     if not source.digest:
         raise UserError(
             f"{called} has no version, and its source cannot be read to tell one; give it an attribute `version`, or --model-opt version="

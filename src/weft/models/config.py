@@ -1,4 +1,5 @@
-"""weft.toml: what is the same from one command to the next. It lies beside the work, or is named by --config, or by WEFT_CONFIG.
+"""weft.toml: what is the same from one command to the next. It lies beside the work, or is named by --config, or by
+WEFT_CONFIG.
 
     [defaults]
     judge = "gpt-judge"         # any option of any command, under its long name
@@ -22,8 +23,7 @@
     [suite.weave]               # what `weft suite` runs: a benchmark, with its options
     data = "data/weave"
 
-It never holds keys: those come from the environment alone.
-"""
+It never holds keys: those come from the environment alone."""
 
 import os
 import tomllib
@@ -32,35 +32,48 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.errors import UserError
-from weft.untrusted import text_file
+from weft.untrusted import read_text_file
 
-FILE, WHERE, HOME_WHERE, HOME = "weft.toml", "WEFT_CONFIG", "WEFT_HOME", ".weft"
-SECTIONS = {"defaults": "[defaults]", "models": "[models.NAME]", "prices": '[prices."NAME"]', "suite": "[suite.BENCHMARK]"}
+CONFIG_FILE = "weft.toml"
+CONFIG_VARIABLE = "WEFT_CONFIG"
+HOME_VARIABLE = "WEFT_HOME"
+DEFAULT_HOME = ".weft"
+SECTIONS = {
+    "defaults": "[defaults]",
+    "models": "[models.NAME]",
+    "prices": '[prices."NAME"]',
+    "suite": "[suite.BENCHMARK]",
+}
 SECRET = ("key", "api_key", "token")
 
 
-def config_file(folder: Path | None = None) -> Path | None:
+def find_config_file(folder: Path | None = None) -> Path | None:
     """The file that counts: the one that was named, which must be there, else the one beside the work."""
-    named = os.environ.get(WHERE, "") if folder is None else ""
+    if folder is None:
+        named = os.environ.get(CONFIG_VARIABLE, "")
+    else:
+        named = ""
     if named:
         if not Path(named).is_file():
-            raise UserError(f"{named}: there is no such file (named by --config or {WHERE})")
+            raise UserError(f"{named}: there is no such file (named by --config or {CONFIG_VARIABLE})")
         return Path(named)
-    path = (folder or Path.cwd()) / FILE
-    return path if path.is_file() else None
+    path = (folder or Path.cwd()) / CONFIG_FILE
+    if path.is_file():
+        return path
+    return None
 
 
-def usual_home() -> str:
+def default_home() -> str:
     """Where the journal is, unless somebody says otherwise."""
-    return os.environ.get(HOME_WHERE) or HOME
+    return os.environ.get(HOME_VARIABLE) or DEFAULT_HOME
 
 
 def read_config(folder: Path | None = None) -> dict[str, Any]:
-    path = config_file(folder)
+    path = find_config_file(folder)
     if path is None:
         return {}
     try:
-        found = tomllib.loads(text_file(path))
+        found = tomllib.loads(read_text_file(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
     for name, section in found.items():
@@ -80,14 +93,18 @@ def _check_models(path: Path, models: Mapping[str, Any]) -> None:
             raise UserError(f'{path}: write [models.{name}] and below it use = "..."')
         secret = [key for key in cast(dict[str, Any], model) if key in SECRET]
         if secret:
-            raise UserError(f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead')
+            raise UserError(
+                f'{path}: [models.{name}] {secret[0]}: keys come from the environment; write key_env = "VARIABLE" instead'
+            )
 
 
 def _check_prices(path: Path, prices: Mapping[str, Any]) -> None:
     for name, price in prices.items():
         sides = cast(dict[str, Any], price) if isinstance(price, dict) else {}
         strange = [side for side in sides if side not in ("in", "out", "image")]
-        paired = all(_is_price(sides.get(side)) for side in ("in", "out")) or (not {"in", "out"} & set(sides) and "image" in sides)
+        paired = all(_is_price(sides.get(side)) for side in ("in", "out")) or (
+            not {"in", "out"} & set(sides) and "image" in sides
+        )
         if strange or not paired or not _is_price(sides.get("image", 0)):
             what = "`in` and `out`, in USD per million tokens, or `image`, in USD for each picture, or all: numbers from 0 up"
             raise UserError(f'{path}: [prices."{name}"] needs {what}')

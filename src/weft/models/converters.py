@@ -1,4 +1,5 @@
-"""Converters of options: from what a user wrote to what an endpoint takes. Each raises ValueError with what it wants instead."""
+"""Converters of options: from what a user wrote to what an endpoint takes. Each raises ValueError with what it wants
+instead."""
 
 import math
 from collections.abc import Callable
@@ -6,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from weft.untrusted import fields
+from weft.untrusted import dict_or_empty
 
 
-def finite(value: Any) -> float:
+def finite_number(value: Any) -> float:
     """A number, and no infinity."""
     number = float(value)
     if not math.isfinite(number):
@@ -17,35 +18,35 @@ def finite(value: Any) -> float:
     return number
 
 
-def positive(value: Any) -> float:
-    number = finite(value)
+def non_negative_number(value: Any) -> float:
+    number = finite_number(value)
     if number < 0:
         raise ValueError("give a number from 0 up")
     return number
 
 
-def share(value: Any) -> float:
-    number = finite(value)
+def fraction(value: Any) -> float:
+    number = finite_number(value)
     if not 0 < number <= 1:
         raise ValueError("give a number above 0, up to 1")
     return number
 
 
-def seconds(value: Any) -> float:
-    number = finite(value)
+def positive_seconds(value: Any) -> float:
+    number = finite_number(value)
     if number <= 0:
         raise ValueError("give a number of seconds")
     return number
 
 
-def count(value: Any) -> int:
+def positive_int(value: Any) -> int:
     number = int(value)
     if number < 1:
         raise ValueError("give a number from 1 up")
     return number
 
 
-def flag(value: Any) -> bool:
+def boolean(value: Any) -> bool:
     if str(value).lower() not in ("true", "false", "1", "0"):
         raise ValueError("give true or false")
     return str(value).lower() in ("true", "1")
@@ -53,15 +54,18 @@ def flag(value: Any) -> bool:
 
 def json_object(value: Any) -> dict[str, Any]:
     try:
-        made: Any = msgspec.json.decode(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            made: Any = msgspec.json.decode(value)
+        else:
+            made = value
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ValueError(f"not a JSON object ({error})") from None
     if not isinstance(made, dict):
         raise ValueError("not a JSON object")
-    secret = [name for name in fields(made) if name.lower() in ("key", "api_key", "token", "authorization")]
+    secret = [name for name in dict_or_empty(made) if name.lower() in ("key", "api_key", "token", "authorization")]
     if secret:
         raise ValueError(f"{secret[0]}: keys come from the environment; name the variable with key_env=NAME")
-    return fields(made)
+    return dict_or_empty(made)
 
 
 def one_of(*allowed: str) -> Callable[[Any], str]:
@@ -73,7 +77,10 @@ def one_of(*allowed: str) -> Callable[[Any], str]:
     return check
 
 
-def several(value: Any) -> list[str]:
+def comma_separated(value: Any) -> list[str]:
     """Words with commas between them."""
-    words = [word.strip() for word in value.split(",")] if isinstance(value, str) else list(value)
+    if isinstance(value, str):
+        words = [word.strip() for word in value.split(",")]
+    else:
+        words = list(value)
     return [str(word) for word in words if word]

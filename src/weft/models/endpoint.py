@@ -1,8 +1,8 @@
 """The interface of anything that can be called: one model behind one wire protocol, one try at a time.
 
-An endpoint knows nothing of memo, limits, retries or the journal; `weft.calls.caller` adds those. It answers with `Sent`, or
-raises `CallError` with a typed retry decision. It never raises for what is the model's own doing (a refusal, a missing
-picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
+An endpoint knows nothing of memo, limits, retries or the journal; `weft.calls.caller` adds those. It answers with
+`Sent`, or raises `CallError` with a typed retry decision. It never raises for what is the model's own doing (a refusal,
+a missing picture): those are outcomes of `Sent`. Anything secret stays inside it: not in `identity`, not in a message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,85 +13,110 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
-from weft.types import Ended, Gives, Message, Note, Outcome, Part, Takes, Usage, Want
+from weft.types import Gives, Message, Note, Outcome, Part, Request, StopCause, Takes, Usage
 
 
 class Retry(Struct, frozen=True):
-    """`no`: never again. `transient`: soon. `rate_limit`: after `delay` seconds if the endpoint said so. `denied`: turned away (a wrong
-    key, no such model, not allowed): the request's own trouble where others are answered, else the endpoint's. `fatal`: every further
-    call would fail as well (no quota), so the run stops."""
+    """`no`: never again. `transient`: soon. `rate_limit`: after `delay` seconds if the endpoint said so. `denied`:
+    turned away (a wrong key, no such model, not allowed): the request's own trouble where others are answered, else the
+    endpoint's. `fatal`: every further call would fail as well (no quota), so the run stops."""
 
     kind: Literal["no", "transient", "rate_limit", "denied", "fatal"]
     delay: float | None = None
 
 
 UNDECIDED = "undecided"  # the key of a judge's reply under which it lists what it left open
-NO, TRANSIENT, DENIED, FATAL = Retry("no"), Retry("transient"), Retry("denied"), Retry("fatal")
+NO_RETRY = Retry("no")
+TRANSIENT = Retry("transient")
+DENIED = Retry("denied")
+FATAL = Retry("fatal")
 
 
 class CallError(WeftError):
-    """`billed`: the request may have been worked on, and may have to be paid for. Unless it is said, that is so where another try is
-    due soon: a reply that is cut or broken, none in time, an error of the server's. `timed_out`: it may have had too much to do."""
+    """`billed`: the request may have been worked on, and may have to be paid for. Unless it is said, that is so where
+    another try is due soon: a reply that is cut or broken, none in time, an error of the server's. `timed_out`: it may
+    have had too much to do."""
 
     def __init__(
-        self, message: str, retry: Retry, *, unreachable: bool = False, billed: bool | None = None, timed_out: bool = False
+        self,
+        message: str,
+        retry: Retry,
+        *,
+        unreachable: bool = False,
+        billed: bool | None = None,
+        timed_out: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry = retry
         self.unreachable = unreachable
         self.timed_out = timed_out
-        self.billed = (retry.kind == "transient" and not unreachable) if billed is None else billed
-        self.used = Usage()  # what it is taken to have used, once that is reckoned
+        if billed is None:
+            self.billed = retry.kind == "transient" and not unreachable
+        else:
+            self.billed = billed
+        self.usage = Usage()  # what it is taken to have used, once that is reckoned
         self.trace = ""  # the traceback of what a user's code raised
 
 
-class Sent(Struct, frozen=True):
+class EndpointReply(Struct, frozen=True):
     """One answer: its parts in order, its outcome, and the raw reply with picture bytes replaced by digests.
-    `again` says that another try may well do better (an empty body, a picture cut short), so it is made before this counts."""
+    `again` says that another try may well do better (an empty body, a picture cut short), so it is made before this
+    counts."""
 
     parts: tuple[Part, ...]
     outcome: Outcome
     reason: str = ""
     raw: str = ""
-    served: str = ""
+    served_model: str = ""
     usage: Usage = Usage()
-    again: bool = False
-    ended: Ended = ""
+    retry_advised: bool = False
+    stop_cause: StopCause = ""
     notes: tuple[Note, ...] = ()
 
 
-Heard = Callable[[str | None], None]  # pieces of a text as they come, not scrubbed yet; None: it begins, or begins again
-LISTEN: "ContextVar[Heard | None]" = ContextVar("LISTEN", default=None)  # who wants a text while it is still being written
+# pieces of a text as they come, not scrubbed yet; None: it begins, or begins again
+TextListener = Callable[[str | None], None]
+# who wants a text while it is still being written
+TEXT_LISTENER: "ContextVar[TextListener | None]" = ContextVar("LISTEN", default=None)
 
 
 class Endpoint:
-    """The base class: give it a name, and write `send`. Weights are loaded when the first call comes, not when it is made: a dry run, or a
-    run whose answers are all in the journal, makes an endpoint and never calls it."""
+    """The base class: give it a name, and write `send`. Weights are loaded when the first call comes, not when it is
+    made: a dry run, or a run whose answers are all in the journal, makes an endpoint and never calls it."""
 
-    memo: bool = True  # whether answers may be taken from the journal; False for what is read afresh each time
-    sees: bool = True  # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
+    cacheable: bool = True  # whether answers may be taken from the journal; False for what is read afresh each time
+    # whether what it is shown can change its reply: outputs made elsewhere do not wait for an earlier turn
+    depends_on_input: bool = True
     concurrency: int | None = None  # the most calls it can take at once, if it knows
-    start: int | None = None  # calls in flight to begin with, where many would only wait in the server
-    gathers: bool = False  # whether it wants as many calls at once as it can take, to work on them together
+    initial_concurrency: int | None = None  # calls in flight to begin with, where many would only wait in the server
+    wants_batches: bool = False  # whether it wants as many calls at once as it can take, to work on them together
     takes: Takes = Takes()
     gives: Gives = Gives()
-    partial: bool = False  # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
-    foreign: bool = True  # whether what it sends is checked; our own that are called very often need not be
-    longest: int | None = None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
-    words: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.words)
-    formerly: tuple[Mapping[str, Any], ...] = ()  # what the same model was kept under before: answers are looked for there as well
-    source: str = ""  # a digest of its code, where it is a user's own
+    may_leave_undecided: bool = (
+        # whether, as a judge, it may leave points undecided (`UNDECIDED` in its reply): a program that knows its limits
+        False
+    )
+    output_checked: bool = True  # whether what it sends is checked; our own that are called very often need not be
+    max_reply_tokens: int | None = (
+        None  # the most tokens that a reply may have, where a budget needs that to be known; who sends it keeps to it
+    )
+    phrasing: Any = None  # how a strategy speaks to it, where that is not English (weft.models.compose.phrasing)
+    previous_identities: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # what the same model was kept under before: answers are looked for there as well
+    code_digest: str = ""  # a digest of its code, where it is a user's own
     name: str
     address: str
     identity: Mapping[str, Any]
 
     def __init__(self, name: str, *, address: str = "", **identity: Any) -> None:
-        """`name` is what the user calls it, `address` where it is. `identity` is everything about it that can change an answer: part of
-        every call's key and of the run's manifest."""
-        self.name, self.address = name, address or f"local:{name}"
+        """`name` is what the user calls it, `address` where it is. `identity` is everything about it that can change an
+        answer: part of every call's key and of the run's manifest."""
+        self.name = name
+        self.address = address or f"local:{name}"
         self.identity = {"provider": "local", "model": name, **identity}
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         """One try."""
         raise CallError(f"{self.name} has no send", FATAL)
 
@@ -99,48 +124,52 @@ class Endpoint:
         """Whatever the first call would have to wait for."""
 
     def normalise_addresses(self) -> None:
-        """Answers are cached under one spelling of an address; those that were cached under another are found as well."""
+        """Answers are cached under one spelling of an address; those that were cached under another are found as
+        well."""
         written = self.identity
         kept: dict[str, Any] = {**written}
         if isinstance(written.get("url"), str):
-            kept["url"] = one_address(written["url"])
+            kept["url"] = normalise_address(written["url"])
         if isinstance(written.get("urls"), list):
-            kept["urls"] = [one_address(str(url)) for url in written["urls"]]
+            kept["urls"] = [normalise_address(str(url)) for url in written["urls"]]
         if kept != dict(written):
-            self.identity, self.formerly = kept, (written, *self.formerly)
+            self.identity, self.previous_identities = kept, (written, *self.previous_identities)
 
     def identify_as(self, called: str, version: str) -> None:
-        """A model with a version of its own, and maybe a name, keeps its answers at any address: its user says which weights they are."""
+        """A model with a version of its own, and maybe a name, keeps its answers at any address: its user says which
+        weights they are."""
         kept = {key: value for key, value in self.identity.items() if key not in ("url", "urls")}
         if "urls" in self.identity:  # it has no name but its address
             if not called:
-                raise UserError(f"{self.name}: a version needs a name as well: --model-opt name=NAME, or [models.NAME] in weft.toml")
+                raise UserError(
+                    f"{self.name}: a version needs a name as well: --model-opt name=NAME, or [models.NAME] in weft.toml"
+                )
             kept["model"] = called
         self.identity = {**kept, "version": version, **({"called": called} if called else {})}
-        self.formerly = ()
+        self.previous_identities = ()
 
-    usual_rate: float = 1.0  # what `rate` says of most requests
+    usual_price_share: float = 1.0  # what `rate` says of most requests
 
     @property
-    def missing(self) -> str:
+    def missing_setup(self) -> str:
         """What it would need, and does not have, in a few words."""
-        return self.keyless
+        return self.missing_key
 
     @property
-    def keyless(self) -> str:
+    def missing_key(self) -> str:
         """Which key it has not, where it answers nobody without one."""
         return ""
 
     @property
-    def standing(self) -> str:
+    def status_line(self) -> str:
         """Where it stands, in a line, for those who wait; nothing where there is nothing to say."""
         return ""
 
-    def rate(self, messages: tuple[Message, ...], want: Want) -> float:
+    def price_share(self, messages: tuple[Message, ...], want: Request) -> float:
         """The share of the usual price that this request costs."""
         return 1.0
 
-    def batches(self) -> "Batches | None":
+    def batch_service(self) -> "BatchService | None":
         """Where many requests are handed in at once, for less; None where there is no such place."""
         return None
 
@@ -148,7 +177,7 @@ class Endpoint:
         return
 
 
-def one_address(url: str) -> str:
+def normalise_address(url: str) -> str:
     """An address as answers are cached under it: `localhost` and `127.0.0.1` are one."""
     parts = urlsplit(url)
     if (parts.hostname or "") != "localhost":
@@ -157,77 +186,80 @@ def one_address(url: str) -> str:
 
 
 class TaskEndpoint(Endpoint):
-    """An endpoint that takes a request now and has the answer later: a task API, or a batch. What `submit` gives is in the journal before
-    anyone waits for it; a command that was killed in between is followed by one that collects."""
+    """An endpoint that takes a request now and has the answer later: a task API, or a batch. What `submit` gives is in
+    the journal before anyone waits for it; a command that was killed in between is followed by one that collects."""
 
-    poll: float = 2.0  # seconds between two looks
-    longest_wait: float | None = 1800.0  # seconds until a task that is never done is left to the next command; None: as long as it takes
+    poll_interval: float = 2.0  # seconds between two looks
+    # seconds until a task that is never done is left to the next command; None: as long as it takes
+    max_wait: float | None = 1800.0
 
-    def at_once(self, messages: tuple[Message, ...], want: Want) -> bool:
+    def answers_immediately(self, messages: tuple[Message, ...], want: Request) -> bool:
         """Whether this request is sent and answered like any other, and not handed in."""
         return False
 
-    def released(self, ticket: str) -> None:
+    def release(self, ticket: str) -> None:
         """This ticket could not be kept: nobody will come for its answer."""
 
-    def soon(self) -> None:
+    def flush_soon(self) -> None:
         """Nothing more will come for a while: what was gathered can be handed in."""
 
-    async def submit(self, messages: tuple[Message, ...], want: Want) -> str:
+    async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
         """Hand a request in; gives the ticket to collect its answer with."""
         raise CallError(f"{self.name} has no submit", FATAL)
 
-    async def collect(self, ticket: str, want: Want) -> Sent | None:
-        """The answer, or None while there is none. A ticket that leads nowhere any more raises `Expired`: it is handed in again."""
+    async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
+        """The answer, or None while there is none. A ticket that leads nowhere any more raises `Expired`: it is handed
+        in again."""
         raise CallError(f"{self.name} has no collect", FATAL)
 
 
-class Batches(Protocol):
-    """A provider's place for batches: a file of requests, one a line under a name; then a batch that works on it; then answers by name."""
+class BatchService(Protocol):
+    """A provider's place for batches: a file of requests, one a line under a name; then a batch that works on it; then
+    answers by name."""
 
-    most_lines: int
-    most_bytes: int
+    max_requests: int
+    max_bytes: int
 
-    def line(self, name: str, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+    def build_line(self, name: str, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
         """A request as a line of a file; pictures stand in it as themselves."""
         ...
 
-    async def hand_in(self, lines: Sequence[Mapping[str, Any]]) -> str:
+    async def upload(self, lines: Sequence[Mapping[str, Any]]) -> str:
         """Keep these lines; gives the file's name. It costs nothing: no work is begun."""
         ...
 
-    async def find(self, file: str) -> str:
+    async def find_batch(self, file: str) -> str:
         """The batch that works on this file, or has; nothing if there is none."""
         ...
 
-    async def start(self, file: str) -> str:
+    async def start_batch(self, file: str) -> str:
         """Let the work begin; gives the batch."""
         ...
 
-    async def look(self, batch: str) -> "Look":
+    async def get_status(self, batch: str) -> "BatchStatus":
         """How far it is."""
         ...
 
-    async def answers(self, look: "Look") -> Mapping[str, Any]:
+    async def fetch_results(self, look: "BatchStatus") -> Mapping[str, Any]:
         """What came of it, by the names of its lines."""
         ...
 
-    async def read(self, answer: Any, want: Want) -> Sent:
+    async def parse_result(self, answer: Any, want: Request) -> EndpointReply:
         """One of those, as if it had been answered at once."""
         ...
 
 
-class Look(Struct, frozen=True):
+class BatchStatus(Struct, frozen=True):
     """`over`: nothing more will come, whatever has come is in `files`. `trouble`: why the whole of it failed."""
 
     state: str
-    over: bool
-    files: tuple[str, ...] = ()
-    trouble: str = ""
-    done: int = 0
-    due: int = 0
+    is_finished: bool
+    result_files: tuple[str, ...] = ()
+    error: str = ""
+    completed: int = 0
+    total: int = 0
 
 
-class Expired(CallError):
+class TicketExpired(CallError):
     def __init__(self, message: str) -> None:
         super().__init__(message, TRANSIENT)

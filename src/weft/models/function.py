@@ -1,18 +1,20 @@
 """The user's own function or object as an endpoint.
 
-It is called with a list of (role, [str | PIL.Image, ...]) and what is wanted ("text", "image" or "interleaved"), and returns a str, a
-PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run in a thread, one at a time unless the object
-has `concurrency` or the option says more. Answers are kept under its `name` and `version`; without a name, under its file and its name
-there; without a version, under a digest of the source of its module, so that an edit asks anew. What it raises is reported and leaves
-the turn unscored: never a score; so does a call that does not come back within `timeout` seconds (an hour). Thoughts that belong to a
-reply are `weft.Thought(text)` in the list. A judge is the same and returns a dict; one with a parameter `question` is given the question
-itself, with its `metrics`, `schema` and `material`. One with a parameter `size` is given width and height of the picture, where somebody
-(a planner) chose them, or None; one with a parameter `draw` the number of the draw; one with a parameter `seed` the seed of this draw,
-which is --model-opt seed= and the number of the draw. Other --model-opt go by name to the parameters of a class when it is made, or of the
-function when it is called, and are part of what answers are kept under.
+It is called with a list of (role, [str | PIL.Image, ...]) and what is wanted ("text", "image" or "interleaved"), and
+returns a str, a PIL.Image, a list of both, or a `Reply`. Async ones are awaited; plain ones run in a thread, one at a
+time unless the object has `concurrency` or the option says more. Answers are kept under its `name` and `version`;
+without a name, under its file and its name there; without a version, under a digest of the source of its module, so
+that an edit asks anew. What it raises is reported and leaves the turn unscored: never a score; so does a call that does
+not come back within `timeout` seconds (an hour). Thoughts that belong to a reply are `weft.Thought(text)` in the list.
+A judge is the same and returns a dict; one with a parameter `question` is given the question itself, with its
+`metrics`, `schema` and `material`. One with a parameter `size` is given width and height of the picture, where somebody
+(a planner) chose them, or None; one with a parameter `draw` the number of the draw; one with a parameter `seed` the
+seed of this draw, which is --model-opt seed= and the number of the draw. Other --model-opt go by name to the parameters
+of a class when it is made, or of the function when it is called, and are part of what answers are kept under.
 
-An object with a method `batch` is given calls of many dialogues at once, up to `batch_size` (8): a list of requests, each with `messages`,
-`want`, `size` and `draw`; it returns a list of as many replies. If there is no memory for so many, it is given half.
+An object with a method `batch` is given calls of many dialogues at once, up to `batch_size` (8): a list of requests,
+each with `messages`, `want`, `size` and `draw`; it returns a list of as many replies. If there is no memory for so
+many, it is given half.
 
     class Echo:
         name, version = "echo", "1"
@@ -37,29 +39,41 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 import msgspec
 from msgspec import Struct
 
-from weft.errors import PictureError, UserError, trace_of
-from weft.models.batching import Done, Gatherer
-from weft.models.code_digest import PLAIN, Source, source_of, version_of
-from weft.models.converters import flag, seconds
-from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Retry, Sent
+from weft.errors import ImageError, UserError, format_trace
+from weft.models.batching import BatchCounts, BatchQueue
+from weft.models.code_digest import PLAIN_TYPES, CodeSource, read_source, version_of
+from weft.models.converters import boolean, positive_seconds
+from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply, Retry
 from weft.store.blobs import Blobs
-from weft.store.images import lazily
-from weft.types import Gives, Image, Kind, Message, Part, Question, Reply, Takes, Text, Thought, Want, outcome_of
+from weft.store.images import open_lazily
+from weft.types import Gives, Image, Message, Modality, Part, Question, Reply, Request, Takes, Text, Thought, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-OwnFunction = Callable[..., Any]
+UserFunction = Callable[..., Any]
 KINDS: dict[str, type] = {"int": int, "float": float, "bool": bool, "Path": Path, "str": str}
 NUMBERS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 GIVEN = ("self", "messages", "want", "question", "size", "draw", "blobs")  # what weft calls it with
-OPTIONS = ("name", "version", "concurrency", "timeout", "batch_size", "images", "own_images", "max_side", "most", "drawing")
+DECLARED_OPTIONS = (
+    "name",
+    "version",
+    "concurrency",
+    "timeout",
+    "batch_size",
+    "images",
+    "own_images",
+    "max_side",
+    "most",
+    "drawing",
+)
 HOUR = 3600.0
 BATCH = 8
 
 
-class Declared(Struct, frozen=True):
-    """What an object of the user's says of itself, by attributes that it may lack: `declared_by` is the one place that looks."""
+class Declaration(Struct, frozen=True):
+    """What an object of the user's says of itself, by attributes that it may lack: `declared_by` is the one place that
+    looks."""
 
     called: str  # its own name, or that of its class
     options: Mapping[str, Any]  # those of OPTIONS that it has
@@ -69,10 +83,10 @@ class Declared(Struct, frozen=True):
     sends: bool  # whether it has `send`, as endpoints have
 
 
-def declared_by(thing: Any) -> Declared:
-    options = {name: value for name in OPTIONS if (value := getattr(thing, name, None)) is not None}
+def read_declaration(thing: Any) -> Declaration:
+    options = {name: value for name in DECLARED_OPTIONS if (value := getattr(thing, name, None)) is not None}
     batch, close, roles = (getattr(thing, name, None) for name in ("batch", "close", "roles"))
-    return Declared(
+    return Declaration(
         called=getattr(thing, "__name__", type(thing).__name__),
         options=options,
         batch=batch if callable(batch) else None,
@@ -82,16 +96,16 @@ def declared_by(thing: Any) -> Declared:
     )
 
 
-def is_image(made: Any) -> "TypeGuard[Pil.Image]":
+def is_pil_image(made: Any) -> "TypeGuard[Pil.Image]":
     """Whether it is one of PIL's images, or is used like one."""
     return hasattr(made, "save") and hasattr(made, "size")
 
 
-class Request(Struct, frozen=True):
+class FunctionRequest(Struct, frozen=True):
     """One call of a batch, as a model of the user's gets it."""
 
     messages: "list[tuple[str, list[str | Pil.Image]]]"
-    want: Kind
+    want: Modality
     size: tuple[int, int] | None = None
     draw: int = 0
     question: Question | None = None
@@ -99,31 +113,36 @@ class Request(Struct, frozen=True):
     options: Mapping[str, Any] = {}  # that the user gave, and its class did not take when it was made
 
 
-class Batching(Struct, frozen=True):
+class BatchMethod(Struct, frozen=True):
     """A method `batch` at work."""
 
-    batch: Callable[[list[Request]], Sequence[Any]]
+    batch: Callable[[list[FunctionRequest]], Sequence[Any]]
 
-    def work(self, batch: Sequence[Request]) -> Sequence[Any]:
+    def run_batch(self, batch: Sequence[FunctionRequest]) -> Sequence[Any]:
         return self.batch(list(batch))
 
-    def is_full(self, error: Exception) -> bool:
-        return isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__ or "out of memory" in str(error).lower()
+    def is_out_of_memory(self, error: Exception) -> bool:
+        return (
+            isinstance(error, MemoryError)
+            or "OutOfMemory" in type(error).__name__
+            or "out of memory" in str(error).lower()
+        )
 
-    def clear(self) -> None:
+    def free_memory(self) -> None:
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 class FunctionEndpoint(Endpoint):
-    """`make` gives the function, or the object that is called: at once where it is there already, a class when the first call comes."""
+    """`make` gives the function, or the object that is called: at once where it is there already, a class when the
+    first call comes."""
 
     gives = Gives(json=False)
 
     def __init__(
         self,
-        make: Callable[[], OwnFunction],
+        make: Callable[[], UserFunction],
         blobs: Blobs,
         *,
         name: str,
@@ -134,56 +153,85 @@ class FunctionEndpoint(Endpoint):
         timeout: float,
         guessed: bool,
         batch_size: int = 0,
-        source: Source | None = None,
+        source: CodeSource | None = None,
         options: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
-        """`batch_size`: how many it is given at once, if it has a method for that. `options` are what it is called with besides, `seed`
-        what its seed is to begin with."""
+        """`batch_size`: how many it is given at once, if it has a method for that. `options` are what it is called with
+        besides, `seed` what its seed is to begin with."""
         super().__init__(name, address=f"python:{name}")
         chosen: dict[str, Any] = {**(options or {}), **({"seed": seed} if seed is not None else {})}
-        told = {"options": {key: value if isinstance(value, PLAIN) else str(value) for key, value in chosen.items()}} if chosen else {}
+        told = (
+            {"options": {key: value if isinstance(value, PLAIN_TYPES) else str(value) for key, value in chosen.items()}}
+            if chosen
+            else {}
+        )
         self.identity = {"provider": "python", "model": name, "version": version, "where": where, **told}
-        if source is not None and where and source.before:
-            self.formerly = ({**self.identity, "where": source.before},)
-        self.source, self.unseen = (source.digest, source.unseen) if source is not None else ("", ())
-        self._options, self._seed = options or {}, seed or 0
-        self._make, self._blobs = make, blobs
-        self._made: OwnFunction | None = None
-        self._says: Declared | None = None  # once it is made
+        if source is not None and where and source.previous_location:
+            self.previous_identities = ({**self.identity, "where": source.previous_location},)
+        self.code_digest, self.undigested_names = (
+            (source.digest, source.undigested_names) if source is not None else ("", ())
+        )
+        self._options = options or {}
+        self._seed = seed or 0
+        self._make = make
+        self._blobs = blobs
+        self._made: UserFunction | None = None
+        self._says: Declaration | None = None  # once it is made
         self._making = threading.Lock()
         self._at_work: set[int] = set()  # threads that are inside the function
-        self.takes, self.concurrency, self._timeout = takes, concurrency, timeout
-        self.version, self.version_is_guessed = version, guessed
-        self._batch_size, self._gatherer = batch_size, Gatherer[Request, Any](name, self._batching)
+        self.takes = takes
+        self.concurrency = concurrency
+        self._timeout = timeout
+        self.version = version
+        self.version_is_derived = guessed
+        self._batch_size = batch_size
+        self._gatherer = BatchQueue[FunctionRequest, Any](name, self._batching)
         if batch_size:
-            self.gathers, self.concurrency = True, max(concurrency, 2 * batch_size) if concurrency == 1 else concurrency
+            self.wants_batches = True
+            if concurrency == 1:
+                self.concurrency = max(concurrency, 2 * batch_size)
+            else:
+                self.concurrency = concurrency
 
     async def load(self) -> None:
         if self._made is None:
-            await (self._gatherer.begin() if self._batch_size else in_thread(self._function))
+            await (self._gatherer.wait_until_loaded() if self._batch_size else run_in_thread(self._function))
 
-    def _batching(self) -> Batching:
+    def _batching(self) -> BatchMethod:
         self._function()
-        batch = self._says.batch if self._says is not None else None
+        if self._says is not None:
+            batch = self._says.batch
+        else:
+            batch = None
         if batch is None:
             raise CallError(f"{self.name} has no method `batch` once it is made", FATAL)
-        return Batching(batch)
+        return BatchMethod(batch)
 
     @property
-    def measured(self) -> Done | None:
-        return self._gatherer.done if self._batch_size else None
+    def batch_counts(self) -> BatchCounts | None:
+        if self._batch_size:
+            return self._gatherer.counts
+        return None
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        shown = await in_thread(self._show_all, messages)
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        shown = await run_in_thread(self._show_all, messages)
         await self.load()
         limit = asyncio.timeout(self._timeout)
         try:
             if self._batch_size:
                 async with limit:
-                    made = await self._gatherer.ask(
-                        Request(shown, want.kind, want.size, want.draw, want.question, self._seed + want.draw, self._options),
-                        (want.kind, want.size),
+                    made = await self._gatherer.call(
+                        FunctionRequest(
+                            shown,
+                            want.modality,
+                            want.size,
+                            want.draw,
+                            want.question,
+                            self._seed + want.draw,
+                            self._options,
+                        ),
+                        (want.modality, want.size),
                         self._batch_size,
                     )
             else:
@@ -192,28 +240,38 @@ class FunctionEndpoint(Endpoint):
                 await self._free()
                 limit = asyncio.timeout(self._timeout)
                 async with limit:
-                    made = await self._called(function, told, shown, want.kind, *more)
+                    made = await self._called(function, told, shown, want.modality, *more)
         except CallError:
             raise
         except TimeoutError as error:
-            why = f"did not come back within {self._timeout:g} s" if limit.expired() else f"raised TimeoutError: {error}"
-            raise CallError(f"{self.name} {why}", NO) from None
+            if limit.expired():
+                why = f"did not come back within {self._timeout:g} s"
+            else:
+                why = f"raised TimeoutError: {error}"
+            raise CallError(f"{self.name} {why}", NO_RETRY) from None
         except Exception as error:
-            raise _raised(f"{self.name} raised {type(error).__name__}: {error}", NO, error) from error
+            raise _raised(f"{self.name} raised {type(error).__name__}: {error}", NO_RETRY, error) from error
         if isinstance(made, Reply):
-            return Sent(self._convert(made.parts), made.outcome, made.reason, served=self.name, usage=made.usage)
+            return EndpointReply(
+                self._convert(made.parts), made.outcome, made.reason, served_model=self.name, usage=made.usage
+            )
         parts = self._convert(made)
-        outcome, reason = outcome_of(parts, want.kind)
-        return Sent(parts, outcome, reason, served=self.name)
+        outcome, reason = outcome_of(parts, want.modality)
+        return EndpointReply(parts, outcome, reason, served_model=self.name)
 
-    async def _called(self, function: OwnFunction, told: Mapping[str, Any], *arguments: Any) -> Any:
-        call = functools.partial(function, **told) if told else function
+    async def _called(self, function: UserFunction, told: Mapping[str, Any], *arguments: Any) -> Any:
+        if told:
+            call = functools.partial(function, **told)
+        else:
+            call = function
         if _is_async(function):
             return await cast(Awaitable[Any], call(*arguments))
-        made = await in_thread(self._noted, call, *arguments)
-        return await made if inspect.isawaitable(made) else made
+        made = await run_in_thread(self._noted, call, *arguments)
+        if inspect.isawaitable(made):
+            return await made
+        return made
 
-    def _noted(self, function: OwnFunction, *arguments: Any) -> Any:
+    def _noted(self, function: UserFunction, *arguments: Any) -> Any:
         """In its thread: who is given up on stays at work, and is counted until it comes back."""
         me = threading.get_ident()
         self._at_work.add(me)
@@ -223,32 +281,39 @@ class FunctionEndpoint(Endpoint):
             self._at_work.discard(me)
 
     async def _free(self) -> None:
-        """Wait for calls that were given up on, as long again: a model that takes one at a time is not asked while it is still at one.
-        What has not come back then never will."""
+        """Wait for calls that were given up on, as long again: a model that takes one at a time is not asked while it
+        is still at one. What has not come back then never will."""
         until = time.monotonic() + self._timeout
         while len(self._at_work) >= (self.concurrency or 1) and time.monotonic() < until:  # noqa: ASYNC110 (threads tell nobody)
             await asyncio.sleep(0.05)
         if len(self._at_work) >= (self.concurrency or 1):
             self._at_work.clear()
 
-    def _function(self) -> OwnFunction:
+    def _function(self) -> UserFunction:
         """Made once, however many calls come first. What it says of itself then must be what answers are kept under."""
         with self._making:
             if self._made is None:
                 try:
                     made = self._make()
                 except Exception as error:
-                    raise _raised(f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL, error) from error
-                says = declared_by(made)
+                    raise _raised(
+                        f"{self.name} could not be made: {type(error).__name__}: {error}", FATAL, error
+                    ) from error
+                says = read_declaration(made)
                 for name, due in (("name", self.name), ("version", self.version)):
                     told = says.options.get(name)
-                    if told is not None and str(told) != due and not (name == "version" and not self.version_is_guessed):
+                    if (
+                        told is not None
+                        and str(told) != due
+                        and not (name == "version" and not self.version_is_derived)
+                    ):
                         raise CallError(
                             f"{self.name} calls its {name} {told} once it is made; answers are kept under {due}: "
                             f"set {name} on the class, or with --model-opt {name}={told}",
                             FATAL,
                         )
-                self._made, self._says = made, says
+                self._made = made
+                self._says = says
             return self._made
 
     async def close(self) -> None:
@@ -262,7 +327,9 @@ class FunctionEndpoint(Endpoint):
         return [(message.role, [self._show(part) for part in message.parts]) for message in messages]
 
     def _show(self, part: Part) -> "str | Pil.Image":
-        return lazily(self._blobs.read(part)) if isinstance(part, Image) else part.text
+        if isinstance(part, Image):
+            return open_lazily(self._blobs.read(part))
+        return part.text
 
     def _convert(self, made: Any) -> tuple[Part, ...]:
         if isinstance(made, dict):
@@ -270,31 +337,36 @@ class FunctionEndpoint(Endpoint):
         if isinstance(made, (list, tuple)):
             return tuple(part for one in cast(list[Any], made) for part in self._convert(one))
         if isinstance(made, str):
-            return (Text("".join((made,))),) if made else ()  # of a class of its own (numpy.str_) as well
+            # of a class of its own (numpy.str_) as well
+            if made:
+                return (Text("".join((made,))),)
+            return ()
         if isinstance(made, (Text, Image, Thought)):
             return (made,)
         try:
             if isinstance(made, bytes):
                 return (self._blobs.put(made),)
-            if is_image(made):
-                return (self._blobs.put_picture(made),)
-        except PictureError as error:
-            raise CallError(f"{self.name} returned a picture that {error}", NO) from None
+            if is_pil_image(made):
+                return (self._blobs.put_pil(made),)
+        except ImageError as error:
+            raise CallError(f"{self.name} returned a picture that {error}", NO_RETRY) from None
         raise CallError(
-            f"{self.name} returned {type(made).__name__}; it may return str, PIL.Image, or a list of both (a judge: a dict)", NO
+            f"{self.name} returned {type(made).__name__}; it may return str, PIL.Image, or a list of both (a judge: a dict)",
+            NO_RETRY,
         )
 
 
 def _raised(told: str, retry: Retry, error: Exception) -> CallError:
     made = CallError(told, retry)
-    made.trace = trace_of(error)
+    made.trace = format_trace(error)
     return made
 
 
 def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], source: str = "") -> Endpoint:
-    """Wrap a function, an object with `__call__`, or a class of such, which is made when it is first called. An `Endpoint` is taken as it
-    is; a class of one is made with the options, and with `blobs=` if it has that parameter (the store that its pictures go into)."""
-    says = declared_by(thing)
+    """Wrap a function, an object with `__call__`, or a class of such, which is made when it is first called. An
+    `Endpoint` is taken as it is; a class of one is made with the options, and with `blobs=` if it has that parameter
+    (the store that its pictures go into)."""
+    says = read_declaration(thing)
     called = source or says.called
     if isinstance(thing, Endpoint):
         if options:
@@ -314,40 +386,62 @@ def endpoint_from_object(thing: Any, blobs: Blobs, options: Mapping[str, Any], s
     if says.roles is not None:
         example = ",".join(f"{role}=MODEL" for role in says.roles)
         raise UserError(f"{called} is a composition: give its roles models, as in {called}:{example}")
-    if inspect.isclass(thing) and says.batch is None and not any("__call__" in vars(base) for base in thing.__mro__[:-1]):
-        raise UserError(f"{called} is no model: its objects must be callable with (messages, want), or have a method `batch`")
+    if (
+        inspect.isclass(thing)
+        and says.batch is None
+        and not any("__call__" in vars(base) for base in thing.__mro__[:-1])
+    ):
+        raise UserError(
+            f"{called} is no model: its objects must be callable with (messages, want), or have a method `batch`"
+        )
     if not callable(thing) and says.batch is None:
         raise UserError(f"{called} is no model: it must be callable with (messages, want)")
     return _wrapped(thing, says, blobs, options, called)
 
 
 def _store(kind: type, blobs: Blobs) -> dict[str, Blobs]:
-    return {"blobs": blobs} if "blobs" in inspect.signature(kind).parameters else {}
+    if "blobs" in inspect.signature(kind).parameters:
+        return {"blobs": blobs}
+    return {}
 
 
-def _wrapped(thing: Any, says: Declared, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
+def _wrapped(thing: Any, says: Declaration, blobs: Blobs, options: Mapping[str, Any], called: str) -> FunctionEndpoint:
     making, calling, seed = _own_options(thing, says, options, called)
     if inspect.iscoroutinefunction(says.batch):
         raise UserError(f"{called}: its method `batch` must not be async: it is called in a thread of its own")
-    given = {name: value for name in OPTIONS if (value := options.get(name, says.options.get(name))) is not None}
+    given = {
+        name: value for name in DECLARED_OPTIONS if (value := options.get(name, says.options.get(name))) is not None
+    }
     many = given.pop("batch_size", None)
     if many is not None and says.batch is None:
         raise UserError(f"{called} has a batch_size and no method `batch`")
-    source = source_of(thing, blobs.root.parent.absolute().parent)
-    where = "" if "name" in given else source.where  # two files may each have a `model`
-    name = str(given.pop("name", source.called))
+    source = read_source(thing, blobs.root.parent.absolute().parent)
+    # two files may each have a `model`
+    if "name" in given:
+        where = ""
+    else:
+        where = source.location
+    name = str(given.pop("name", source.name))
     version = given.pop("version", None)
     try:
         concurrency = max(1, int(given.pop("concurrency", 1)))
-        timeout = seconds(given.pop("timeout", HOUR))
-        batch_size = 0 if says.batch is None else int(many) if many is not None else BATCH
+        timeout = positive_seconds(given.pop("timeout", HOUR))
+        if says.batch is None:
+            batch_size = 0
+        else:
+            if many is not None:
+                batch_size = int(many)
+            else:
+                batch_size = BATCH
         if says.batch is not None and batch_size < 1:
             raise ValueError(f"batch_size is {many}: give a number from 1 up")
         takes = msgspec.convert(given, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
     return FunctionEndpoint(
-        (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs), **making)) if inspect.isclass(thing) else (lambda: thing),
+        (lambda: cast(Any, thing)(**_store(cast(type, thing), blobs), **making))
+        if inspect.isclass(thing)
+        else (lambda: thing),
         blobs,
         name=name,
         where=where,
@@ -363,29 +457,41 @@ def _wrapped(thing: Any, says: Declared, blobs: Blobs, options: Mapping[str, Any
     )
 
 
-def _own_options(thing: Any, says: Declared, options: Mapping[str, Any], called: str) -> tuple[dict[str, Any], dict[str, Any], int | None]:
-    """What a user gave that is not weft's own: for the making of a class, for each call, and the seed. Raises UserError for what nobody
-    takes. A value is read as what the parameter is: by its annotation, or by its default."""
-    making, calling = _parameters(thing.__init__, ("self", "blobs")) if inspect.isclass(thing) else {}, _parameters(_call_of(thing))
+def _own_options(
+    thing: Any, says: Declaration, options: Mapping[str, Any], called: str
+) -> tuple[dict[str, Any], dict[str, Any], int | None]:
+    """What a user gave that is not weft's own: for the making of a class, for each call, and the seed. Raises UserError
+    for what nobody takes. A value is read as what the parameter is: by its annotation, or by its default."""
+    making = _parameters(thing.__init__, ("self", "blobs")) if inspect.isclass(thing) else {}
+    calling = _parameters(_call_of(thing))
     batches = says.batch is not None
-    made, kept, seed = dict[str, Any](), dict[str, Any](), None
+    made = dict[str, Any]()
+    kept = dict[str, Any]()
+    seed = None
     for name, value in options.items():
-        if name in OPTIONS:
+        if name in DECLARED_OPTIONS:
             continue
         if name == "seed" and (name in calling or batches) and name not in making:
             seed = _as(inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, annotation=int), value, called)
         elif name in making:
             made[name] = _as(making[name], value, called)
         elif name in calling or batches:
-            kept[name] = _as(calling[name], value, called) if name in calling else value
+            if name in calling:
+                kept[name] = _as(calling[name], value, called)
+            else:
+                kept[name] = value
         else:
             has = ", ".join(dict.fromkeys((*making, *calling))) or "none"
-            raise UserError(f"{called}: unknown option {name!r}; its own parameters are {has}; weft knows {', '.join(OPTIONS)}")
+            raise UserError(
+                f"{called}: unknown option {name!r}; its own parameters are {has}; weft knows {', '.join(DECLARED_OPTIONS)}"
+            )
     return made, kept, seed
 
 
 def _call_of(thing: Any) -> Any:
-    return next((vars(base)["__call__"] for base in thing.__mro__ if "__call__" in vars(base)), None) if inspect.isclass(thing) else thing
+    if inspect.isclass(thing):
+        return next((vars(base)["__call__"] for base in thing.__mro__ if "__call__" in vars(base)), None)
+    return thing
 
 
 def _parameters(function: Any, without: tuple[str, ...] = GIVEN) -> dict[str, inspect.Parameter]:
@@ -402,39 +508,54 @@ def _as(parameter: inspect.Parameter, value: Any, called: str) -> Any:
     if not isinstance(value, str):
         return value
     told = parameter.annotation
-    kind = KINDS.get(told if isinstance(told, str) else told.__name__ if isinstance(told, type) else "") or type(parameter.default)
+    kind = KINDS.get(told if isinstance(told, str) else told.__name__ if isinstance(told, type) else "") or type(
+        parameter.default
+    )
     try:
         if kind is bool:
-            return flag(value)
-        return kind(value) if kind in (int, float, Path) else value
+            return boolean(value)
+        if kind in (int, float, Path):
+            return kind(value)
+        return value
     except ValueError:
-        raise UserError(f"{called}: option {parameter.name}={value!r}: give {NUMBERS.get(kind, 'another value')}") from None
+        raise UserError(
+            f"{called}: option {parameter.name}={value!r}: give {NUMBERS.get(kind, 'another value')}"
+        ) from None
 
 
-def _wanted(function: OwnFunction, want: Want, options: Mapping[str, Any], seed: int) -> tuple[list[Any], dict[str, Any]]:
-    """What it asks for besides, by place and by name: a judge the `question` itself, its metrics, schema and material by name; a painter
-    the `size`, where one was chosen, or where it cannot be called without; the number of the `draw`, and the `seed`, which moves on with
-    it; and the options that the user gave."""
+def _wanted(
+    function: UserFunction, want: Request, options: Mapping[str, Any], seed: int
+) -> tuple[list[Any], dict[str, Any]]:
+    """What it asks for besides, by place and by name: a judge the `question` itself, its metrics, schema and material
+    by name; a painter the `size`, where one was chosen, or where it cannot be called without; the number of the `draw`,
+    and the `seed`, which moves on with it; and the options that the user gave."""
     try:
         known = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return [], {}
     has = {"question": want.question, "size": want.size, "draw": want.draw, "seed": seed + want.draw}
     asked = [name for name in has if name in known]
-    asked = [name for name in asked if name != "size" or want.size is not None or known[name].default is inspect.Parameter.empty]
+    asked = [
+        name
+        for name in asked
+        if name != "size" or want.size is not None or known[name].default is inspect.Parameter.empty
+    ]
     by_place = [name for name in asked if known[name].kind is inspect.Parameter.POSITIONAL_ONLY]
     by_name = {name: has[name] for name in asked if name not in by_place}
-    return [has[name] for name in by_place], {**by_name, **{name: value for name, value in options.items() if name in known}}
+    return [has[name] for name in by_place], {
+        **by_name,
+        **{name: value for name, value in options.items() if name in known},
+    }
 
 
-def _is_async(function: OwnFunction) -> bool:
+def _is_async(function: UserFunction) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a daemon thread of its own, so that Ctrl-C need not wait for a picture that takes a minute. Whatever it raises comes back as
-    an ordinary exception: sys.exit() in a model must not end weft, and a StopIteration would stop what waits for it. If the function
-    forks and both return, the other process ends here."""
+async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a daemon thread of its own, so that Ctrl-C need not wait for a picture that takes a minute. Whatever it
+    raises comes back as an ordinary exception: sys.exit() in a model must not end weft, and a StopIteration would stop
+    what waits for it. If the function forks and both return, the other process ends here."""
     done: Future[tuple[Any, BaseException | None]] = Future()
     process = os.getpid()
 

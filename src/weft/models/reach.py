@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
-from weft.models.http_endpoint import address_of
+from weft.models.http_endpoint import parse_address
 
 PATIENCE = 3.0  # seconds, for all of them together
 
 
-def reached(urls: Iterable[str], patience: float = PATIENCE) -> Mapping[str, str]:
-    """By address: nothing where it can be reached, else why not. A name server that does not answer is not waited for."""
+def check_reachable(urls: Iterable[str], patience: float = PATIENCE) -> Mapping[str, str]:
+    """By address: nothing where it can be reached, else why not. A name server that does not answer is not waited
+    for."""
     asked = list(dict.fromkeys(urls))
     found: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
     for url in asked:
@@ -34,8 +35,10 @@ def _look(url: str, patience: float, found: "queue.SimpleQueue[tuple[str, str]]"
 
 def _try(url: str, patience: float) -> str:
     try:
-        parts = address_of(url)
-        with socket.create_connection((parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=patience):
+        parts = parse_address(url)
+        with socket.create_connection(
+            (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=patience
+        ):
             return ""
     except OSError as error:
         return error.strerror or str(error)

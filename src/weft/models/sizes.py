@@ -1,7 +1,7 @@
 """How the size of a picture is told to services that know it by its shape alone."""
 
 
-def ratio(size: tuple[int, int]) -> str:
+def nearest_ratio(size: tuple[int, int]) -> str:
     """The nearest of the ratios that services know."""
     known = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
     wanted = size[0] / size[1]

@@ -1,8 +1,8 @@
-"""One dialogue as a page: what was asked, what each run's model saw and answered, every verdict with its reason and the judge's own words.
+"""One dialogue as a page: what was asked, what each run's model saw and answered, every verdict with its reason and the
+judge's own words.
 
-Runs stand side by side, the dataset's true reply in a column of its own. Plans, reviews and candidates of a strategy are calls behind
-a reply, and are shown with it; thoughts are folded, for they are no part of the answer.
-"""
+Runs stand side by side, the dataset's true reply in a column of its own. Plans, reviews and candidates of a strategy
+are calls behind a reply, and are shown with it; thoughts are folded, for they are no part of the answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,61 +11,73 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from weft.benchmarks.base import Benchmark, scale_of
+from weft.benchmarks.base import Benchmark, read_score_range
 from weft.report.gallery import Gallery
-from weft.report.html import Html, join, name, page, tag, words
-from weft.report.scale import written
-from weft.results.run import about, messages
+from weft.report.html import Html, build_page, inline_text, join, tag, text_block
+from weft.report.scale import format_share
+from weft.results.run import read_dataset_turn, read_messages
 from weft.store.journal import CallRecord, TurnRecord
 from weft.types import Image, Message, Part, Reply, Thought, Verdict
-from weft.untrusted import fields
+from weft.untrusted import dict_or_empty
 
 TINY = 128  # pictures up to this side are enlarged without blur
 
 
-class Side(Struct, frozen=True):
+class RunDialogue(Struct, frozen=True):
     """What one run made of one dialogue."""
 
     run: str
     turns: Mapping[int, TurnRecord]
     verdicts: Mapping[int, Sequence[Verdict]]
-    fitted: str = ""  # how what was to be seen was reshaped for the model
+    adaptation: str = ""  # how what was to be seen was reshaped for the model
 
 
-def fitted(takes: Mapping[str, Any]) -> str:
+def describe_adaptation(takes: Mapping[str, Any]) -> str:
     """A model's fit in words; nothing for one that takes everything as it is."""
     shapes = {"list": "pictures first, then the text", "strip": "all pictures in one strip", "none": "without pictures"}
     told = [shapes[takes["images"]]] if takes.get("images") in shapes else []
     told += (
-        ["its own pictures in the user's messages"] if takes.get("own_images") == "user" and takes.get("images") == "interleaved" else []
+        ["its own pictures in the user's messages"]
+        if takes.get("own_images") == "user" and takes.get("images") == "interleaved"
+        else []
     )
     most = takes.get("most")
-    told += [f"beyond {most} pictures the first in one row" if most > 1 else "several pictures in one row"] if most else []
+    told += (
+        [f"beyond {most} pictures the first in one row" if most > 1 else "several pictures in one row"] if most else []
+    )
     told += [f"when it draws: {shapes[takes['drawing']]}"] if takes.get("drawing") in shapes else []
     told += [f"pictures at most {takes['max_side']} pixels"] if takes.get("max_side") else []
     return ", ".join(told)
 
 
-class Writer:
+class DialogueWriter:
     def __init__(self, gallery: Gallery, benchmark: Benchmark) -> None:
-        self._gallery, self._benchmark = gallery, benchmark
+        self._gallery = gallery
+        self._benchmark = benchmark
         self._order = {metric: at for at, metric in enumerate(benchmark.metrics)}
 
-    def body(self, sample: str, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
-        first = next(iter(sides[0].turns.values()), None) if sides else None
+    def body(self, sample: str, sides: Sequence[RunDialogue], calls: Mapping[str, CallRecord]) -> Html:
+        if sides:
+            first = next(iter(sides[0].turns.values()), None)
+        else:
+            first = None
         groups = " · ".join(f"{key} {value}" for key, value in (first.groups if first else {}).items())
         numbers = sorted({number for side in sides for number in side.turns})
         return join(
-            tag("h1", name(sample)), tag("p", name(groups), class_="soft"), [self._turn(number, sides, calls) for number in numbers]
+            tag("h1", inline_text(sample)),
+            tag("p", inline_text(groups), class_="soft"),
+            [self._turn(number, sides, calls) for number in numbers],
         )
 
-    def _turn(self, number: int, sides: Sequence[Side], calls: Mapping[str, CallRecord]) -> Html:
+    def _turn(self, number: int, sides: Sequence[RunDialogue], calls: Mapping[str, CallRecord]) -> Html:
         any_turn = next(side.turns[number] for side in sides if number in side.turns)
-        facts = about(any_turn)
+        facts = read_dataset_turn(any_turn)
         presentation = self._benchmark.presentation
         rivals = presentation.side_by_side(facts.gold) if facts.gold else []
         turn_names = presentation.turn_names
-        columns = [tag("div", tag("h3", name(title)), self.parts(parts), class_="column") for title, parts in rivals]
+        columns = [
+            tag("div", tag("h3", inline_text(title)), self.parts(parts), class_="column") for title, parts in rivals
+        ]
         if not rivals:
             columns = [self._side(side, number, calls, several=len(sides) > 1) for side in sides]
         if facts.reference:
@@ -74,10 +86,10 @@ class Writer:
             "section",
             tag(
                 "h2",
-                name(turn_names[number]) if number < len(turn_names) else f"Turn {number + 1}",
-                tag("span", f" · {any_turn.want}", class_="soft"),
+                inline_text(turn_names[number]) if number < len(turn_names) else f"Turn {number + 1}",
+                tag("span", f" · {any_turn.modality}", class_="soft"),
             ),
-            tag("div", self.parts(facts.ask), self._due(facts.gold) if not rivals else None, class_="asked"),
+            tag("div", self.parts(facts.prompt), self._due(facts.gold) if not rivals else None, class_="asked"),
             [self._judged(side, number, calls, several=len(sides) > 1) for side in sides] if rivals else None,
             tag("div", columns, class_="columns"),
             class_="turn",
@@ -89,78 +101,132 @@ class Writer:
             return None
         listed = self._benchmark.presentation.describe_gold(gold)
         if listed:
-            lines = tag("ol", [tag("li", name(one)) for one in listed])
+            lines = tag("ol", [tag("li", inline_text(one)) for one in listed])
             return tag("div", tag("span", "what is due", class_="soft small"), lines, class_="due small")
         return tag("details", tag("summary", "what is due"), _nested(gold), class_="due small")
 
-    def _side(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
+    def _side(self, side: RunDialogue, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         turn = side.turns.get(number)
-        title = tag("h3", name(side.run)) if several else None
+        if several:
+            title = tag("h3", inline_text(side.run))
+        else:
+            title = None
         if turn is None:
             return tag("div", title, tag("p", "not asked yet", class_="soft"), class_="column")
-        found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
-        verdicts = [self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)]
+        found = sorted(
+            side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order))
+        )
+        verdicts = [
+            self._verdict(verdict, calls, before) for verdict, before in zip(found, (None, *found), strict=False)
+        ]
         return tag(
-            "div", title, self._reply(turn.reply), verdicts, self._seen(turn, side.fitted), self._behind(turn.reply, calls), class_="column"
+            "div",
+            title,
+            self._reply(turn.reply),
+            verdicts,
+            self._seen(turn, side.adaptation),
+            self._behind(turn.reply, calls),
+            class_="column",
         )
 
-    def _judged(self, side: Side, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
+    def _judged(self, side: RunDialogue, number: int, calls: Mapping[str, CallRecord], *, several: bool) -> Html:
         """The verdicts on what stands side by side."""
-        found = sorted(side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order)))
+        found = sorted(
+            side.verdicts.get(number, ()), key=lambda verdict: self._order.get(verdict.metric, len(self._order))
+        )
         made: list[Html] = []
         for verdict, before in zip(found, (None, *found), strict=False):
-            if not verdict.behind:
+            if not verdict.merged_from:
                 made.append(self._verdict(verdict, calls, before))
                 continue
-            made.append(tag("p", tag("b", name(verdict.reason)), class_="small"))
-            made += [self._verdict(one, calls) for one in verdict.behind]
-        return tag("div", tag("h3", name(side.run)) if several else None, made, class_="judged")
+            made.append(tag("p", tag("b", inline_text(verdict.reason)), class_="small"))
+            made += [self._verdict(one, calls) for one in verdict.merged_from]
+        return tag("div", tag("h3", inline_text(side.run)) if several else None, made, class_="judged")
 
     def _reply(self, reply: Reply) -> Html:
-        how = f"{reply.outcome} ({reply.ended})" if reply.ended else reply.outcome
-        reason = tag("p", f"{how}: ", name(reply.reason), class_="warning") if reply.outcome != "answered" else None
-        noted = tag("p", name(reply.reason), class_="soft small") if reply.outcome == "answered" and reply.reason else None
+        if reply.stop_cause:
+            how = f"{reply.outcome} ({reply.stop_cause})"
+        else:
+            how = reply.outcome
+        if reply.outcome != "answered":
+            reason = tag("p", f"{how}: ", inline_text(reply.reason), class_="warning")
+        else:
+            reason = None
+        if reply.outcome == "answered" and reply.reason:
+            noted = tag("p", inline_text(reply.reason), class_="soft small")
+        else:
+            noted = None
         return join(reason, self.parts(reply.parts), noted)
 
     def _verdict(self, verdict: Verdict, calls: Mapping[str, CallRecord], before: Verdict | None = None) -> Html:
         """What a judge said of several metrics at once is shown with the first of them."""
-        told = "unscored" if verdict.value is None else written(self._benchmark, verdict.value)
-        chip = tag("span", told, class_=f"chip {shade(verdict.value)}")
+        if verdict.value is None:
+            told = "unscored"
+        else:
+            told = format_share(self._benchmark, verdict.value)
+        chip = tag("span", told, class_=f"chip {score_class(verdict.value)}")
         by = {"rule": " by rule", "failure": " the model's failure", "person": " by a person"}.get(verdict.by, "")
         said = [own] if (own := self._own_score(verdict, calls)) else []
-        said += [f"deviation {written(self._benchmark, verdict.spread)}"] if verdict.spread is not None else []
+        said += (
+            [f"deviation {format_share(self._benchmark, verdict.standard_deviation)}"]
+            if verdict.standard_deviation is not None
+            else []
+        )
         told = tag("span", f" {verdict.variant}{by}", f" ({', '.join(said)})" if said else "", class_="soft")
-        if verdict.behind:
-            behind = [self._verdict(one, calls) for one in verdict.behind]
+        if verdict.merged_from:
+            behind = [self._verdict(one, calls) for one in verdict.merged_from]
             shown = tag("details", tag("summary", f"{len(behind)} judgements"), behind, class_="seen")
             return tag("div", chip, f" {verdict.metric}", told, shown, class_="verdict")
         raw = [
-            tag("details", tag("summary", "the judge's own words"), words(record.raw or _text(record), "words small"))
+            tag(
+                "details",
+                tag("summary", "the judge's own words"),
+                text_block(record.raw or _text(record), "words small"),
+            )
             for key in verdict.keys
             if (record := calls.get(key)) is not None
         ]
         shown = [self._asked(calls[key]) for key in verdict.keys[:1] if key in calls]
         if before is not None and before.keys == verdict.keys:
             raw, shown = [], []
-        return tag("div", chip, f" {verdict.metric}", told, words(verdict.reason, "words small"), raw, shown, class_="verdict")
+        return tag(
+            "div",
+            chip,
+            f" {verdict.metric}",
+            told,
+            text_block(verdict.reason, "words small"),
+            raw,
+            shown,
+            class_="verdict",
+        )
 
     def _own_score(self, verdict: Verdict, calls: Mapping[str, CallRecord]) -> str:
         """What the judge said and of how much, where its scale is not the one that is shown."""
-        score, value, max_score = verdict.score, verdict.value, self._benchmark.presentation.max_score
-        if verdict.by != "judge" or score is None or value is None or math.isclose(score, max_score * value, abs_tol=1e-6):
+        score = verdict.score
+        value = verdict.value
+        max_score = self._benchmark.presentation.max_score
+        if (
+            verdict.by != "judge"
+            or score is None
+            or value is None
+            or math.isclose(score, max_score * value, abs_tol=1e-6)
+        ):
             return ""
         asked = next((calls[key].request for key in verdict.keys if key in calls), None)
-        scale = judged_on(msgspec.json.decode(asked).get("schema"), verdict.metric) if asked else None
+        if asked:
+            scale = score_range(msgspec.json.decode(asked).get("schema"), verdict.metric)
+        else:
+            scale = None
         if scale is None or not math.isclose((score - scale[0]) / (scale[1] - scale[0]), value, abs_tol=1e-3):
             return ""
-        return f"the judge said {score:.4g} of {scale[1]:g}{' on average' if verdict.behind else ''}"
+        return f"the judge said {score:.4g} of {scale[1]:g}{' on average' if verdict.merged_from else ''}"
 
     def _asked(self, record: CallRecord) -> Html:
         asked = msgspec.convert(msgspec.json.decode(record.request)["messages"], tuple[Message, ...])
         return tag("details", tag("summary", "what the judge saw"), self._messages(asked), class_="seen")
 
     def _seen(self, turn: TurnRecord, fitted: str) -> Html:
-        seen = messages(turn.seen)
+        seen = read_messages(turn.messages_json)
         images = sum(isinstance(part, Image) for message in seen for part in message.parts)
         said = f"what the model saw: {len(seen)} message{'s' * (len(seen) != 1)}, {images} picture{'s' * (images != 1)}"
         said += f" ({fitted})" if fitted else ""
@@ -175,10 +241,22 @@ class Writer:
             record = calls.get(key)
             if record is not None:
                 said = msgspec.json.decode(record.reply, type=Reply)
-                what = {"text": "words", "image": "picture"}.get(msgspec.json.decode(record.request)["want"], "words and pictures")
-                what = what if record.role == "model" else f"{record.role}, {what}"
-                kept = ", the one that counts" if said.images and set(said.images) == set(reply.images) else ""
-                made.append(join(tag("p", f"call {number}: {what}{kept}", class_="role"), self._reply(said), self._asked_model(record)))
+                what = {"text": "words", "image": "picture"}.get(
+                    msgspec.json.decode(record.request)["want"], "words and pictures"
+                )
+                if record.role != "model":
+                    what = f"{record.role}, {what}"
+                if said.images and set(said.images) == set(reply.images):
+                    kept = ", the one that counts"
+                else:
+                    kept = ""
+                made.append(
+                    join(
+                        tag("p", f"call {number}: {what}{kept}", class_="role"),
+                        self._reply(said),
+                        self._asked_model(record),
+                    )
+                )
         return tag("details", tag("summary", f"{len(reply.keys)} calls behind this reply"), made, class_="seen calls")
 
     def _asked_model(self, record: CallRecord) -> Html:
@@ -194,26 +272,38 @@ class Writer:
         row: list[Html] = []
         for part in parts:
             if isinstance(part, Image):
-                row.append(self.picture(part))
+                row.append(self.image(part))
                 continue
             if row:
                 made.append(tag("div", row, class_="pictures"))
                 row = []
             if isinstance(part, Thought):
                 made += (
-                    [tag("details", tag("summary", "its thoughts"), words(part.text.strip(), "words small"), class_="thought")]
+                    [
+                        tag(
+                            "details",
+                            tag("summary", "its thoughts"),
+                            text_block(part.text.strip(), "words small"),
+                            class_="thought",
+                        )
+                    ]
                     if part.text
                     else []
                 )
             elif part.text.strip():
-                made.append(words(part.text.strip()))
-        return [*made, tag("div", row, class_="pictures")] if row else made
+                made.append(text_block(part.text.strip()))
+        if row:
+            return [*made, tag("div", row, class_="pictures")]
+        return made
 
-    def picture(self, image: Image) -> Html:
+    def image(self, image: Image) -> Html:
         href = self._gallery.href(image)
         if href is None:
             return tag("p", f"picture {image.digest[:12]} is not in the store", class_="warning")
-        kind = "shown tiny" if max(image.width, image.height) <= TINY else "shown"
+        if max(image.width, image.height) <= TINY:
+            kind = "shown tiny"
+        else:
+            kind = "shown"
         size = f"{image.width} x {image.height}"
         inside = href.startswith("#")
         shown = tag(
@@ -228,11 +318,14 @@ class Writer:
             width=image.width,
             height=image.height,
         )
-        linked = shown if inside else tag("a", shown, href=href, target="_blank", rel="noopener")
+        if inside:
+            linked = shown
+        else:
+            linked = tag("a", shown, href=href, target="_blank", rel="noopener")
         return tag("figure", linked, tag("figcaption", f"Image #{image.label}") if image.label is not None else None)
 
 
-def dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
+def build_dialogue_page(title: str, body: Html, *, home: str, before: str | None, after: str | None) -> str:
     steps = tag(
         "p",
         tag("a", "before (k)", href=before, class_="before") if before else tag("span"),
@@ -240,23 +333,27 @@ def dialogue_page(title: str, body: Html, *, home: str, before: str | None, afte
         tag("a", "next (j)", href=after, class_="next") if after else tag("span"),
         class_="steps small",
     )
-    return page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
+    return build_page(title, tag("main", steps, body, steps), script="dialogue.js", kind="dialogue")
 
 
-def judged_on(schema: Any, metric: str) -> tuple[float, float] | None:
+def score_range(schema: Any, metric: str) -> tuple[float, float] | None:
     """The lowest and the highest score that a judge was allowed, if its schema has one score for the metric."""
-    inner = fields(fields(schema).get("properties"))
+    inner = dict_or_empty(dict_or_empty(schema).get("properties"))
     found: list[tuple[float, float]] = []
-    for one in fields(fields(inner[metric]).get("properties") if metric in inner else inner).values():
+    for one in dict_or_empty(dict_or_empty(inner[metric]).get("properties") if metric in inner else inner).values():
         try:
-            found.append(scale_of(fields(one)))
+            found.append(read_score_range(dict_or_empty(one)))
         except (ValueError, TypeError):
             continue
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
-def shade(share: float | None) -> str:
-    return "sx" if share is None else f"s{max(0, min(10, round(share * 10)))}"
+def score_class(share: float | None) -> str:
+    if share is None:
+        return "sx"
+    return f"s{max(0, min(10, round(share * 10)))}"
 
 
 def _text(record: CallRecord) -> str:
@@ -267,8 +364,12 @@ def _nested(value: Any) -> Html:
     """Gold data of any benchmark as nested lists."""
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
-        shown = [(key, one) for key, one in items if one is not None and one is not False and one != "" and one != [] and key != "type"]
-        return tag("ul", [tag("li", tag("b", name(str(key))), " ", _nested(one)) for key, one in shown])
+        shown = [
+            (key, one)
+            for key, one in items
+            if one is not None and one is not False and one != "" and one != [] and key != "type"
+        ]
+        return tag("ul", [tag("li", tag("b", inline_text(str(key))), " ", _nested(one)) for key, one in shown])
     if isinstance(value, list):
         return tag("ol", [tag("li", _nested(one)) for one in cast(list[Any], value)])
     return tag("span", str(value), class_="words", dir="auto")

@@ -1,8 +1,8 @@
-"""Pictures for pages: small ones as they are, large ones made smaller once (WebP) and kept beside the journal for the next report.
+"""Pictures for pages: small ones as they are, large ones made smaller once (WebP) and kept beside the journal for the
+next report.
 
-A `Gallery` gives a picture's address on the page: a file in the report's folder, a data URL, or a path of `weft view`. A picture that is
-not in the store has none; the page says so instead.
-"""
+A `Gallery` gives a picture's address on the page: a file in the report's folder, a data URL, or a path of `weft view`.
+A picture that is not in the store has none; the page says so instead."""
 
 import base64
 import functools
@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from weft.errors import PictureError
+from weft.errors import ImageError
 from weft.store.blobs import write_file
-from weft.store.images import encode_png, orientation, smaller, turned
+from weft.store.images import apply_orientation, downscale, encode_png, exif_orientation
 from weft.types import Image
 from weft.workspace import open_blobs
 
@@ -27,15 +27,19 @@ class Gallery(Protocol):
     def href(self, image: Image) -> str | None: ...
 
 
-class Shown:
+class Thumbnails:
     """Pictures at the size of a page, made once."""
 
     def __init__(self, home: Path, side: int = SIDE) -> None:
-        self.blobs, self._folder, self.side = open_blobs(home), home / "shown", side
+        self.blobs = open_blobs(home)
+        self._folder = home / "shown"
+        self.side = side
 
     def name(self, image: Image) -> str:
         """What the picture's file is called; the same bytes at the same size have the same name."""
-        return f"{image.digest}{EXTENSIONS[image.media_type]}" if self._as_it_is(image) else f"{image.digest}-{self.side}.webp"
+        if self._as_it_is(image):
+            return f"{image.digest}{EXTENSIONS[image.media_type]}"
+        return f"{image.digest}-{self.side}.webp"
 
     def data(self, image: Image) -> bytes | None:
         try:
@@ -50,23 +54,23 @@ class Shown:
                 except OSError:  # a home that is only to be read
                     return made
             return kept.read_bytes()
-        except (PictureError, OSError):
+        except (ImageError, OSError):
             return None
 
     def _as_it_is(self, image: Image) -> bool:
         return max(image.width, image.height) <= self.side and image.size <= SMALL and image.media_type in EXTENSIONS
 
     def _smaller(self, image: Image) -> bytes:
-        with self.blobs.opened(image) as opened:
-            how = orientation(opened)
-            picture = turned(smaller(opened, self.side), how)
+        with self.blobs.decode_within_memory(image) as opened:
+            how = exif_orientation(opened)
+            picture = apply_orientation(downscale(opened, self.side), how)
         out = io.BytesIO()
         picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(out, "WEBP", quality=85)
         return out.getvalue()
 
 
 @functools.cache
-def damaged() -> bytes:
+def damaged_placeholder() -> bytes:
     """What stands for a picture whose file is no longer what it was."""
     from PIL import Image as Pil
     from PIL import ImageDraw
@@ -76,23 +80,26 @@ def damaged() -> bytes:
     return encode_png(picture)
 
 
-class Named:
-    """Pictures in `img/` above a dialogue's page, by the names that pages were given. `weft view` serves them as they are asked for."""
+class ImageFiles:
+    """Pictures in `img/` above a dialogue's page, by the names that pages were given. `weft view` serves them as they
+    are asked for."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Thumbnails) -> None:
         self._shown = shown
-        self.known: dict[str, Image] = {}
+        self.images: dict[str, Image] = {}
 
     def href(self, image: Image) -> str | None:
         if not self._shown.blobs.has(image):
             return None
         name = self._shown.name(image)
-        self.known[name] = image
+        self.images[name] = image
         return f"../img/{name}"
 
     def data(self, name: str) -> bytes | None:
         """None for a name that no page has."""
-        return (self._shown.data(self.known[name]) or damaged()) if name in self.known else None
+        if name in self.images:
+            return self._shown.data(self.images[name]) or damaged_placeholder()
+        return None
 
     def write(self, folder: Path) -> None:
         """Every picture that a page has, as a file."""
@@ -102,22 +109,23 @@ class Named:
             (folder / name).write_bytes(self.data(name) or b"")
 
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            list(pool.map(one, self.known))
+            list(pool.map(one, self.images))
 
 
-class Inline:
-    """For a report in one file: each picture once, as a data URL under its name, for the page's script to put in place."""
+class InlineImages:
+    """For a report in one file: each picture once, as a data URL under its name, for the page's script to put in
+    place."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Thumbnails) -> None:
         self._shown = shown
-        self.pictures: dict[str, str] = {}
+        self.data_urls: dict[str, str] = {}
 
     def href(self, image: Image) -> str | None:
         name = self._shown.name(image)
-        if name not in self.pictures:
+        if name not in self.data_urls:
             data = self._shown.data(image)
             if data is None:
                 return None
             kind = {"jpg": "jpeg"}.get(name.rpartition(".")[2], name.rpartition(".")[2])
-            self.pictures[name] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+            self.data_urls[name] = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
         return f"#{name}"

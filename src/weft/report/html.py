@@ -1,5 +1,5 @@
-"""HTML from Python, with one rule: a `str` is text and is escaped, only `Html` is markup. Everything from models, datasets and judges
-comes in as `str`, so nothing of theirs can become markup, whoever builds the page.
+"""HTML from Python, with one rule: a `str` is text and is escaped, only `Html` is markup. Everything from models,
+datasets and judges comes in as `str`, so nothing of theirs can become markup, whoever builds the page.
 
 A page allows nothing from anywhere but itself: its own script and style by their digests, pictures from beside it.
 """
@@ -26,7 +26,8 @@ VOID = {"meta", "img", "input", "br", "link", "source", "wbr"}
 
 
 def tag(element: str, /, *children: Any, **attributes: Any) -> Html:
-    """`tag("a", "text", href="x")`. Attributes end in _ where Python has the word; None and False leave one out, True has no value."""
+    """`tag("a", "text", href="x")`. Attributes end in _ where Python has the word; None and False leave one out, True
+    has no value."""
     made: list[str] = [element]
     for key, value in attributes.items():
         if value is not None and value is not False:
@@ -57,12 +58,12 @@ def _inside(children: Iterable[Any]) -> str:
     return "".join(made)
 
 
-def words(text: str, class_: str = "words") -> Html:
+def text_block(text: str, class_: str = "words") -> Html:
     """Text of a model, a dataset or a judge: line breaks kept, its direction its own and shut in."""
     return tag("div", text, class_=class_, dir="auto")
 
 
-def name(text: str) -> Html:
+def inline_text(text: str) -> Html:
     """A short text of theirs inside ours. A long word of it may break at its joints."""
     words = re.split(r"(\s+)", text)
     return tag("bdi", [_jointed(word) if len(word) > LONG else word for word in words])
@@ -74,17 +75,18 @@ def _jointed(word: str) -> list[str]:
 
 
 @functools.cache
-def asset(file: str) -> str:
+def read_asset(file: str) -> str:
     return importlib.resources.files("weft.report").joinpath("assets", file).read_text(encoding="utf-8")
 
 
-def policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
-    """The content security policy of a page with these scripts and this style of ours (several: with spaces between them)."""
-    allowed = " ".join(_digest(asset(script)) for script in scripts) or "'none'"
+def content_security_policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
+    """The content security policy of a page with these scripts and this style of ours (several: with spaces between
+    them)."""
+    allowed = " ".join(_digest(read_asset(script)) for script in scripts) or "'none'"
     rules = {
         "default-src": "'none'",
         "script-src": allowed,
-        "style-src": " ".join(_digest(asset(one)) for one in style.split()),
+        "style-src": " ".join(_digest(read_asset(one)) for one in style.split()),
         "img-src": "'self' file: data:",
         "frame-src": "'self' file:",
         "connect-src": "'self'",
@@ -94,7 +96,7 @@ def policy(*scripts: str, forms: bool = False, style: str = "style.css") -> str:
     return "; ".join(f"{rule} {value}" for rule, value in rules.items())
 
 
-def page(
+def build_page(
     title: str,
     *body: Any,
     script: str | None = None,
@@ -104,25 +106,32 @@ def page(
     style: str = "style.css",
     referrer: str = "no-referrer",
 ) -> str:
-    """A whole page. A `live` one is served, and its script looks again from time to time. One whose forms are sent tells its own server
-    where from (`referrer`), and nobody else."""
+    """A whole page. A `live` one is served, and its script looks again from time to time. One whose forms are sent
+    tells its own server where from (`referrer`), and nobody else."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(*([script] if script else []), forms=forms, style=style)),
+        tag(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content=content_security_policy(*([script] if script else []), forms=forms, style=style),
+        ),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content=referrer),
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
-        [tag("style", Html(asset(one))) for one in style.split()],
+        [tag("style", Html(read_asset(one))) for one in style.split()],
     )
-    code = tag("script", Html(asset(script))) if script else None
+    if script:
+        code = tag("script", Html(read_asset(script)))
+    else:
+        code = None
     whole = tag("html", head, tag("body", *body, code, class_=kind or None, data_live=live), lang="en")
     return f"<!doctype html>\n{whole}\n"
 
 
-def island(id_: str, json: str) -> Html:
+def data_island(id_: str, json: str) -> Html:
     """Data for the script, inert: `<` cannot end it."""
     return tag(
         "script",

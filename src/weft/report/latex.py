@@ -1,16 +1,17 @@
-"""Tables for a paper. Each is a float with its caption above, and under it what a reader must know: its note, and other judges. Nothing
-leaves the page: what is wider than a line is shrunk to it, and what would be unreadable then or longer than a page, is continued in another
-float. Best and second are those of the rows that are shown. What it needs is booktabs and graphicx."""
+"""Tables for a paper. Each is a float with its caption above, and under it what a reader must know: its note, and other
+judges. Nothing leaves the page: what is wider than a line is shrunk to it, and what would be unreadable then or longer
+than a page, is continued in another float. Best and second are those of the rows that are shown. What it needs is
+booktabs and graphicx."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from weft.errors import UserError
-from weft.report.caveats import OFFICIAL, caveats
-from weft.report.layout import LEAST, Column, Layout, layout
-from weft.report.marks import marks
-from weft.report.select import Choices, interval, shown
-from weft.report.tex import tex
+from weft.report.caveats import ARITHMETIC_NOTE, table_caveats
+from weft.report.layout import MIN_SCALE, Column, Layout, plan_layout
+from weft.report.ranking import rank_cells
+from weft.report.select import Choices, format_cell, format_interval
+from weft.report.tex import escape_tex
 from weft.results.run import Summary
 from weft.types import Cell, Row, Table
 
@@ -25,7 +26,9 @@ MANY = 16  # floats that LaTeX is left to place by itself
 Marks = Mapping[tuple[str, str], str]
 
 
-def latex(tables: Mapping[int, Table], runs: Sequence[Summary], chosen: Choices, benchmark: str, published_judge: str) -> str:
+def render_latex(
+    tables: Mapping[int, Table], runs: Sequence[Summary], chosen: Choices, benchmark: str, published_judge: str
+) -> str:
     """`tables` by their numbers, which are in their labels."""
     prefix = chosen.label or LABEL
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]+", prefix):
@@ -33,11 +36,15 @@ def latex(tables: Mapping[int, Table], runs: Sequence[Summary], chosen: Choices,
     stem = "-".join([prefix, *([re.sub(r"[^A-Za-z0-9]+", "-", benchmark)] if benchmark else [])])
     out = [*HEADER, *(_comment(line) for summary in runs for line in summary.lines)]
     floats = [
-        one for number, table in tables.items() for one in _floats(table, number, f"{stem}-{number}", chosen.intervals, published_judge)
+        one
+        for number, table in tables.items()
+        for one in _floats(table, number, f"{stem}-{number}", chosen.intervals, published_judge)
     ]
     for count, one in enumerate(floats, 1):
         out += one
-        out += [r"\clearpage % LaTeX keeps only so many floats", ""] if count % MANY == 0 and count < len(floats) else [""]
+        out += (
+            [r"\clearpage % LaTeX keeps only so many floats", ""] if count % MANY == 0 and count < len(floats) else [""]
+        )
     return "\n".join(out)
 
 
@@ -46,18 +53,23 @@ def _comment(text: str) -> str:
 
 
 def _floats(table: Table, number: int, label: str, intervals: bool, published_judge: str) -> list[list[str]]:
-    best = marks(table)
+    best = rank_cells(table)
     below = _below(table, intervals, published_judge)
-    plan = layout(table, intervals=intervals, below=len(below))
+    plan = plan_layout(table, intervals=intervals, below=len(below))
     pieces = [(columns, rows) for columns in plan.columns for rows in plan.rows]
     made: list[list[str]] = []
     for count, (columns, rows) in enumerate(pieces, 1):
-        caption = tex(table.title, breaks=True) + (" (continued)" if count > 1 else "")
+        caption = escape_tex(table.title, breaks=True) + (" (continued)" if count > 1 else "")
         caption += ". Best in bold, second underlined." if best else ""
-        kind = "table*" if plan.width > COLUMN / LEAST else "table"
+        if plan.width > COLUMN / MIN_SCALE:
+            kind = "table*"
+        else:
+            kind = "table"
         made.append(
             [
-                _comment(f"table {number}: {table.title}" + (f", piece {count} of {len(pieces)}" if len(pieces) > 1 else "")),
+                _comment(
+                    f"table {number}: {table.title}" + (f", piece {count} of {len(pieces)}" if len(pieces) > 1 else "")
+                ),
                 rf"\begin{{{kind}}}[tp]",
                 rf"\centering{plan.size.command}\setlength{{\tabcolsep}}{{{plan.size.gap}pt}}",
                 *([r"\addtocounter{table}{-1}"] if count > 1 else []),
@@ -66,7 +78,14 @@ def _floats(table: Table, number: int, label: str, intervals: bool, published_ju
                 r"\par\vspace{4pt}",
                 r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
                 *_tabular(table, plan, columns, rows, best),
-                *([r"\par\vspace{4pt}", rf"\parbox{{\linewidth}}{{\footnotesize\raggedright {tex(below, breaks=True)}}}"] if below else []),
+                *(
+                    [
+                        r"\par\vspace{4pt}",
+                        rf"\parbox{{\linewidth}}{{\footnotesize\raggedright {escape_tex(below, breaks=True)}}}",
+                    ]
+                    if below
+                    else []
+                ),
                 rf"\end{{{kind}}}",
             ]
         )
@@ -80,41 +99,61 @@ def _for_readers(note: str, intervals: bool) -> str:
 
 
 def _below(table: Table, intervals: bool, published_judge: str) -> str:
-    told = [_for_readers(table.note, intervals), *caveats(table, published_judge)]
-    told += [OFFICIAL] if any(row.way == "official" for row in table.rows) else []
-    ranged = intervals and any(interval(cell) for row in table.rows for cell in row.cells.values())
+    told = [_for_readers(table.note, intervals), *table_caveats(table, published_judge)]
+    told += [ARITHMETIC_NOTE] if any(row.arithmetic == "official" for row in table.rows) else []
+    ranged = intervals and any(format_interval(cell) for row in table.rows for cell in row.cells.values())
     return " ".join(text for text in (*told, "In brackets: 95% intervals." if ranged else "") if text)
 
 
 def _tabular(table: Table, plan: Layout, columns: Sequence[Column], rows: Sequence[Row], best: Marks) -> list[str]:
-    first = "l" if plan.share is None else rf"p{{{plan.share}\linewidth}}"
-    out = [rf"\begin{{tabular}}{{{first}{'r' * len(columns)}}}", r"\toprule", " & ".join(["", *map(_head, columns)]) + r" \\", r"\midrule"]
+    if plan.label_share is None:
+        first = "l"
+    else:
+        first = rf"p{{{plan.label_share}\linewidth}}"
+    out = [
+        rf"\begin{{tabular}}{{{first}{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(["", *map(_head, columns)]) + r" \\",
+        r"\midrule",
+    ]
     before = ""
     for row in rows:
         if row.kind == "published" and before not in ("", "published"):
             out.append(r"\midrule")
         before = row.kind
-        label = tex(row.label) if plan.share is None else rf"\raggedright\hangindent=1em {tex(row.label, breaks=True)}"
+        if plan.label_share is None:
+            label = escape_tex(row.label)
+        else:
+            label = rf"\raggedright\hangindent=1em {escape_tex(row.label, breaks=True)}"
         cells = [_cell(row.cells.get(one.name), table.digits, one, best.get((row.label, one.name))) for one in columns]
         out.append(" & ".join([label, *cells]) + r" \\")
     return [*out, r"\bottomrule", r"\end{tabular}}"]
 
 
 def _head(column: Column) -> str:
-    return _stack([tex(line) for line in column.head], "b")
+    return _stack([escape_tex(line) for line in column.head], "b")
 
 
 def _cell(cell: Cell | None, digits: int, column: Column, mark: str | None) -> str:
     """What a number looks like: the value with its mark, and its interval under it."""
-    value = _number(shown(cell, digits))
-    value = value if mark is None else rf"\textbf{{{value}}}" if mark == "best" else rf"\underline{{{value}}}"
-    around = interval(cell, digits) if column.range else ""
+    value = _number(format_cell(cell, digits))
+    if mark is not None:
+        if mark == "best":
+            value = rf"\textbf{{{value}}}"
+        else:
+            value = rf"\underline{{{value}}}"
+    if column.range:
+        around = format_interval(cell, digits)
+    else:
+        around = ""
     return _stack([value, *([rf"{{\scriptsize {_number(around)}}}"] if around else [])], "t")
 
 
 def _number(text: str) -> str:
-    return tex(re.sub(r"-(?=\d)", "−", text))
+    return escape_tex(re.sub(r"-(?=\d)", "−", text))
 
 
 def _stack(lines: Sequence[str], side: str) -> str:
-    return lines[0] if len(lines) == 1 else rf"\begin{{tabular}}[{side}]{{@{{}}r@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
+    if len(lines) == 1:
+        return lines[0]
+    return rf"\begin{{tabular}}[{side}]{{@{{}}r@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"

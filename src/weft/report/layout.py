@@ -1,6 +1,6 @@
-"""How a table is laid out on paper: in which size, with labels on one line or wrapped, in how many pieces. Pure, by estimated widths. On a
-page with margins of an inch a table is as wide as the line at most, or its smallest size is shrunk to 0.85; no piece is higher than a page.
-Wider tables are cut between columns, longer ones between rows."""
+"""How a table is laid out on paper: in which size, with labels on one line or wrapped, in how many pieces. Pure, by
+estimated widths. On a page with margins of an inch a table is as wide as the line at most, or its smallest size is
+shrunk to 0.85; no piece is higher than a page. Wider tables are cut between columns, longer ones between rows."""
 
 import math
 import textwrap
@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from weft.report.select import interval, shown
-from weft.report.tex import tex
+from weft.report.select import format_cell, format_interval
+from weft.report.tex import escape_tex
 from weft.types import Row, Table
 
 T = TypeVar("T")
 
 WIDTH = 469.0  # points of a line: letter paper, margins of an inch
 HEIGHT = 500.0  # of a page in the usual class, and some room
-LEAST = 0.85  # a table is not made to be shrunk by more
+MIN_SCALE = 0.85  # a table is not made to be shrunk by more
 HEAD = 9  # characters of a column's name that stay on one line
 LABELS = (0.28, 0.55)  # the least and the most of a line for labels
 
@@ -39,7 +39,8 @@ SIZES = (
 
 
 class Column(Struct, frozen=True):
-    """The lines of its head, and how wide it is, in em: its values, and the intervals under them, which are in the smallest size."""
+    """The lines of its head, and how wide it is, in em: its values, and the intervals under them, which are in the
+    smallest size."""
 
     name: str
     head: tuple[str, ...]
@@ -47,41 +48,49 @@ class Column(Struct, frozen=True):
     range: float = 0.0
 
     def points(self, size: Size) -> float:
-        return max(size.points * max(self.value, *map(ems, self.head)), SIZES[-1].points * self.range) + 2 * size.gap
+        return (
+            max(size.points * max(self.value, *map(width_in_em, self.head)), SIZES[-1].points * self.range)
+            + 2 * size.gap
+        )
 
 
 class Layout(Struct, frozen=True):
     """`share` is the part of a line that labels are wrapped in; None where they stay on theirs."""
 
     size: Size
-    share: float | None
+    label_share: float | None
     width: float
     columns: tuple[tuple[Column, ...], ...]
     rows: tuple[tuple[Row, ...], ...]
 
 
-def ems(text: str) -> float:
+def width_in_em(text: str) -> float:
     """About how wide a text is."""
     return sum(_em(char) for char in text)
 
 
 def _em(char: str) -> float:
     if not char.isascii():
-        return 0.55 * (len(f"[U+{ord(char):04X}]") if tex(char).startswith("{[}U+") else 1.1)
+        return 0.55 * (len(f"[U+{ord(char):04X}]") if escape_tex(char).startswith("{[}U+") else 1.1)
     if char in "ijl.,:;'|!()[] ":
         return 0.31
     if char in "mwMW%@":
         return 0.85
-    return 0.72 if char.isupper() else 0.5
+    if char.isupper():
+        return 0.72
+    return 0.5
 
 
-def layout(table: Table, *, intervals: bool, below: int) -> Layout:
+def plan_layout(table: Table, *, intervals: bool, below: int) -> Layout:
     """`below` is how many characters stand under the table."""
     columns = [_column(table, name, intervals) for name in table.columns]
-    longest = max((ems(row.label) for row in table.rows), default=0.0)
+    longest = max((width_in_em(row.label) for row in table.rows), default=0.0)
     widths = [column.points(SIZES[-1]) for column in columns]
     label = min(longest * SIZES[-1].points, LABELS[0] * WIDTH) + 2 * SIZES[-1].gap
-    groups = _packed(columns, widths, WIDTH - label) if sum(widths) + label > WIDTH / LEAST else (tuple(columns),)
+    if sum(widths) + label > WIDTH / MIN_SCALE:
+        groups = _packed(columns, widths, WIDTH - label)
+    else:
+        groups = (tuple(columns),)
     over = 12.0 * math.ceil(len(table.title) / 70) + 10.0 * math.ceil(below / 75) + 40.0  # caption, notes, rules
     tried = [_tried(table, groups, longest, size, HEIGHT - over) for size in SIZES]
     fitting = [one for one in tried if one.width <= WIDTH] or tried[-1:]
@@ -90,8 +99,11 @@ def layout(table: Table, *, intervals: bool, below: int) -> Layout:
 
 def _column(table: Table, name: str, intervals: bool) -> Column:
     cells = [row.cells.get(name) for row in table.rows]
-    value = max((ems(shown(cell, table.digits)) for cell in cells), default=0.0)
-    around = max((ems(interval(cell, table.digits)) for cell in cells), default=0.0) if intervals else 0.0
+    value = max((width_in_em(format_cell(cell, table.digits)) for cell in cells), default=0.0)
+    if intervals:
+        around = max((width_in_em(format_interval(cell, table.digits)) for cell in cells), default=0.0)
+    else:
+        around = 0.0
     return Column(name, tuple(_stacked(name)), 1.1 * value, around)
 
 
@@ -106,12 +118,19 @@ def _tried(table: Table, groups: tuple[tuple[Column, ...], ...], longest: float,
     share = min(max((WIDTH - taken) / WIDTH, LABELS[0]), LABELS[1])
     label = longest * size.points
     wrapped = label > share * WIDTH
-    lines = [math.ceil(1.15 * ems(row.label) * size.points / (share * WIDTH)) if wrapped else 1 for row in table.rows]
-    two = [any(column.range and interval(row.cells.get(column.name)) for group in groups for column in group) for row in table.rows]
+    lines = [
+        math.ceil(1.15 * width_in_em(row.label) * size.points / (share * WIDTH)) if wrapped else 1 for row in table.rows
+    ]
+    two = [
+        any(column.range and format_interval(row.cells.get(column.name)) for group in groups for column in group)
+        for row in table.rows
+    ]
     heights = [size.line * max(count, 2.0 if ranged else 1.0) for count, ranged in zip(lines, two, strict=True)]
     head = size.line * max((len(column.head) for group in groups for column in group), default=1)
     rows = _packed(table.rows, heights, room - head)
-    return Layout(size, math.floor(100 * share) / 100 if wrapped else None, taken + min(label, share * WIDTH), groups, rows)
+    return Layout(
+        size, math.floor(100 * share) / 100 if wrapped else None, taken + min(label, share * WIDTH), groups, rows
+    )
 
 
 def _packed(things: Sequence[T], sizes: Sequence[float], room: float) -> tuple[tuple[T, ...], ...]:

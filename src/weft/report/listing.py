@@ -1,5 +1,5 @@
-"""The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric as a share.
-A difference is to the first run, over what both have scored."""
+"""The list of dialogues as data for its page: a sample's groups, and for each run and turn the outcome and every metric
+as a share. A difference is to the first run, over what both have scored."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -7,24 +7,24 @@ from typing import Any
 
 import msgspec
 
-from weft.benchmarks.base import Benchmark, Groups
-from weft.report.dialogues import Side, fitted
-from weft.report.html import Html, island, join, page, tag
-from weft.report.scale import ahead, share
-from weft.results.run import Run, about
+from weft.benchmarks.base import Benchmark, SampleGroups
+from weft.report.dialogues import RunDialogue, describe_adaptation
+from weft.report.html import Html, build_page, data_island, join, tag
+from weft.report.scale import headline_difference, headline_share
+from weft.results.run import Run, read_dataset_turn
 from weft.types import Text, Verdict
 
 
-def order(runs: Mapping[str, Run]) -> list[str]:
+def sample_order(runs: Mapping[str, Run]) -> list[str]:
     """Samples in the dataset's order; those that only a later run has come last."""
     return list(dict.fromkeys(turn.sample for run in runs.values() for turn in run.turns))
 
 
-def sides(runs: Mapping[str, Run]) -> dict[str, list[Side]]:
+def dialogues_by_sample(runs: Mapping[str, Run]) -> dict[str, list[RunDialogue]]:
     """By sample, what each run made of it."""
-    made: dict[str, list[Side]] = {sample: [] for sample in order(runs)}
+    made: dict[str, list[RunDialogue]] = {sample: [] for sample in sample_order(runs)}
     for title, run in runs.items():
-        how = fitted(run.record.manifest.model.takes)
+        how = describe_adaptation(run.record.manifest.model.takes)
         turns: dict[str, dict[int, Any]] = {}
         for turn in run.turns:
             turns.setdefault(turn.sample, {})[turn.turn] = turn
@@ -32,21 +32,24 @@ def sides(runs: Mapping[str, Run]) -> dict[str, list[Side]]:
         for verdict in run.verdicts:
             verdicts.setdefault(verdict.sample, {}).setdefault(verdict.turn, []).append(verdict)
         for sample, found in made.items():
-            found.append(Side(title, turns.get(sample, {}), verdicts.get(sample, {}), how))
+            found.append(RunDialogue(title, turns.get(sample, {}), verdicts.get(sample, {}), how))
     return made
 
 
-def by_number(number: int, sample: str) -> str:
+def key_by_number(number: int, sample: str) -> str:
     return str(number)
 
 
-def by_name(number: int, sample: str) -> str:
+def key_by_name(number: int, sample: str) -> str:
     """The same for a sample whatever else is in the list."""
     return hashlib.sha256(sample.encode()).hexdigest()[:16]
 
 
-def listing(
-    runs: Mapping[str, Run], found: Mapping[str, Sequence[Side]], key: Callable[[int, str], str] = by_number, **more: Any
+def build_listing(
+    runs: Mapping[str, Run],
+    found: Mapping[str, Sequence[RunDialogue]],
+    key: Callable[[int, str], str] = key_by_number,
+    **more: Any,
 ) -> dict[str, Any]:
     """`key` is what a sample's page is called."""
     benchmark = next(iter(runs.values())).benchmark
@@ -54,34 +57,48 @@ def listing(
     samples: list[dict[str, Any]] = []
     for number, (sample, both) in enumerate(found.items()):
         any_turn = next(turn for side in both for turn in side.turns.values())
-        asked = next((part.text for part in about(any_turn).ask if isinstance(part, Text)), "")
+        asked = next((part.text for part in read_dataset_turn(any_turn).prompt if isinstance(part, Text)), "")
         turns = [_turns(side, both[0], benchmark, groups) for side in both]
-        whole = [share(benchmark, _all_of(side), groups) for side in both]
-        gaps = [ahead(benchmark, _all_of(side), _all_of(both[0]), groups) for side in both[1:]]
+        whole = [headline_share(benchmark, _all_of(side), groups) for side in both]
+        gaps = [headline_difference(benchmark, _all_of(side), _all_of(both[0]), groups) for side in both[1:]]
         found_of = {"g": any_turn.groups, "x": asked[:160], "s": whole, "d": [None, *gaps], "r": turns}
         samples.append({"i": number, "k": key(number, sample), "id": sample, **found_of})
     scale = {"full": benchmark.presentation.max_score, "digits": benchmark.presentation.digits}
-    return {"runs": list(runs), **scale, "samples": samples, "single": False, "place": "d/", "suffix": ".html", "stamp": "", **more}
+    return {
+        "runs": list(runs),
+        **scale,
+        "samples": samples,
+        "single": False,
+        "place": "d/",
+        "suffix": ".html",
+        "stamp": "",
+        **more,
+    }
 
 
-def _all_of(side: Side) -> list[Verdict]:
+def _all_of(side: RunDialogue) -> list[Verdict]:
     return [verdict for some in side.verdicts.values() for verdict in some]
 
 
-def _turns(side: Side, first: Side, benchmark: Benchmark, groups: Groups) -> list[dict[str, Any]]:
+def _turns(side: RunDialogue, first: RunDialogue, benchmark: Benchmark, groups: SampleGroups) -> list[dict[str, Any]]:
     return [
         {
             "t": number + 1,
             "o": turn.reply.outcome,
-            "s": share(benchmark, side.verdicts.get(number, ()), groups),
-            "d": None if side is first else ahead(benchmark, side.verdicts.get(number, ()), first.verdicts.get(number, ()), groups),
-            "m": {verdict.metric: None if verdict.value is None else round(verdict.value, 4) for verdict in side.verdicts.get(number, ())},
+            "s": headline_share(benchmark, side.verdicts.get(number, ()), groups),
+            "d": None
+            if side is first
+            else headline_difference(benchmark, side.verdicts.get(number, ()), first.verdicts.get(number, ()), groups),
+            "m": {
+                verdict.metric: None if verdict.value is None else round(verdict.value, 4)
+                for verdict in side.verdicts.get(number, ())
+            },
         }
         for number, turn in sorted(side.turns.items())
     ]
 
 
-def filters(data: Mapping[str, Any], metrics: Sequence[str], *, live: bool = False) -> Html:
+def build_filters(data: Mapping[str, Any], metrics: Sequence[str], *, live: bool = False) -> Html:
     """A `live` list has every filter from the start: what is not there yet may come."""
     groups: dict[str, list[str]] = {}
     for sample in data["samples"]:
@@ -109,7 +126,15 @@ def filters(data: Mapping[str, Any], metrics: Sequence[str], *, live: bool = Fal
 
 
 def _most(full: float) -> Html:
-    return tag("input", data_filter="most", type="number", min=0, max=f"{full:g}", step=f"{full / 20:g}", placeholder=f"{full:g}")
+    return tag(
+        "input",
+        data_filter="most",
+        type="number",
+        min=0,
+        max=f"{full:g}",
+        step=f"{full / 20:g}",
+        placeholder=f"{full:g}",
+    )
 
 
 def _all(values: Sequence[str]) -> dict[str, str]:
@@ -122,7 +147,7 @@ def _select(key: str, label: str, options: Mapping[str, str], *, wide: bool = Fa
     return tag("label", label, tag("select", shown, data_filter=key, data_usual=usual), class_="wide" if wide else None)
 
 
-def list_page(
+def build_list_page(
     title: str,
     data: Mapping[str, Any],
     metrics: Sequence[str],
@@ -133,11 +158,16 @@ def list_page(
     live: bool = False,
 ) -> str:
     keys = [("j", "next"), ("k", "before"), ("/", "search"), ("Esc", "back to the list")]
-    hint = tag("div", tag("p", "Choose a dialogue."), [tag("p", tag("kbd", key), f" {what}") for key, what in keys], class_="hint")
+    hint = tag(
+        "div",
+        tag("p", "Choose a dialogue."),
+        [tag("p", tag("kbd", key), f" {what}") for key, what in keys],
+        class_="hint",
+    )
     side = tag(
-        "div", filters(data, metrics, live=live), tag("div", "", id="count"), tag("div", "", id="versus", hidden=True),
+        "div", build_filters(data, metrics, live=live), tag("div", "", id="count"), tag("div", "", id="versus", hidden=True),
         tag("div", tag("div", id="spacer"), id="rows", tabindex="0", role="listbox", aria_label="dialogues"), class_="side",
     )  # fmt: skip
-    inert = island("data", msgspec.json.encode(data).decode())
+    inert = data_island("data", msgspec.json.encode(data).decode())
     body = join(top, tag("main", side, tag("div", hint, class_="pane", id="pane")), templates, inert)
-    return page(title, body, script="list.js", kind=kind, live=live)
+    return build_page(title, body, script="list.js", kind=kind, live=live)

@@ -1,4 +1,5 @@
-"""Every verdict as a row of a Parquet file, with the sample's groups and the turn's outcome: for pandas, polars or DuckDB."""
+"""Every verdict as a row of a Parquet file, with the sample's groups and the turn's outcome: for pandas, polars or
+DuckDB."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -7,11 +8,11 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.results.run import Run
-from weft.types import ending_of
+from weft.types import finish_reason_of
 
 
 def write(runs: Sequence[Run], path: Path) -> None:
-    write_rows(rows(runs), path)
+    write_rows(verdict_rows(runs), path)
 
 
 def write_rows(some: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -24,7 +25,7 @@ def write_rows(some: Sequence[Mapping[str, Any]], path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist(list(some)), path)
 
 
-def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def verdict_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for run in runs:
         turns = {(turn.sample, turn.turn): turn for turn in run.turns}
@@ -40,16 +41,18 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                     "strategy": run.record.manifest.strategy,
                     "sample": verdict.sample,
                     "turn": verdict.turn + 1,
-                    "want": turn.want,
+                    "want": turn.modality,
                     "metric": verdict.metric,
                     "value": verdict.value,
                     "points": None if verdict.value is None else run.benchmark.presentation.max_score * verdict.value,
                     "score": verdict.score,
-                    "spread": verdict.spread,
+                    "spread": verdict.standard_deviation,
                     "by": verdict.by,
                     "reason": verdict.reason,
                     "outcome": turn.reply.outcome,
-                    "ending": ending_of(turn.reply, turn.want if turn.want in ("text", "image") else "interleaved"),
+                    "ending": finish_reason_of(
+                        turn.reply, turn.modality if turn.modality in ("text", "image") else "interleaved"
+                    ),
                     "calls": len(turn.reply.keys),
                     "tokens_in": usage.tokens_in,
                     "tokens_out": usage.tokens_out,

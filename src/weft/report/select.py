@@ -1,6 +1,6 @@
-"""Which tables, rows and columns are shown. Pure: tables in, tables out; a table that is left without rows or columns is left out, and a
-name that fits nothing is a mistake that is told with what there is. What is chosen is never empty. And what a cell says, in every format:
-whoever shows a number shows what is made here."""
+"""Which tables, rows and columns are shown. Pure: tables in, tables out; a table that is left without rows or columns
+is left out, and a name that fits nothing is a mistake that is told with what there is. What is chosen is never empty.
+And what a cell says, in every format: whoever shows a number shows what is made here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,13 +12,14 @@ from msgspec.structs import asdict, replace
 from weft.errors import UserError
 from weft.types import Cell, Row, Table
 
-TEXTS = ("md", "latex", "csv", "json")  # formats that show what is chosen
+TEXT_FORMATS = ("md", "latex", "csv", "json")  # formats that show what is chosen
 LISTED = 40  # names in a message
 
 
 class Choices(Struct, frozen=True, forbid_unknown_fields=True):
-    """`columns` by name, in the order that they get; `rows` by a part of their label, or `ours` and `published`; `tables` by number,
-    counted from 1, or by a part of their title. None given means all. `intervals` and `label`, what `\\label`s begin with, are LaTeX's."""
+    """`columns` by name, in the order that they get; `rows` by a part of their label, or `ours` and `published`;
+    `tables` by number, counted from 1, or by a part of their title. None given means all. `intervals` and `label`, what
+    `\\label`s begin with, are LaTeX's."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
@@ -27,7 +28,7 @@ class Choices(Struct, frozen=True, forbid_unknown_fields=True):
     label: str = ""
 
 
-def choices(given: Mapping[str, Any], format: str) -> Choices:
+def parse_choices(given: Mapping[str, Any], format: str) -> Choices:
     """From keyword arguments: a text is one name, or several with commas. Refuses what the format has no use for."""
     unknown = [name for name in given if name not in Choices.__struct_fields__]
     if unknown:
@@ -39,10 +40,15 @@ def choices(given: Mapping[str, Any], format: str) -> Choices:
     for name in Choices.__struct_fields__:
         if not asdict(made)[name]:
             continue
-        if format not in TEXTS:
-            raise UserError(f"--{name} is for {', '.join(TEXTS)}, not for {format}: say --format md, or leave it out")
+        if format not in TEXT_FORMATS:
+            raise UserError(
+                f"--{name} is for {', '.join(TEXT_FORMATS)}, not for {format}: say --format md, or leave it out"
+            )
         if name in ("intervals", "label") and format != "latex":
-            more = "; md, csv and json have intervals always" if name == "intervals" else ""
+            if name == "intervals":
+                more = "; md, csv and json have intervals always"
+            else:
+                more = ""
             raise UserError(f"--{name} is for latex, not for {format}{more}")
     return made
 
@@ -50,13 +56,19 @@ def choices(given: Mapping[str, Any], format: str) -> Choices:
 def _listed(name: str, value: Any) -> Any:
     if name not in ("columns", "rows", "tables"):
         return value
-    found: Iterable[Any] = [value] if isinstance(value, (str, int)) else value or ()
+    if isinstance(value, (str, int)):
+        found: Iterable[Any] = [value]
+    else:
+        found = value or ()
     return tuple(str(one) for one in found)
 
 
-def select(tables: Sequence[Table], chosen: Choices) -> dict[int, Table]:
+def select_tables(tables: Sequence[Table], chosen: Choices) -> dict[int, Table]:
     """What is chosen, by the number that each table has among all."""
-    found = _some_tables(dict(enumerate(tables, 1)), chosen.tables) if chosen.tables else dict(enumerate(tables, 1))
+    if chosen.tables:
+        found = _some_tables(dict(enumerate(tables, 1)), chosen.tables)
+    else:
+        found = dict(enumerate(tables, 1))
     if chosen.rows:
         found = _some_rows(found, chosen.rows)
     if chosen.columns:
@@ -66,7 +78,9 @@ def select(tables: Sequence[Table], chosen: Choices) -> dict[int, Table]:
 
 def _some_tables(tables: dict[int, Table], wanted: Sequence[str]) -> dict[int, Table]:
     def fits(text: str, number: int) -> bool:
-        return int(text) == number if text.isdecimal() else text.casefold() in tables[number].title.casefold()
+        if text.isdecimal():
+            return int(text) == number
+        return text.casefold() in tables[number].title.casefold()
 
     there = [f"{number}: {table.title}" for number, table in tables.items()]
     texts = _names(wanted, lambda text: any(fits(text, number) for number in tables), "table", there)
@@ -82,7 +96,10 @@ def _some_rows(tables: dict[int, Table], wanted: Sequence[str]) -> dict[int, Tab
     every = [row for table in tables.values() for row in table.rows]
     there = ["ours", "published", *dict.fromkeys(row.label for row in every)]
     texts = _names(wanted, lambda text: any(fits(text, row) for row in every), "row", there)
-    kept = {n: replace(t, rows=tuple(row for row in t.rows if any(fits(text, row) for text in texts))) for n, t in tables.items()}
+    kept = {
+        n: replace(t, rows=tuple(row for row in t.rows if any(fits(text, row) for text in texts)))
+        for n, t in tables.items()
+    }
     return {number: table for number, table in kept.items() if table.rows}
 
 
@@ -106,34 +123,44 @@ def _names(wanted: Iterable[str], known: Callable[[str], bool], what: str, there
     """Each text is a name as it stands, commas and all, or several names with commas between them."""
     made: list[str] = []
     for text in wanted:
-        parts = [text.strip()] if known(text.strip()) and text.strip() else [part.strip() for part in text.split(",")]
+        if known(text.strip()) and text.strip():
+            parts = [text.strip()]
+        else:
+            parts = [part.strip() for part in text.split(",")]
         for part in parts:
             if not part or not known(part):
-                more = f"; and {len(there) - LISTED} more" if len(there) > LISTED else ""
+                if len(there) > LISTED:
+                    more = f"; and {len(there) - LISTED} more"
+                else:
+                    more = ""
                 raise UserError(f"there is no {what} {part!r}; there is {'; '.join(there[:LISTED])}{more}")
         made += parts
     return made
 
 
-def shown(cell: Cell | None, digits: int = 3) -> str:
-    return "-" if cell is None else cell.told(digits)
+def format_cell(cell: Cell | None, digits: int = 3) -> str:
+    if cell is None:
+        return "-"
+    return cell.format(digits)
 
 
-def interval(cell: Cell | None, digits: int = 3) -> str:
+def format_interval(cell: Cell | None, digits: int = 3) -> str:
     """The 95% interval; nothing where there is none."""
-    return "" if cell is None else cell.between(digits)
+    if cell is None:
+        return ""
+    return cell.format_interval(digits)
 
 
-def with_range(cell: Cell | None, digits: int = 3) -> str:
+def format_with_interval(cell: Cell | None, digits: int = 3) -> str:
     """The value with its 95% interval."""
-    return " ".join(text for text in (shown(cell, digits), interval(cell, digits)) if text)
+    return " ".join(text for text in (format_cell(cell, digits), format_interval(cell, digits)) if text)
 
 
-def as_json(tables: Sequence[Table]) -> list[Any]:
+def tables_for_json(tables: Sequence[Table]) -> list[Any]:
     """Tables for JSON: numbers, without the verdicts behind them."""
     return [replace(table, rows=tuple(map(_plain, table.rows))) for table in tables]
 
 
 def _plain(row: Row) -> Any:
-    numbers: Any = {name: cell.numbers for name, cell in row.cells.items()}
+    numbers: Any = {name: cell.as_dict for name, cell in row.cells.items()}
     return replace(row, cells=numbers)

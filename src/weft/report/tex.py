@@ -1,11 +1,11 @@
-"""Texts for LaTeX. What comes out is plain ASCII that prints under pdflatex, xelatex and lualatex, with no package and any font encoding:
-no text becomes a command, an argument or a ligature. Accents and Greek are written as commands; what Latin fonts lack, Chinese or emoji,
-is replaced visibly, as [U+4E2D]."""
+"""Texts for LaTeX. What comes out is plain ASCII that prints under pdflatex, xelatex and lualatex, with no package and
+any font encoding: no text becomes a command, an argument or a ligature. Accents and Greek are written as commands; what
+Latin fonts lack, Chinese or emoji, is replaced visibly, as [U+4E2D]."""
 
 import re
 import unicodedata
 
-from weft.untrusted import visible
+from weft.untrusted import escape_control_characters
 
 COMMANDS = {
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
@@ -38,9 +38,10 @@ LONG = 18  # a word with more characters may be broken
 BREAKS = re.compile(r"(?<=[/:=,_\-.@+)\]])(?=[^/:=,_\-.@+)\]])")
 
 
-def tex(text: str, *, breaks: bool = False) -> str:
-    """A text on one line. With `breaks`, long words may be broken after their punctuation, and anywhere if they have none."""
-    line = visible(" ".join(text.split()))
+def escape_tex(text: str, *, breaks: bool = False) -> str:
+    """A text on one line. With `breaks`, long words may be broken after their punctuation, and anywhere if they have
+    none."""
+    line = escape_control_characters(" ".join(text.split()))
     line = re.sub(r"`([^`]+)`", "‘\\1’", line)  # a quotation in our notes
     line = re.sub(r'(^|(?<=[\s(\[]))"', "“", line).replace('"', "”")
     return " ".join(_breakable(word) if breaks and len(word) > LONG else _word(word) for word in line.split(" "))
@@ -74,11 +75,16 @@ def _character(char: str) -> str:
 
 def _greek(char: str) -> str:
     found = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(char, ""))
-    name = found.group(2).lower().replace("lamda", "lambda") if found else ""
+    if found:
+        name = found.group(2).lower().replace("lamda", "lambda")
+    else:
+        name = ""
     if found is None or name not in GREEK:
         return ""
     if found.group(1) == "SMALL":
-        return rf"$\{name}$" if name != "omicron" else "o"
+        if name != "omicron":
+            return rf"$\{name}$"
+        return "o"
     return LIKE_LATIN.get(name) or rf"$\{name.capitalize()}$"
 
 
@@ -87,5 +93,8 @@ def _accented(char: str) -> str:
     parts = unicodedata.normalize("NFD", char)
     if len(parts) != 2 or not parts[0].isascii() or parts[1] not in ACCENTS:
         return ""
-    letter = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0]) if parts[1] not in ("\u0323", "\u0327") else parts[0]
+    if parts[1] not in ("\u0323", "\u0327"):
+        letter = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0])
+    else:
+        letter = parts[0]
     return rf"\{ACCENTS[parts[1]]}{{{letter}}}"

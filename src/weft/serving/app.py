@@ -1,9 +1,8 @@
 """The front door of `weft serve`: chat completions, what is served, health, and metrics.
 
-It listens on this machine alone unless it is told otherwise, and then it wants a token. Only JSON is taken, and from a host by its own
-name: a page in a browser can neither send the one nor fake the other. A queue that is full is said with 429, a replica that died with 500:
-a client asks again, later or at once.
-"""
+It listens on this machine alone unless it is told otherwise, and then it wants a token. Only JSON is taken, and from a
+host by its own name: a page in a browser can neither send the one nor fake the other. A queue that is full is said with
+429, a replica that died with 500: a client asks again, later or at once."""
 
 import asyncio
 import hmac
@@ -17,11 +16,11 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
-from weft.serving.chat import Card
-from weft.serving.chat import error as error_body
-from weft.serving.replica import Answer
+from weft.serving.chat import ModelCard
+from weft.serving.chat import format_error as error_body
+from weft.serving.replica import ReplicaResponse
 
-MOST = 128 * 1024 * 1024  # bytes of a request
+MAX_REQUEST_BYTES = 128 * 1024 * 1024  # bytes of a request
 MOST_HELD = 1024 * 1024 * 1024  # bytes of all that are being worked on
 SLOWEST = 120.0  # seconds for a request to come
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -32,9 +31,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Pool(Protocol):
     """The replicas behind a door."""
 
-    card: Card
+    card: ModelCard
 
-    async def answer(self, body: bytes) -> Answer: ...
+    async def answer(self, body: bytes) -> ReplicaResponse: ...
 
     async def health(self) -> tuple[int, int]:
         """How many are ready, and how many there should be."""
@@ -44,27 +43,31 @@ class Pool(Protocol):
 
 
 @dataclass
-class Counts:
+class RequestCounts:
     """What has come and gone."""
 
     by_status: Counter[int] = field(default_factory=Counter[int])
     seconds: float = 0.0
     in_flight: int = 0
-    held: int = 0  # bytes of those
+    bytes_in_flight: int = 0  # bytes of those
     bytes_in: int = 0
     bytes_out: int = 0
-    facts: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])  # by replica, as it last said
+    # by replica, as it last said
+    replica_counters: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
 
 
-class Door:
+class ServingApp:
     def __init__(self, pool: Pool, called: str, token: str = "", host: str = "127.0.0.1") -> None:
-        self.pool, self._called, self._token, self._host = pool, called, token, host
-        self.counts = Counts()
+        self.pool = pool
+        self._called = called
+        self._token = token
+        self._host = host
+        self.counts = RequestCounts()
         self._most = 4 * pool.card.at_once * pool.card.replicas + 64
         self._began = int(time.time())
 
-    def app(self) -> web.Application:
-        app = web.Application(middlewares=[self._guard], client_max_size=MOST)
+    def build_app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_REQUEST_BYTES)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/health", self._health)
@@ -73,10 +76,15 @@ class Door:
 
     async def start(self, port: int = 0, listening: socket.socket | None = None) -> tuple[web.AppRunner, str]:
         """Serve, at a socket that is there or at a port; gives the address. Who goes away is not worked for."""
-        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=2, handler_cancellation=True)
+        runner = web.AppRunner(self.build_app(), access_log=None, shutdown_timeout=2, handler_cancellation=True)
         await runner.setup()
-        await (web.SockSite(runner, listening) if listening is not None else web.TCPSite(runner, self._host, port)).start()
-        host = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
+        await (
+            web.SockSite(runner, listening) if listening is not None else web.TCPSite(runner, self._host, port)
+        ).start()
+        if self._host in ("0.0.0.0", "::"):
+            host = socket.gethostname()
+        else:
+            host = self._host
         return runner, f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
 
     @web.middleware
@@ -95,7 +103,9 @@ class Door:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if self._token and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             return _problem(401, "give the token of this server: Authorization: Bearer TOKEN", "token")
-        if request.method == "POST" and (request.content_type != "application/json" or "Content-Encoding" in request.headers):
+        if request.method == "POST" and (
+            request.content_type != "application/json" or "Content-Encoding" in request.headers
+        ):
             return _problem(415, "send application/json, not compressed", "content_type")
         return None
 
@@ -107,25 +117,25 @@ class Door:
             return _problem(408, f"the request did not come within {SLOWEST:g} s", "slow")
         except (web.RequestPayloadError, ValueError) as error:
             return _problem(400, f"the body could not be read: {error}", "body")
-        if counts.in_flight >= self._most or counts.held + len(body) > MOST_HELD:
+        if counts.in_flight >= self._most or counts.bytes_in_flight + len(body) > MOST_HELD:
             full = error_body("the queue is full", "queue_full")
             return web.Response(status=429, body=full, content_type="application/json", headers={"Retry-After": WAIT})
         began = time.monotonic()
         counts.in_flight += 1
-        counts.held += len(body)
+        counts.bytes_in_flight += len(body)
         try:
             made = await self.pool.answer(body)
         finally:
             counts.in_flight -= 1
-            counts.held -= len(body)
+            counts.bytes_in_flight -= len(body)
         counts.seconds += time.monotonic() - began
         counts.bytes_in += len(body)
         counts.bytes_out += len(made.body)
         if made.replica:
-            counts.facts.pop(made.replica, None)
-            counts.facts[made.replica] = made.facts
-            while len(counts.facts) > self.pool.card.replicas:  # of one that is no more
-                del counts.facts[next(iter(counts.facts))]
+            counts.replica_counters.pop(made.replica, None)
+            counts.replica_counters[made.replica] = made.counters
+            while len(counts.replica_counters) > self.pool.card.replicas:  # of one that is no more
+                del counts.replica_counters[next(iter(counts.replica_counters))]
         return web.Response(status=made.status, body=made.body, content_type="application/json")
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
@@ -135,14 +145,16 @@ class Door:
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
         ready, due = await self.pool.health()
-        return web.json_response({"status": "ok" if ready else "down", "replicas": ready, "due": due}, status=200 if ready else 503)
+        return web.json_response(
+            {"status": "ok" if ready else "down", "replicas": ready, "due": due}, status=200 if ready else 503
+        )
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         ready, due = await self.pool.health()
-        return web.Response(text=metrics(self.counts, ready, due), content_type="text/plain")
+        return web.Response(text=format_metrics(self.counts, ready, due), content_type="text/plain")
 
 
-def metrics(counts: Counts, ready: int, due: int) -> str:
+def format_metrics(counts: RequestCounts, ready: int, due: int) -> str:
     """As Prometheus reads them."""
     lines = ["# TYPE weft_requests_total counter"]
     lines += [f'weft_requests_total{{status="{status}"}} {count}' for status, count in sorted(counts.by_status.items())]
@@ -155,12 +167,19 @@ def metrics(counts: Counts, ready: int, due: int) -> str:
         ("weft_replicas_due", "gauge", due),
     ):
         lines += [f"# TYPE {name} {kind}", f"{name} {value:g}"]
-    names = sorted({name for facts in counts.facts.values() for name in facts})
+    names = sorted({name for facts in counts.replica_counters.values() for name in facts})
     for name in names:
-        kind = "gauge" if name in ("in_flight", "pictures_held", "largest_batch") else "counter"
+        if name in ("in_flight", "pictures_held", "largest_batch"):
+            kind = "gauge"
+        else:
+            kind = "counter"
         called = f"weft_replica_{name}" + ("_total" if kind == "counter" else "")
         lines.append(f"# TYPE {called} {kind}")
-        lines += [f'{called}{{replica="{one}"}} {facts[name]:g}' for one, facts in sorted(counts.facts.items()) if name in facts]
+        lines += [
+            f'{called}{{replica="{one}"}} {facts[name]:g}'
+            for one, facts in sorted(counts.replica_counters.items())
+            if name in facts
+        ]
     return "\n".join(lines) + "\n"
 
 

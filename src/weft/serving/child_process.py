@@ -11,26 +11,45 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.secrets import hide
-from weft.serving.start import TOKEN
+from weft.serving.start import TOKEN_VARIABLE
 
 KEY = "WEFT_REPLICAS_TOKEN"
 
 
 @contextlib.contextmanager
-def served(
+def serve_in_child(
     model: str, options: Mapping[str, Any], replicas: int, *, home: str, more: Mapping[str, Any]
 ) -> Generator[tuple[str, dict[str, Any]]]:
-    """A model that is served, as it is named and with the options that it is then reached by. It ends when this does, however that ends."""
+    """A model that is served, as it is named and with the options that it is then reached by. It ends when this does,
+    however that ends."""
     token = secrets.token_urlsafe(24)
     hide(token)
     os.environ[KEY] = token
-    command = [sys.executable, "-m", "weft", "serve", model, "--replicas", str(replicas), "--port", "0", "--home", home, "--child"]
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "serve",
+        model,
+        "--replicas",
+        str(replicas),
+        "--port",
+        "0",
+        "--home",
+        home,
+        "--child",
+    ]
     for name, value in options.items():
         command += ["--model-opt", f"{name}={value}"]
     for name, value in more.items():
         command += [name, str(value)] if value is not None else []
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, TOKEN: token}, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, TOKEN_VARIABLE: token},
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None

@@ -1,9 +1,9 @@
 """A pool of replicas on Ray Serve (extra `ray`): on this machine, or on a cluster that is there already.
 
-On this machine Ray is started for this command alone, listens on loopback with a token of its own, and ends with it. In a cluster only our
-application is put there, and only that is taken away. GPUs and CPUs that are not there are said before anyone waits for them: Ray itself
-would wait for ever. A replica that dies takes the requests that it held with it; they come back as errors that a client asks again.
-"""
+On this machine Ray is started for this command alone, listens on loopback with a token of its own, and ends with it. In
+a cluster only our application is put there, and only that is taken away. GPUs and CPUs that are not there are said
+before anyone waits for them: Ray itself would wait for ever. A replica that dies takes the requests that it held with
+it; they come back as errors that a client asks again."""
 
 import asyncio
 import contextlib
@@ -32,10 +32,13 @@ from msgspec.structs import replace
 
 from weft.errors import UserError, WeftError
 from weft.models.endpoint import CallError
-from weft.serving.chat import Card, error
-from weft.serving.replica import Answer, Job, Replica
+from weft.serving.chat import ModelCard, format_error
+from weft.serving.replica import Replica, ReplicaResponse, ReplicaSpec
 
-DEPLOYMENT, SPACE, PREFIX, MARK = "Replica", "weft", "weft-ray-", "WEFT_RAY_FOLDER"
+DEPLOYMENT = "Replica"
+SPACE = "weft"
+PREFIX = "weft-ray-"
+MARK = "WEFT_RAY_FOLDER"
 PATIENCE = 20.0  # seconds for Ray to end in the ordinary way
 GONE = 3  # looks at a cluster that says nothing, after which it is gone
 STORE = 512 * 2**20  # bytes that Ray keeps what it passes on in
@@ -47,7 +50,7 @@ Tell = Callable[[str], None]
 T = TypeVar("T")
 
 
-class Wants(Struct, frozen=True):
+class ReplicaResources(Struct, frozen=True):
     """What replicas need, and where they go."""
 
     replicas: int
@@ -56,7 +59,7 @@ class Wants(Struct, frozen=True):
     address: str | None = None
 
 
-class Board:
+class LoadingProgress:
     """Where replicas say how far they are, while they are being made."""
 
     def __init__(self) -> None:
@@ -69,66 +72,74 @@ class Board:
         return self._told
 
 
-class Member:
+class RayReplica:
     """A replica, as Ray makes it. It is ready when its weights are loaded."""
 
-    async def __init__(self, job: Job, board: Any, near: bool) -> None:  # type: ignore[misc]
+    async def __init__(self, job: ReplicaSpec, board: Any, near: bool) -> None:  # type: ignore[misc]
         if near:
             _keep_to_loopback()
         try:
             await self._made(job, board)
         except Exception as failed:
-            said = str(failed) if isinstance(failed, (UserError, CallError)) else f"{type(failed).__name__}: {failed}"
+            if isinstance(failed, (UserError, CallError)):
+                said = str(failed)
+            else:
+                said = f"{type(failed).__name__}: {failed}"
             await board.put.remote("failed", " ".join(said.split())[:500])
             raise
 
-    async def _made(self, job: Job, board: Any) -> None:
+    async def _made(self, job: ReplicaSpec, board: Any) -> None:
         self._replica = await asyncio.to_thread(Replica, job)
-        place = self._replica.place
+        place = self._replica.replica_id
         loading = asyncio.ensure_future(self._replica.load())
         while not (await asyncio.wait({loading}, timeout=1.0))[0]:
-            board.put.remote(place, self._replica.standing)
+            board.put.remote(place, self._replica.status_line)
         await loading
         board.put.remote(place, "ready")
 
-    async def answer(self, body: bytes) -> Answer:
+    async def answer(self, body: bytes) -> ReplicaResponse:
         return await self._replica.answer(body)
 
-    async def card(self) -> Card:
+    async def card(self) -> ModelCard:
         return self._replica.card
 
     async def check_health(self) -> None:
         self._replica.check()
 
 
-class Cluster:
-    def __init__(self, wants: Wants, job: Job, tell: Tell) -> None:
-        self.wants, self._job, self._tell = wants, job, tell
+class RayPool:
+    def __init__(self, wants: ReplicaResources, job: ReplicaSpec, tell: Tell) -> None:
+        self.wants = wants
+        self._job = job
+        self._tell = tell
         self._ray: Any = None
         self._serve: Any = None
         self._handle: Any = None
         self._folder = ""
         self._app = f"weft-{socket.gethostname()}-{os.getpid()}"
         self._seen: tuple[float, tuple[int, int]] = (0.0, (0, wants.replicas))
-        self._hand, self._closing, self.silent = Hand(), False, 0  # looks at which it said nothing
+        # looks at which it said nothing
+        self._hand = RayThread()
+        self._closing = False
+        self.silent = 0
         self._board: Any = None
-        self.card: Card
+        self.card: ModelCard
 
     async def start(self) -> None:
         """Until all replicas are ready. Raises UserError where they never will be."""
         await self._asked(self._begin)
         await self._asked(self._deploy)
         await self._made()
-        card: Card = await self._handle.card.remote()
+        card: ModelCard = await self._handle.card.remote()
         self.card = replace(card, replicas=self.wants.replicas)
 
     async def _asked(self, ask: Callable[[], T]) -> T:
-        """A question to Ray, which may take its time. None is asked once the end has begun: Ray would begin again for it, wherever it found
-        a cluster."""
+        """A question to Ray, which may take its time. None is asked once the end has begun: Ray would begin again for
+        it, wherever it found a cluster."""
 
         def still() -> T:
             if self._closing:
-                raise Closing("it is being closed")
+                raise PoolClosing("it is being closed")
             return ask()
 
         return await asyncio.wrap_future(self._hand.do(still))
@@ -138,16 +149,20 @@ class Cluster:
     def _begin(self) -> None:
         if importlib.util.find_spec("ray") is None:
             raise UserError("several replicas need Ray; install the extra, from the clone: pip install -e '.[ray]'")
-        os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0", "RAY_ENABLE_AUTO_CONNECT": "0"})
+        os.environ.update(
+            {"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0", "RAY_ENABLE_AUTO_CONNECT": "0"}
+        )
         named: dict[str, Any] = {"namespace": SPACE, "log_to_driver": False, "logging_level": logging.ERROR}
         if self.wants.address:
             _reachable(self.wants.address)
             named["address"] = self.wants.address
         else:
-            swept()
+            remove_leftovers()
             self._folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")  # Ray makes its own inside it open to all
             token = secrets.token_hex(32)
-            os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token})
+            os.environ.update(
+                {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+            )
             os.environ[MARK] = self._folder  # all that Ray starts has it
             cpus = max(os.cpu_count() or 1, math.ceil(self.wants.replicas * self._cpus) + 1)
             named |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
@@ -159,7 +174,9 @@ class Cluster:
         except Exception as failed:
             if self.wants.address:
                 same = "the nodes and this command must have the same RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (or RAY_AUTH_TOKEN)"
-                raise UserError(f"the cluster at {self.wants.address} could not be joined: {_short(str(failed))}; {same}") from None
+                raise UserError(
+                    f"the cluster at {self.wants.address} could not be joined: {_short(str(failed))}; {same}"
+                ) from None
             raise UserError(f"Ray could not be started: {type(failed).__name__}: {_short(str(failed))}") from None
         self._serve = importlib.import_module("ray.serve")
         for name in ("ray", "ray.serve"):
@@ -171,40 +188,56 @@ class Cluster:
 
     @property
     def _cpus(self) -> float:
-        return 1.0 if self.wants.cpus_each is None else self.wants.cpus_each
+        if self.wants.cpus_each is None:
+            return 1.0
+        return self.wants.cpus_each
 
     @property
     def _gpus(self) -> float:
         if self.wants.gpus_each is not None:
             return self.wants.gpus_each
-        return 1.0 if self._ray.cluster_resources().get("GPU", 0) else 0.0
+        if self._ray.cluster_resources().get("GPU", 0):
+            return 1.0
+        return 0.0
 
     def _check(self) -> None:
         """Whether there is what the replicas need: in all, and for each on one machine."""
         nodes: list[Mapping[str, Any]] = [node for node in self._ray.nodes() if node.get("Alive")]
         for kind, each, option in (("GPU", self._gpus, "--gpus-each"), ("CPU", self._cpus, "--cpus-each")):
             there = [float(node.get("Resources", {}).get(kind, 0)) for node in nodes]
-            fit = sum(math.floor(count / each + 1e-9) for count in there) if each else self.wants.replicas
+            if each:
+                fit = sum(math.floor(count / each + 1e-9) for count in there)
+            else:
+                fit = self.wants.replicas
             if fit < self.wants.replicas:
-                where = f"{len(nodes)} machines" if len(nodes) > 1 else "this machine" if not self.wants.address else "the cluster"
+                if len(nodes) > 1:
+                    where = f"{len(nodes)} machines"
+                else:
+                    if not self.wants.address:
+                        where = "this machine"
+                    else:
+                        where = "the cluster"
                 raise UserError(
                     f"{self.wants.replicas} replicas with {each:g} {kind}s each want {self.wants.replicas * each:g}; {where} has "
                     f"{sum(there):g}: give fewer --replicas, or another {option}"
                 )
 
     def _deploy(self) -> None:
-        serve, job = self._serve, self._job
+        serve = self._serve
+        job = self._job
         try:  # whoever asks for what cannot be is told by one, and not by all
-            card: Card = self._ray.get(self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(described).remote(job))
+            card: ModelCard = self._ray.get(
+                self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(read_model_card).remote(job)
+            )
         except self._ray.exceptions.RayTaskError as failed:
             cause = getattr(failed, "cause", None)
             raise UserError(str(cause) if isinstance(cause, UserError) else _short(str(failed))) from None
         except self._ray.exceptions.RayError as failed:
             raise UserError(f"the process that was to load {job.model} ended: {type(failed).__name__}") from None
         router = importlib.import_module("ray.serve.config").RequestRouterConfig
-        board = self._ray.remote(num_cpus=0)(Board).remote()
+        board = self._ray.remote(num_cpus=0)(LoadingProgress).remote()
         self._board = board
-        made = serve.deployment(Member).options(
+        made = serve.deployment(RayReplica).options(
             name=DEPLOYMENT,
             num_replicas=self.wants.replicas,
             max_ongoing_requests=card.at_once,
@@ -226,7 +259,10 @@ class Cluster:
         while True:
             status: Any = (await self._asked(self._serve.status)).applications[self._app]
             one = status.deployments.get(DEPLOYMENT)
-            ready = _ready(one) if one else 0
+            if one:
+                ready = _ready(one)
+            else:
+                ready = 0
             if status.status.value == "RUNNING":
                 return
             if status.status.value in ("DEPLOY_FAILED", "UNHEALTHY"):
@@ -243,24 +279,29 @@ class Cluster:
 
     # a pool
 
-    async def answer(self, body: bytes) -> Answer:
+    async def answer(self, body: bytes) -> ReplicaResponse:
         exceptions: Any = self._ray.exceptions
         try:
             return await self._handle.answer.remote(body)
         except exceptions.RayActorError:
-            return Answer(500, error("the replica that worked on it is gone: ask again", "replica_lost"))
+            return ReplicaResponse(
+                500, format_error("the replica that worked on it is gone: ask again", "replica_lost")
+            )
         except exceptions.RayError as failed:
-            return Answer(500, error(_short(str(failed)), "replica_failed"))
+            return ReplicaResponse(500, format_error(_short(str(failed)), "replica_failed"))
         except Exception as failed:
             full = type(failed).__name__ == "BackPressureError"
-            return Answer(429 if full else 500, error(_short(str(failed)), "queue_full" if full else "replica_failed"))
+            return ReplicaResponse(
+                429 if full else 500, format_error(_short(str(failed)), "queue_full" if full else "replica_failed")
+            )
 
     async def health(self) -> tuple[int, int]:
         at, seen = self._seen
         if time.monotonic() - at > LOOK:
             try:
                 status: Any = await asyncio.wait_for(self._asked(self._serve.status), SILENT)
-                ready, self.silent = _ready(status.applications[self._app].deployments[DEPLOYMENT]), 0
+                ready = _ready(status.applications[self._app].deployments[DEPLOYMENT])
+                self.silent = 0
             except Exception:  # it says nothing
                 ready, self.silent = 0, self.silent + 1
             seen = (ready, self.wants.replicas)
@@ -268,11 +309,12 @@ class Cluster:
         return seen
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         return self.silent >= GONE
 
     async def close(self) -> None:
-        """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is ended."""
+        """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is
+        ended."""
         self._closing = True
         await asyncio.wait({asyncio.wrap_future(self._hand.do(self._end))}, timeout=PATIENCE)
         if self._folder:
@@ -288,9 +330,9 @@ class Cluster:
             self._ray.shutdown()
 
 
-class Hand:
-    """One thread for all that is done with Ray, one after another. It lives as long as the process does: what Ray starts dies with the
-    thread that started it."""
+class RayThread:
+    """One thread for all that is done with Ray, one after another. It lives as long as the process does: what Ray
+    starts dies with the thread that started it."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
@@ -315,20 +357,22 @@ class Hand:
             del job, done
 
 
-class Closing(WeftError):
+class PoolClosing(WeftError):
     """Nothing is asked any more."""
 
 
-def described(job: Job) -> Card:
+def read_model_card(job: ReplicaSpec) -> ModelCard:
     """What a replica would say of itself, in a process of Ray's."""
     return Replica(job).card
 
 
 def _ready(deployment: Any) -> int:
-    return sum(count for state, count in deployment.replica_states.items() if str(getattr(state, "value", state)) == "RUNNING")
+    return sum(
+        count for state, count in deployment.replica_states.items() if str(getattr(state, "value", state)) == "RUNNING"
+    )
 
 
-def swept() -> None:
+def remove_leftovers() -> None:
     """What commands left behind that were killed: processes and folders."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
@@ -352,7 +396,12 @@ def _left_by_others(serve: Any) -> None:
     """Applications of ours in a cluster whose commands on this machine are no more."""
     for name in serve.status().applications:
         host, _, number = name.removeprefix("weft-").rpartition("-")
-        if name.startswith("weft-") and host == socket.gethostname() and number.isdigit() and not Path(f"/proc/{number}").exists():
+        if (
+            name.startswith("weft-")
+            and host == socket.gethostname()
+            and number.isdigit()
+            and not Path(f"/proc/{number}").exists()
+        ):
             serve.delete(name)
 
 
@@ -362,9 +411,12 @@ def _reachable(address: str) -> None:
     if address == "auto" and not place:  # where Ray itself looks
         noted = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
         with contextlib.suppress(OSError):
-            place, told = noted.read_text().strip(), f", which {noted} names"
+            place = noted.read_text().strip()
+            told = f", which {noted} names"
     if not place:
-        raise UserError("no Ray cluster is known here: start one with `ray start --head`, give HOST:PORT, or leave --address out")
+        raise UserError(
+            "no Ray cluster is known here: start one with `ray start --head`, give HOST:PORT, or leave --address out"
+        )
     host, _, port = place.removeprefix("ray://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT).close()
@@ -377,11 +429,14 @@ def _reachable(address: str) -> None:
 def _short(told: str) -> str:
     """The last line of a traceback: what went wrong."""
     lines = [line.strip() for line in COLOURS.sub("", told).splitlines() if line.strip()]
-    return lines[-1][:500] if lines else "(nothing was said)"
+    if lines:
+        return lines[-1][:500]
+    return "(nothing was said)"
 
 
 def _keep_to_loopback() -> None:
-    """In a replica on this machine: the port that replicas could reach each other by, which none of ours does, is not for the network."""
+    """In a replica on this machine: the port that replicas could reach each other by, which none of ours does, is not
+    for the network."""
     module: Any = importlib.import_module("ray.serve._private.replica")
     add = getattr(module, "add_port_to_grpc_server", None)
     if callable(add):

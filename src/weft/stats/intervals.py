@@ -1,8 +1,8 @@
 """95% intervals by the cluster bootstrap: whole dialogues are drawn again with replacement, never single turns.
 
-A number in a table is a weighted sum of means (one mean for most, four for WEAVE's Avg), and all of them are drawn from the same dialogues.
-`slope` is the change per turn within a dialogue: which dialogues happen to be long does not move it.
-"""
+A number in a table is a weighted sum of means (one mean for most, four for WEAVE's Avg), and all of them are drawn from
+the same dialogues. `slope` is the change per turn within a dialogue: which dialogues happen to be long does not move
+it."""
 
 import functools
 import math
@@ -31,24 +31,27 @@ class Estimate(Struct, frozen=True):
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def mean(clusters: Clusters, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
+def estimate_mean(clusters: Clusters, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
     """The mean over all values, with a percentile interval over resampled clusters."""
     values = [value for some in clusters.values() for value in some]
     if not values:
         raise ValueError("there is nothing to average")
-    found = spread([(1.0, clusters)], draws=draws, seed=seed)
+    found = bootstrap_interval([(1.0, clusters)], draws=draws, seed=seed)
     point = sum(values) / len(values)
     return Estimate(point, *(found or (point, point)), len(values))
 
 
-def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed: int = 0) -> tuple[float, float] | None:
+def bootstrap_interval(
+    terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed: int = 0
+) -> tuple[float, float] | None:
     """Between which values a weighted sum of means lies; None where there are not two dialogues to draw from."""
     import numpy as np
 
     names = list(dict.fromkeys(name for _, clusters in terms for name, values in clusters.items() if values))
     if len(names) < 2:
         return None
-    sums, counts = np.empty((len(names), len(terms))), np.empty((len(names), len(terms)))
+    sums = np.empty((len(names), len(terms)))
+    counts = np.empty((len(names), len(terms)))
     for at, (_, clusters) in enumerate(terms):
         sums[:, at] = np.fromiter((sum(clusters.get(name, ())) for name in names), np.float64, len(names))
         counts[:, at] = np.fromiter((len(clusters.get(name, ())) for name in names), np.float64, len(names))
@@ -58,8 +61,11 @@ def spread(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed:
     return _middle(drawn)
 
 
-def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = DRAWS, seed: int = 0) -> Estimate | None:
-    """The change of y with x within a cluster; None where no cluster has two different x. One cluster alone has no interval: NaN."""
+def estimate_slope(
+    points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = DRAWS, seed: int = 0
+) -> Estimate | None:
+    """The change of y with x within a cluster; None where no cluster has two different x. One cluster alone has no
+    interval: NaN."""
     import numpy as np
 
     products: list[float] = []
@@ -84,7 +90,7 @@ def slope(points: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = D
 
 
 @functools.lru_cache(maxsize=48)
-def weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
+def bootstrap_weights(clusters: int, draws: int, seed: int) -> "NDArray[np.uint8]":
     """How often each cluster is drawn, by draw: (draws, clusters)."""
     import numpy as np
 
@@ -95,7 +101,8 @@ def _weights(clusters: int, draws: int, seed: int) -> "Iterator[NDArray[np.uint8
     """The same, some draws at a time."""
     import numpy as np
 
-    chance, rows = np.random.default_rng(seed), max(1, ROOM // clusters)
+    chance = np.random.default_rng(seed)
+    rows = max(1, ROOM // clusters)
     for start in range(0, draws, rows):
         made = np.empty((min(rows, draws - start), clusters), np.uint8)
         for row in made:
@@ -104,11 +111,15 @@ def _weights(clusters: int, draws: int, seed: int) -> "Iterator[NDArray[np.uint8
 
 
 def _drawn(draws: int, seed: int, first: "NDArray[np.float64]", second: "NDArray[np.float64]") -> tuple[Any, Any]:
-    """Both sums in every draw. Those of many dialogues are drawn again each time: kept, they would take a gigabyte for half a million."""
+    """Both sums in every draw. Those of many dialogues are drawn again each time: kept, they would take a gigabyte for
+    half a million."""
     import numpy as np
 
     clusters = len(first)
-    times = [weights(clusters, draws, seed)] if clusters <= KEPT else _weights(clusters, draws, seed)
+    if clusters <= KEPT:
+        times = [bootstrap_weights(clusters, draws, seed)]
+    else:
+        times = _weights(clusters, draws, seed)
     both = np.ascontiguousarray(np.hstack([first, second]).T)
     made = np.hstack([both @ some.astype(np.float64).T for some in times]).T
     return made[:, : first.shape[1]], made[:, first.shape[1] :]

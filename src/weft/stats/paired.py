@@ -1,5 +1,6 @@
-"""Is one run better than another on the same dialogues? Paired differences with a bootstrap interval, and a permutation test in which each
-dialogue's two results may as well have been the other way round. `holm` corrects for how many such questions are asked at once.
+"""Is one run better than another on the same dialogues? Paired differences with a bootstrap interval, and a permutation
+test in which each dialogue's two results may as well have been the other way round. `holm` corrects for how many such
+questions are asked at once.
 
 With few dialogues every way round is tried, and p is exact; else it comes from so many random ones, and is never zero.
 """
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from weft.stats.intervals import spread
+from weft.stats.intervals import bootstrap_interval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXACT, DRAWS, CHUNK = 14, 9999, 500
+EXACT = 14
+DRAWS = 9999
+CHUNK = 500
 Clusters = Mapping[str, Sequence[float]]  # differences by dialogue
 
 
@@ -29,7 +32,7 @@ class Difference(Struct, frozen=True):
     dialogues: int
 
 
-def difference(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed: int = 0) -> Difference | None:
+def compare_paired(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, seed: int = 0) -> Difference | None:
     """Of a weighted sum of means of differences; None where nothing is paired."""
     import numpy as np
 
@@ -39,16 +42,19 @@ def difference(terms: Sequence[tuple[float, Clusters]], *, draws: int = DRAWS, s
         return None
     shares = np.array(
         [
-            sum(weight * sum(clusters.get(name, ())) / total for (weight, clusters), total in zip(terms, totals, strict=True))
+            sum(
+                weight * sum(clusters.get(name, ())) / total
+                for (weight, clusters), total in zip(terms, totals, strict=True)
+            )
             for name in names
         ]
     )
     value = float(shares.sum())
-    low, high = spread(terms, seed=seed) or (None, None)
-    return Difference(value, low, high, permuted(shares, draws=draws, seed=seed), sum(totals), len(names))
+    low, high = bootstrap_interval(terms, seed=seed) or (None, None)
+    return Difference(value, low, high, permutation_p_value(shares, draws=draws, seed=seed), sum(totals), len(names))
 
 
-def permuted(shares: "Sequence[float] | NDArray[np.float64]", *, draws: int = DRAWS, seed: int = 0) -> float:
+def permutation_p_value(shares: "Sequence[float] | NDArray[np.float64]", *, draws: int = DRAWS, seed: int = 0) -> float:
     """Two-sided: how often a sum with random signs is as far from zero as the one that was found."""
     import numpy as np
 
@@ -69,7 +75,7 @@ def permuted(shares: "Sequence[float] | NDArray[np.float64]", *, draws: int = DR
     return (as_far + 1) / (draws + 1)
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm_adjust(values: Sequence[float]) -> list[float]:
     """Holm's step-down correction, in the order given."""
     order = sorted(range(len(values)), key=lambda at: values[at])
     corrected = [1.0] * len(values)

@@ -1,1 +1,2 @@
-"""What weft keeps: images by digest, and every call, reply, verdict and annotation. Homes are merged, recovered and pruned here."""
+"""What weft keeps: images by digest, and every call, reply, verdict and annotation. Homes are merged, recovered and
+pruned here."""

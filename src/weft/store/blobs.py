@@ -1,10 +1,10 @@
-"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept. And the one way in which weft writes what must be whole:
-under another name first, then renamed.
+"""Pictures as files named by the sha256 of their bytes: bytes in are bytes kept. And the one way in which weft writes
+what must be whole: under another name first, then renamed.
 
 A blob is written to a temporary name, flushed and renamed, so a file that has its final name is whole. Putting the same
-bytes twice stores them once. A picture is proven the first time it is put: what is in the store can be used for everything. It is checked
-against its name whenever it is read: a file that was damaged is put aside, so that the next command makes it anew, and is never used.
-"""
+bytes twice stores them once. A picture is proven the first time it is put: what is in the store can be used for
+everything. It is checked against its name whenever it is read: a file that was damaged is put aside, so that the next
+command makes it anew, and is never used."""
 
 import hashlib
 import os
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from weft.errors import PictureError, StoreError
-from weft.store.images import MAX_BYTES, ROOM, decode, encode_jpeg, encode_png, measure, prove
+from weft.errors import ImageError, StoreError
+from weft.store.images import MAX_BYTES, PIXEL_BUDGET, decode, encode_jpeg, encode_png, measure, verify_image
 from weft.types import Image, Reply
 from weft.untrusted import open_file
 
@@ -42,17 +42,17 @@ class Blobs:
     def path(self, digest: str) -> Path:
         """Raises PictureError for what is no digest: it may have come with a journal, from anybody."""
         if DIGEST.fullmatch(digest) is None:
-            raise PictureError(f"{digest[:12]!r} is no picture's name")
+            raise ImageError(f"{digest[:12]!r} is no picture's name")
         return self.root / digest[:2] / digest
 
-    def put(self, data: bytes, *, durable: bool = True, proven: bool = False) -> Image:
-        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. Raises StoreError if it cannot
-        be kept. What can be made again at no cost need not be `durable`: it survives the process, but is not waited for until it would
-        survive a power cut. `proven`: we made it ourselves."""
+    def put(self, data: bytes, *, durable: bool = True, verified: bool = False) -> Image:
+        """Keep a picture. Raises PictureError for bytes that are no usable picture; nothing is stored then. Raises
+        StoreError if it cannot be kept. What can be made again at no cost need not be `durable`: it survives the
+        process, but is not waited for until it would survive a power cut. `proven`: we made it ourselves."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         there = _has(path, len(data))  # a power cut may have left it short
-        media_type, width, height = measure(data) if there or proven else prove(data)
+        media_type, width, height = measure(data) if there or verified else verify_image(data)
         if not there:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,56 +61,59 @@ class Blobs:
                 raise StoreError(f"a picture cannot be kept in {self.root}: {error.strerror or error}") from None
         return Image(digest, media_type, width, height, len(data))
 
-    def put_picture(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
-        return self.put(encode_png(picture), durable=durable, proven=True)
+    def put_pil(self, picture: "Pil.Image", *, durable: bool = True) -> Image:
+        return self.put(encode_png(picture), durable=durable, verified=True)
 
     def put_jpeg(self, picture: "Pil.Image") -> Image:
-        return self.put(encode_jpeg(picture), durable=False, proven=True)
+        return self.put(encode_jpeg(picture), durable=False, verified=True)
 
     def has(self, image: Image) -> bool:
         return DIGEST.fullmatch(image.digest) is not None and _has(self.path(image.digest), image.size)
 
-    def file(self, image: Image) -> BinaryIO:
-        """The picture's file, open: a plain file of ours, never a link to another. Who reads it checks it against its name."""
-        return open_file(self.path(image.digest), MAX_BYTES, PictureError, follow=False)
+    def open_file(self, image: Image) -> BinaryIO:
+        """The picture's file, open: a plain file of ours, never a link to another. Who reads it checks it against its
+        name."""
+        return open_file(self.path(image.digest), MAX_BYTES, ImageError, follow=False)
 
     def read(self, image: Image) -> bytes:
         try:
-            with self.file(image) as file:
+            with self.open_file(image) as file:
                 data = file.read()
         except FileNotFoundError:
-            raise PictureError(f"{image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
+            raise ImageError(f"{image.digest[:12]} is not in the store (was {self.root} moved or emptied?)") from None
         except OSError as error:
-            raise PictureError(f"{image.digest[:12]} cannot be read from the store: {error.strerror}") from None
+            raise ImageError(f"{image.digest[:12]} cannot be read from the store: {error.strerror}") from None
         if hashlib.sha256(data).hexdigest() != image.digest:
-            raise self.damaged(image)
+            raise self.quarantine(image)
         return data
 
-    def damaged(self, image: Image) -> PictureError:
+    def quarantine(self, image: Image) -> ImageError:
         """A picture's file is not what it was: it is put aside, and is not in the store any more."""
         path = self.path(image.digest)
         with suppress(OSError):
             path.replace(path.with_name(f".damaged-{image.digest}"))
-        return PictureError(f"{image.digest[:12]} is damaged in the store: its file was put aside; run the same command again")
+        return ImageError(
+            f"{image.digest[:12]} is damaged in the store: its file was put aside; run the same command again"
+        )
 
-    def open(self, image: Image) -> "Pil.Image":
+    def decode(self, image: Image) -> "Pil.Image":
         """The decoded picture, for small ones; who opens large ones uses `opened`, and lets them go."""
         return decode(self.read(image))
 
     @contextmanager
-    def opened(self, image: Image) -> "Generator[Pil.Image]":
+    def decode_within_memory(self, image: Image) -> "Generator[Pil.Image]":
         """The decoded picture for a moment, once there is room for it."""
-        with ROOM.taken(image.width * image.height):
+        with PIXEL_BUDGET.reserve(image.width * image.height):
             yield decode(self.read(image))
 
 
-def missing_pictures(home: Path, replies: Iterable[Reply]) -> list[str]:
+def find_missing_images(home: Path, replies: Iterable[Reply]) -> list[str]:
     """Pictures that replies have, and the store has not."""
     blobs = Blobs(blobs_folder(home))
     return list(dict.fromkeys(image.digest for reply in replies for image in reply.images if not blobs.has(image)))
 
 
-def damaged_pictures(home: Path, *, put_aside: bool) -> list[str]:
+def find_damaged_images(home: Path, *, quarantine: bool) -> list[str]:
     """Pictures that are not what their names say; put aside, they are no longer in the store."""
     bad: list[str] = []
     for path in sorted(blobs_folder(home).glob("??/*")):
@@ -120,7 +123,7 @@ def damaged_pictures(home: Path, *, put_aside: bool) -> list[str]:
             if hashlib.file_digest(file, "sha256").hexdigest() == path.name:
                 continue
         bad.append(path.name)
-        if put_aside:
+        if quarantine:
             path.replace(path.with_name(f".damaged-{path.name}"))
     return bad
 
@@ -132,8 +135,9 @@ def _has(path: Path, size: int) -> bool:
         return False
 
 
-def write_file(path: Path, data: bytes, *, durable: bool = False, shown: bool = False) -> None:
-    """`durable` waits until it would survive a power cut. `shown`: others may read it too, as any file that a user writes."""
+def write_file(path: Path, data: bytes, *, durable: bool = False, world_readable: bool = False) -> None:
+    """`durable` waits until it would survive a power cut. `shown`: others may read it too, as any file that a user
+    writes."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -141,7 +145,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = False, shown: bool = 
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if shown:
+        if world_readable:
             Path(temporary).chmod(0o644)
         os.replace(temporary, path)
     except BaseException:
@@ -150,8 +154,8 @@ def write_file(path: Path, data: bytes, *, durable: bool = False, shown: bool = 
 
 
 def write_folder(out: Path, write: Callable[[Path], None]) -> None:
-    """A folder that `write` fills under another name. What is at its place goes when the new one is whole: at every moment the old one or
-    the new one is there, under a name that tells."""
+    """A folder that `write` fills under another name. What is at its place goes when the new one is whole: at every
+    moment the old one or the new one is there, under a name that tells."""
     out.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:

@@ -1,8 +1,9 @@
-"""The one place where picture bytes are opened. Bytes are untrusted: the format comes from the bytes, never from a name;
-size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing.
+"""The one place where picture bytes are opened. Bytes are untrusted: the format comes from the bytes, never from a
+name; size limits are checked on the header before anything is decoded, so a decompression bomb costs nothing.
 
-What may be a picture is decided here and nowhere else: a whole PNG, JPEG, WebP or GIF of one frame. An SVG is a program, an animation is
-many pictures, a truncated file is none. A picture whose EXIF cannot be read is taken as it stands.
+What may be a picture is decided here and nowhere else: a whole PNG, JPEG, WebP or GIF of one frame. An SVG is a
+program, an animation is many pictures, a truncated file is none. A picture whose EXIF cannot be read is taken as it
+stands.
 
 Pictures are large once they are decoded: `ROOM` lets as many be in memory together as have `MAX_PIXELS` between them.
 """
@@ -14,7 +15,7 @@ import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from weft.errors import PictureError
+from weft.errors import ImageError
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -36,15 +37,15 @@ def sniff(data: bytes) -> str:
     if data[:6] in (b"GIF87a", b"GIF89a"):
         return "image/gif"
     if not data:
-        raise PictureError("is empty (0 bytes)")
-    raise PictureError(f"is not a PNG, JPEG, WebP or GIF picture (it starts with {data[:8]!r})")
+        raise ImageError("is empty (0 bytes)")
+    raise ImageError(f"is not a PNG, JPEG, WebP or GIF picture (it starts with {data[:8]!r})")
 
 
 def measure(data: bytes) -> tuple[str, int, int]:
     """Media type, width and height from the header alone, within the limits."""
     media_type = sniff(data)
     if len(data) > MAX_BYTES:
-        raise PictureError(f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
+        raise ImageError(f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
     picture = _open(data)
     width, height = picture.size
     return media_type, width, height
@@ -56,35 +57,36 @@ def decode(data: bytes) -> "Pil.Image":
     picture = _open(data)
     try:
         if getattr(picture, "is_animated", False):
-            raise PictureError("is animated: one still picture is due")
+            raise ImageError("is animated: one still picture is due")
         _check_whole(data, media_type)
         picture.load()
-    except PictureError:
+    except ImageError:
         raise
     except Exception as error:  # Pillow's decoders raise nearly anything on broken input
-        raise PictureError(f"is corrupt: {_first_line(error)}") from None
+        raise ImageError(f"is corrupt: {_first_line(error)}") from None
     return picture
 
 
-def lazily(data: bytes) -> "Pil.Image":
+def open_lazily(data: bytes) -> "Pil.Image":
     """A picture from the store that is decoded when somebody looks at it."""
     return _open(data)
 
 
-def prove(data: bytes) -> tuple[str, int, int]:
-    """Its measures. Raises PictureError unless it can be used for everything that weft does with pictures: decoded, turned, converted."""
+def verify_image(data: bytes) -> tuple[str, int, int]:
+    """Its measures. Raises PictureError unless it can be used for everything that weft does with pictures: decoded,
+    turned, converted."""
     media_type, width, height = measure(data)
-    with ROOM.taken(width * height):
+    with PIXEL_BUDGET.reserve(width * height):
         picture = decode(data)
         try:
             for mode in ("RGB", "RGBA", "L"):
-                turned(picture.crop((0, 0, 1, 1)), orientation(picture)).convert(mode)
+                apply_orientation(picture.crop((0, 0, 1, 1)), exif_orientation(picture)).convert(mode)
         except Exception as error:  # see decode
-            raise PictureError(f"cannot be used: {_first_line(error)}") from None
+            raise ImageError(f"cannot be used: {_first_line(error)}") from None
     return media_type, width, height
 
 
-class Room:
+class PixelBudget:
     """How many pixels may be in memory together. A picture that is larger than all of it is let in alone."""
 
     def __init__(self, pixels: int) -> None:
@@ -93,8 +95,9 @@ class Room:
         self._mine = threading.local()
 
     @contextlib.contextmanager
-    def taken(self, pixels: int) -> Generator[None]:
-        """Waits until there is room. A thread that has some gets more at once: if it waited, nobody might ever go on."""
+    def reserve(self, pixels: int) -> Generator[None]:
+        """Waits until there is room. A thread that has some gets more at once: if it waited, nobody might ever go
+        on."""
         pixels = min(pixels, self._all)
         inside: int = vars(self._mine).get("times", 0)
         with self._changed:
@@ -111,10 +114,10 @@ class Room:
                 self._changed.notify_all()
 
 
-ROOM = Room(MAX_PIXELS)
+PIXEL_BUDGET = PixelBudget(MAX_PIXELS)
 
 
-def orientation(picture: "Pil.Image") -> int:
+def exif_orientation(picture: "Pil.Image") -> int:
     """How EXIF says that the picture is to be turned: 1 is as it is, which is what unreadable EXIF means as well."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of EXIF that cannot be read
@@ -122,10 +125,12 @@ def orientation(picture: "Pil.Image") -> int:
             found = picture.getexif().get(0x0112, 1)
         except Exception:  # see decode
             return 1
-    return found if found in range(1, 9) else 1
+    if found in range(1, 9):
+        return found
+    return 1
 
 
-def turned(picture: "Pil.Image", how: int) -> "Pil.Image":
+def apply_orientation(picture: "Pil.Image", how: int) -> "Pil.Image":
     from PIL import Image as Pil
 
     way = Pil.Transpose
@@ -133,19 +138,21 @@ def turned(picture: "Pil.Image", how: int) -> "Pil.Image":
         2: way.FLIP_LEFT_RIGHT, 3: way.ROTATE_180, 4: way.FLIP_TOP_BOTTOM, 5: way.TRANSPOSE, 6: way.ROTATE_270, 7: way.TRANSVERSE,
         8: way.ROTATE_90,
     }  # fmt: skip
-    return picture.transpose(ways[how]) if how in ways else picture
+    if how in ways:
+        return picture.transpose(ways[how])
+    return picture
 
 
-def upright(picture: "Pil.Image") -> "Pil.Image":
+def make_upright(picture: "Pil.Image") -> "Pil.Image":
     """The picture as people see it."""
-    return turned(picture, orientation(picture))
+    return apply_orientation(picture, exif_orientation(picture))
 
 
-def flat(picture: "Pil.Image", ground: str = "white") -> "Pil.Image":
+def flatten(picture: "Pil.Image", ground: str = "white") -> "Pil.Image":
     """Upright, eight bits a colour, nothing transparent: as a person sees it on that ground."""
     from PIL import Image as Pil
 
-    picture = upright(picture)
+    picture = make_upright(picture)
     if picture.mode.startswith("I"):  # 16 bits, which would be cut off at 255
         picture = picture.convert("I").point(lambda value: value / 257).convert("L")
     if not picture.has_transparency_data:
@@ -156,8 +163,9 @@ def flat(picture: "Pil.Image", ground: str = "white") -> "Pil.Image":
     return made.convert("RGB")
 
 
-def smaller(picture: "Pil.Image", side: int) -> "Pil.Image":
-    """The picture with its longer side at most so long. A huge one is first made smaller band by band, without a second copy of it."""
+def downscale(picture: "Pil.Image", side: int) -> "Pil.Image":
+    """The picture with its longer side at most so long. A huge one is first made smaller band by band, without a second
+    copy of it."""
     from PIL import Image as Pil
 
     factor = max(picture.size) // (2 * side)
@@ -173,8 +181,8 @@ def smaller(picture: "Pil.Image", side: int) -> "Pil.Image":
 
 
 def _check_whole(data: bytes, media_type: str) -> None:
-    """That the file has its end. Pillow lets GIFs and PNGs pass without, and anything if somebody's code in this process has told it so. A
-    JPEG of which nothing but the mark at its end is missing is whole: cameras make such."""
+    """That the file has its end. Pillow lets GIFs and PNGs pass without, and anything if somebody's code in this
+    process has told it so. A JPEG of which nothing but the mark at its end is missing is whole: cameras make such."""
     from PIL import ImageFile
 
     if media_type == "image/jpeg":
@@ -186,7 +194,7 @@ def _check_whole(data: bytes, media_type: str) -> None:
     else:
         whole = len(data) >= 8 + int.from_bytes(data[4:8], "little")
     if not whole:
-        raise PictureError("is corrupt: it is truncated")
+        raise ImageError("is corrupt: it is truncated")
 
 
 def encode_png(picture: "Pil.Image") -> bytes:
@@ -199,12 +207,13 @@ def encode_png(picture: "Pil.Image") -> bytes:
 
 
 def encode_jpeg(picture: "Pil.Image") -> bytes:
-    """As Pillow does it where nobody says how, which is how released scripts do it. Raises PictureError for what JPEG cannot hold."""
+    """As Pillow does it where nobody says how, which is how released scripts do it. Raises PictureError for what JPEG
+    cannot hold."""
     buffer = io.BytesIO()
     try:
         picture.convert("RGB").save(buffer, format="JPEG")
     except (OSError, ValueError, MemoryError) as error:
-        raise PictureError(f"cannot be made a JPEG: {_first_line(error)}") from None
+        raise ImageError(f"cannot be made a JPEG: {_first_line(error)}") from None
     return buffer.getvalue()
 
 
@@ -216,15 +225,20 @@ def _open(data: bytes) -> "Pil.Image":
         try:
             picture = Pil.open(io.BytesIO(data), formats=tuple(FORMATS))
         except Pil.DecompressionBombError:
-            raise PictureError(f"has more pixels than the limit of {MAX_PIXELS:,}") from None
+            raise ImageError(f"has more pixels than the limit of {MAX_PIXELS:,}") from None
         except Exception as error:  # see decode
-            raise PictureError(f"cannot be read as a picture: {_first_line(error)}") from None
+            raise ImageError(f"cannot be read as a picture: {_first_line(error)}") from None
     width, height = picture.size
     if width * height > MAX_PIXELS:
-        raise PictureError(f"is {width} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
+        raise ImageError(f"is {width} x {height}, more pixels than the limit of {MAX_PIXELS:,}")
     return picture
 
 
 def _first_line(error: Exception) -> str:
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return "the header is corrupt" if "BytesIO" in text else text
+    if str(error):
+        text = str(error).splitlines()[0]
+    else:
+        text = type(error).__name__
+    if "BytesIO" in text:
+        return "the header is corrupt"
+    return text

@@ -1,6 +1,6 @@
-"""Who is at work on a run: one process at a time, which holds the run's lock file. The lock goes with the process, however it ends; so a
-run that says it is running, while nobody holds its lock, was killed. A process that is forked off meanwhile does not hold it: who works for
-a model may outlive the run."""
+"""Who is at work on a run: one process at a time, which holds the run's lock file. The lock goes with the process,
+however it ends; so a run that says it is running, while nobody holds its lock, was killed. A process that is forked off
+meanwhile does not hold it: who works for a model may outlive the run."""
 
 import contextlib
 import fcntl
@@ -28,18 +28,28 @@ def _let_go() -> None:
 
 os.register_at_fork(after_in_child=_let_go)
 SHARD = "."  # between a run and the shard of it, in the name of a lock
-TRIES, WAIT = 10, 0.05  # somebody who only looks holds a lock for a moment
+# somebody who only looks holds a lock for a moment
+TRIES = 10
+WAIT = 0.05
 
 
 @contextlib.contextmanager
-def only_one(home: Path, run: str, shard: str = "") -> Generator[None]:
+def lock_run(home: Path, run: str, shard: str = "") -> Generator[None]:
     """The same run twice at once would pay twice; shards of it may go on side by side."""
     locks = home / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    name = f"{run}{SHARD}{shard.replace('/', '-of-')}" if shard else run
-    others = [locks / run] if shard else [file for file in _of(locks, run) if file.name != run]
+    if shard:
+        name = f"{run}{SHARD}{shard.replace('/', '-of-')}"
+    else:
+        name = run
+    if shard:
+        others = [locks / run]
+    else:
+        others = [file for file in _of(locks, run) if file.name != run]
     if any(_is_held(file) for file in others):
-        raise UserError(f"run {run} is going on in another process{'' if shard else ', in shards'}; wait for it, or use another --home")
+        raise UserError(
+            f"run {run} is going on in another process{'' if shard else ', in shards'}; wait for it, or use another --home"
+        )
     file = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     _held.add(file)
     try:
@@ -49,7 +59,9 @@ def only_one(home: Path, run: str, shard: str = "") -> Generator[None]:
                 break
             except OSError:
                 if not left:
-                    raise UserError(f"run {run} is already going on in another process; wait for it, or use another --home") from None
+                    raise UserError(
+                        f"run {run} is already going on in another process; wait for it, or use another --home"
+                    ) from None
                 time.sleep(WAIT)
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
@@ -60,7 +72,7 @@ def only_one(home: Path, run: str, shard: str = "") -> Generator[None]:
             os.close(file)
 
 
-def alive(record: RunRecord, home: Path) -> RunRecord:
+def with_actual_state(record: RunRecord, home: Path) -> RunRecord:
     """The record, with the state it is really in."""
     if record.state not in ("running", "part"):
         return record
@@ -73,10 +85,12 @@ def _of(locks: Path, run: str) -> list[Path]:
     return [locks / run, *sorted(locks.glob(f"{glob.escape(run)}{SHARD}*"))]
 
 
-def anyone(home: Path) -> str:
+def find_active_run(home: Path) -> str:
     """A run that is at work in a home, if there is one."""
     locks = home / "locks"
-    return next((file.name for file in sorted(locks.iterdir()) if _is_held(file)), "") if locks.is_dir() else ""
+    if locks.is_dir():
+        return next((file.name for file in sorted(locks.iterdir()) if _is_held(file)), "")
+    return ""
 
 
 def _is_held(file: Path) -> bool:

@@ -1,5 +1,5 @@
-"""A run's manifest: everything that decides what it asks and how that is scored. Its digest names the run, so that the same command is the
-same run.
+"""A run's manifest: everything that decides what it asks and how that is scored. Its digest names the run, so that the
+same command is the same run.
 
     manifest = manifest_from(text)          # raises msgspec.MsgspecError for anything else
     manifest.model.name, manifest.dataset.digest, manifest.without_seed()
@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.untrusted import fields
+from weft.untrusted import dict_or_empty
 
 
 class Identity(dict[str, Any]):
-    """A model or a judge: its name, what it takes, and whatever else its provider says of it. Only the name is sure to be there; what a
-    journal of anyone's has in the place of the rest is no error, and counts as nothing."""
+    """A model or a judge: its name, what it takes, and whatever else its provider says of it. Only the name is sure to
+    be there; what a journal of anyone's has in the place of the rest is no error, and counts as nothing."""
 
     @property
     def name(self) -> str:
@@ -31,38 +31,44 @@ class Identity(dict[str, Any]):
     def version(self) -> str:
         """Of its weights or its code; empty where none is known."""
         version = self.get("version")
-        return version if isinstance(version, str) else ""
+        if isinstance(version, str):
+            return version
+        return ""
 
     @property
     def takes(self) -> dict[str, Any]:
         """How messages are adapted to it (`weft.models.endpoint.Takes`)."""
-        return fields(self.get("takes"))
+        return dict_or_empty(self.get("takes"))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What every request to its server has."""
-        return fields(self.get("parameters"))
+        return dict_or_empty(self.get("parameters"))
 
     @property
     def options(self) -> dict[str, Any]:
         """What the user's own code was made with."""
-        return fields(self.get("options"))
+        return dict_or_empty(self.get("options"))
 
     @property
     def parts(self) -> "dict[str, Identity]":
         """The models of a composition, by role."""
-        return {role: Identity(fields(part)) for role, part in fields(self.get("parts")).items()}
+        return {role: Identity(dict_or_empty(part)) for role, part in dict_or_empty(self.get("parts")).items()}
 
     @property
     def plan(self) -> str:
         """How a composition plans, in words."""
         plan = self.get("plan")
-        return plan if isinstance(plan, str) else ""
+        if isinstance(plan, str):
+            return plan
+        return ""
 
     @property
     def temperature(self) -> float | None:
         found = self.get("temperature") or self.parameters.get("temperature")
-        return found if isinstance(found, (int, float)) else None
+        if isinstance(found, (int, float)):
+            return found
+        return None
 
     @property
     def seed(self) -> Any:
@@ -73,7 +79,7 @@ class Identity(dict[str, Any]):
         return None
 
     @property
-    def choices(self) -> dict[str, str]:
+    def choice_labels(self) -> dict[str, str]:
         """What was chosen for it, in words, as far as it tells runs of it apart."""
         made: dict[str, str] = {}
         if self.version and self.provider != "composition" and not self.version.startswith("source:"):
@@ -87,7 +93,7 @@ class Identity(dict[str, Any]):
         if self.plan:
             made["plan"] = self.plan
         for role, part in self.parts.items():
-            made |= {f"{role} {key}": f"{role} {text}" for key, text in part.choices.items()}
+            made |= {f"{role} {key}": f"{role} {text}" for key, text in part.choice_labels.items()}
         return made
 
     def without_seed(self) -> "Identity":
@@ -95,10 +101,13 @@ class Identity(dict[str, Any]):
         made = Identity((key, value) for key, value in self.items() if key != "seed")
         for key in ("parameters", "options"):
             if isinstance(made.get(key), dict):
-                made[key] = {name: value for name, value in fields(made[key]).items() if name != "seed"}
+                made[key] = {name: value for name, value in dict_or_empty(made[key]).items() if name != "seed"}
         if isinstance(made.get("parts"), dict):
-            parts = fields(made["parts"])
-            made["parts"] = {role: Identity(fields(one)).without_seed() if isinstance(one, dict) else one for role, one in parts.items()}
+            parts = dict_or_empty(made["parts"])
+            made["parts"] = {
+                role: Identity(dict_or_empty(one)).without_seed() if isinstance(one, dict) else one
+                for role, one in parts.items()
+            }
         return made
 
 
@@ -110,13 +119,14 @@ class BenchmarkVersion(Struct, frozen=True):
 
 
 class DatasetVersion(Struct, frozen=True):
-    """Which data. How many samples were asked about is no part of it: that is known only when all are read (`RunRecord.expected`)."""
+    """Which data. How many samples were asked about is no part of it: that is known only when all are read
+    (`RunRecord.expected`)."""
 
     name: str  # the benchmark's own, or what else is written in its format
     digest: str  # of everything that can change a number
 
 
-class Prompts(Struct, frozen=True):
+class PromptsVersion(Struct, frozen=True):
     """The judge's prompts."""
 
     source: str  # `weft`, or where the official ones came from
@@ -138,7 +148,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     dataset: DatasetVersion
     model: Identity  # what replies
     judge: Identity  # what scores the replies
-    prompts: Prompts  # what the judge is asked with
+    prompts: PromptsVersion  # what the judge is asked with
     options: dict[str, Any]  # the benchmark's own
     option_labels: tuple[str, ...]  # the same in words, as far as they tell runs apart
     strategy: str  # how a reply is chosen among several, `none` or such as `best-of:3`
@@ -157,7 +167,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
         return replace(self, model=self.model.without_seed())
 
 
-def manifest_from(text: str | bytes) -> Manifest:
+def parse_manifest(text: str | bytes) -> Manifest:
     """From JSON, whoever wrote it. Raises msgspec.MsgspecError, or what else JSON can raise, where it is none."""
     return msgspec.json.decode(text, type=Manifest, dec_hook=_identity)
 
@@ -167,7 +177,7 @@ def _identity(kind: type, value: Any) -> Any:
         raise NotImplementedError(kind)
     if not isinstance(value, dict):
         raise TypeError(f"Expected `object`, got `{type(value).__name__}`")
-    made = Identity(fields(value))
+    made = Identity(dict_or_empty(value))
     if not isinstance(made.get("name"), str):
         raise ValueError("Object missing required field `name`")
     return made

@@ -1,10 +1,10 @@
 """Another journal's calls, runs and pictures into this one: of another machine, another home, or the shards of a run.
 
-Every row is checked before it is taken: a journal may come from anywhere. What is here already is not taken twice, so that a merge that was
-killed, or is done again, comes to the same. Calls are all kept; where both have an answer to the same question, ours stays the one that is
-used. Of a run that both have, each sample is taken from the side that has more of it; a run whose shards are all there is finished. Of
-two ratings of one question by one person the later one counts.
-"""
+Every row is checked before it is taken: a journal may come from anywhere. What is here already is not taken twice, so
+that a merge that was killed, or is done again, comes to the same. Calls are all kept; where both have an answer to the
+same question, ours stays the one that is used. Of a run that both have, each sample is taken from the side that has
+more of it; a run whose shards are all there is finished. Of two ratings of one question by one person the later one
+counts."""
 
 import hashlib
 import shutil
@@ -20,9 +20,9 @@ from msgspec import Struct
 from weft.errors import UserError
 from weft.store.blobs import DIGEST, blobs_folder, write_file
 from weft.store.journal import Journal
-from weft.store.locks import anyone
+from weft.store.locks import find_active_run
 from weft.store.records import CallRecord, RunRecord
-from weft.store.recover import TABLES, usable
+from weft.store.recover import COLUMNS, validate_row
 from weft.store.schema import JOURNAL, journal_file
 
 BATCH = 500
@@ -31,28 +31,29 @@ Tell = Callable[[str], None]
 Row = tuple[Any, ...]
 
 
-class Merged(Struct, frozen=True):
+class MergeResult(Struct, frozen=True):
     """What came, and what of it is new here."""
 
     calls: int
     new_calls: int
-    pictures: int
-    new_pictures: int
+    images: int
+    new_images: int
     runs: tuple[str, ...]  # that are new, or have more than before
     damaged: int = 0  # rows and pictures that could not be taken
-    ratings: int = 0  # by people
-    new_ratings: int = 0
+    annotations: int = 0  # by people
+    new_annotations: int = 0
 
 
-def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
+def merge_journal(home: Path, other: Path, tell: Tell | None = None) -> MergeResult:
     """`other` is a home, or the journal in it. Raises UserError where somebody is at work in one of the two."""
-    other = other.parent if other.name == JOURNAL else other
+    if other.name == JOURNAL:
+        other = other.parent
     if not journal_file(other).is_file():
         raise UserError(f"there is no journal at {journal_file(other)}")
     if home.exists() and other.resolve() == home.resolve():
         raise UserError(f"{other} is the journal that it is to be merged into")
     for place in (home, other):
-        if busy := anyone(place):
+        if busy := find_active_run(place):
             raise UserError(f"run {busy} is going on in {place}: wait for it")
     with tempfile.TemporaryDirectory(prefix="weft-merge-") as folder:
         copy = journal_file(folder)
@@ -74,7 +75,7 @@ def merge(home: Path, other: Path, tell: Tell | None = None) -> Merged:
             ours.close()
     calls, new, runs = made
     _settle(home, runs)
-    return Merged(calls, new, pictures[0], pictures[1], tuple(runs), merging.damaged + pictures[2], *people)
+    return MergeResult(calls, new, pictures[0], pictures[1], tuple(runs), merging.damaged + pictures[2], *people)
 
 
 def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int]:
@@ -101,7 +102,9 @@ def _pictures(home: Path, other: Path, tell: Tell | None) -> tuple[int, int, int
 
 class _Merge:
     def __init__(self, ours: sqlite3.Connection, theirs: sqlite3.Connection, tell: Tell | None) -> None:
-        self._ours, self._theirs, self._tell = ours, theirs, tell
+        self._ours = ours
+        self._theirs = theirs
+        self._tell = tell
         self.damaged = 0
 
     def all(self) -> tuple[int, int, list[str]]:
@@ -113,8 +116,8 @@ class _Merge:
 
     def _rows(self, table: str, where: str = "", values: tuple[Any, ...] = ()) -> Iterator[Row]:
         """Rows of theirs that are what they must be."""
-        for row in self._theirs.execute(f"SELECT {', '.join(TABLES[table])} FROM {table} {where}", values):
-            good = usable(table, row)
+        for row in self._theirs.execute(f"SELECT {', '.join(COLUMNS[table])} FROM {table} {where}", values):
+            good = validate_row(table, row)
             if good is None:
                 self.damaged += 1
             else:
@@ -122,12 +125,17 @@ class _Merge:
 
     def _calls(self) -> tuple[int, int, dict[int, int]]:
         """All of theirs that are not here; and by their numbers there, the numbers here."""
-        known = {(key, at, role): number for number, key, at, role in self._ours.execute("SELECT id, key, at, role FROM calls")}
+        known = {
+            (key, at, role): number
+            for number, key, at, role in self._ours.execute("SELECT id, key, at, role FROM calls")
+        }
         usable_ones = "outcome != 'failed' AND id NOT IN (SELECT call FROM voids)"
         answered = {row[0] for row in self._ours.execute(f"SELECT DISTINCT key FROM calls WHERE {usable_ones}")}
         columns = CallRecord.__struct_fields__
         put = f"INSERT INTO calls ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        numbers, count, new = dict[int, int](), 0, 0
+        numbers = dict[int, int]()
+        count = 0
+        new = 0
         for number, *values in self._rows("calls", "ORDER BY id"):
             count += 1
             call = dict(zip(columns, values, strict=True))
@@ -137,7 +145,9 @@ class _Merge:
                 continue
             numbers[number] = known[mark] = cast(int, self._ours.execute(put, values).lastrowid)
             if call["outcome"] != "failed" and call["key"] in answered:
-                self._ours.execute("INSERT INTO voids VALUES (?, ?, ?, ?)", (numbers[number], f"merged {call['run']}", 0, MERGED))
+                self._ours.execute(
+                    "INSERT INTO voids VALUES (?, ?, ?, ?)", (numbers[number], f"merged {call['run']}", 0, MERGED)
+                )
             new += 1
             if new % BATCH == 0:
                 self._ours.commit()
@@ -161,19 +171,21 @@ class _Merge:
         self._ours.commit()
 
     def ratings(self) -> tuple[int, int]:
-        """What people said there, and how much of it is new here. A study that is only known from what was read in of it gives way to the
-        study itself."""
+        """What people said there, and how much of it is new here. A study that is only known from what was read in of
+        it gives way to the study itself."""
         whole = "json_extract(settings, '$.orders') IS NOT NULL"
         for row in self._rows("studies"):
             self._ours.execute("INSERT OR IGNORE INTO studies VALUES (?, ?, ?, ?)", row)
             if "orders" in json(row[3]):
                 self._ours.execute(f"UPDATE studies SET settings = ? WHERE id = ? AND NOT ({whole})", (row[3], row[0]))
-        put = f"INSERT OR REPLACE INTO ratings ({', '.join(TABLES['ratings'])}) VALUES ({', '.join('?' * len(TABLES['ratings']))})"
+        put = f"INSERT OR REPLACE INTO ratings ({', '.join(COLUMNS['ratings'])}) VALUES ({', '.join('?' * len(COLUMNS['ratings']))})"
         count = new = 0
         for row in self._rows("ratings"):
             count += 1
-            named = dict(zip(TABLES["ratings"], row, strict=True))
-            mine = self._ours.execute("SELECT at FROM ratings WHERE run = ? AND study = ? AND item = ? AND rater = ?", row[:4]).fetchone()
+            named = dict(zip(COLUMNS["ratings"], row, strict=True))
+            mine = self._ours.execute(
+                "SELECT at FROM ratings WHERE run = ? AND study = ? AND item = ? AND rater = ?", row[:4]
+            ).fetchone()
             if mine is None or named["at"] > mine[0]:
                 self._ours.execute(put, row)
                 new += 1
@@ -182,32 +194,49 @@ class _Merge:
 
     def _run(self, row: Row) -> str:
         """Its name, if it is new here or has more than before. All of it in one go, or nothing."""
-        named = dict(zip(TABLES["runs"], row, strict=True))
+        named = dict(zip(COLUMNS["runs"], row, strict=True))
         run = str(named["id"])
         mine = self._ours.execute("SELECT round, state, names, shards FROM runs WHERE id = ?", (run,)).fetchone()
         if mine is None:
             marks = ", ".join("?" * len(row))
-            self._ours.execute(f"INSERT INTO runs ({', '.join(TABLES['runs'])}) VALUES ({marks})", row)
+            self._ours.execute(f"INSERT INTO runs ({', '.join(COLUMNS['runs'])}) VALUES ({marks})", row)
         taken = self._samples(run)
         if mine is not None and taken:
             shards = {**json(mine[3]), **json(named["shards"])}
             names = {**json(named["names"]), **json(mine[2])}
-            state = "finished" if "finished" in (mine[1], named["state"]) else "part" if shards else "stopped"
+            if "finished" in (mine[1], named["state"]):
+                state = "finished"
+            else:
+                if shards:
+                    state = "part"
+                else:
+                    state = "stopped"
             self._ours.execute(
                 "UPDATE runs SET round = MAX(round, ?), state = ?, names = ?, shards = ?, gist = '{}', ended = COALESCE(ended, ?) "
                 "WHERE id = ?",
-                (named["round"], state, msgspec.json.encode(names).decode(), msgspec.json.encode(shards).decode(), named["ended"], run),
+                (
+                    named["round"],
+                    state,
+                    msgspec.json.encode(names).decode(),
+                    msgspec.json.encode(shards).decode(),
+                    named["ended"],
+                    run,
+                ),
             )
         elif mine is not None and {**json(mine[3]), **json(named["shards"])} != json(mine[3]):
             shards = {**json(mine[3]), **json(named["shards"])}
-            self._ours.execute("UPDATE runs SET shards = ?, gist = '{}' WHERE id = ?", (msgspec.json.encode(shards).decode(), run))
+            self._ours.execute(
+                "UPDATE runs SET shards = ?, gist = '{}' WHERE id = ?", (msgspec.json.encode(shards).decode(), run)
+            )
             taken = 1
         self._ours.execute(
             "UPDATE runs SET samples = COALESCE(samples, ?), turns = COALESCE(turns, ?) WHERE id = ?",
             (named["samples"], named["turns"], run),
         )
         self._ours.commit()
-        return run if mine is None or taken else ""
+        if mine is None or taken:
+            return run
+        return ""
 
     def _samples(self, run: str) -> int:
         """How many samples are taken from theirs: those of which they have more."""
@@ -216,7 +245,7 @@ class _Merge:
         for sample in better:
             for table in ("replies", "verdicts"):
                 self._ours.execute(f"DELETE FROM {table} WHERE run = ? AND sample = ?", (run, sample))
-                columns = TABLES[table]
+                columns = COLUMNS[table]
                 put = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
                 for row in self._rows(table, "WHERE run = ? AND sample = ?", (run, sample)):
                     self._ours.execute(put, row)
@@ -242,7 +271,7 @@ def _settle(home: Path, runs: list[str]) -> None:
         records: dict[str, RunRecord] = {record.id: record for record in journal.runs()}
         for run in runs:
             if records[run].shards and records[run].state != "finished":
-                journal.settle(run, journal.whole(run))
+                journal.set_state(run, journal.state_of_shards(run))
     finally:
         journal.close()
 

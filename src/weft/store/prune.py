@@ -1,8 +1,9 @@
-"""What of a journal no run needs any more: calls of runs that were removed or never came to be, and pictures that nothing shows.
+"""What of a journal no run needs any more: calls of runs that were removed or never came to be, and pictures that
+nothing shows.
 
-A call is needed if it was made for a run that is there, or stands behind a reply or a verdict of one; a picture, if its digest stands
-anywhere in what is needed, and so if people are shown it. What people said is always needed. Nothing is removed by looking.
-"""
+A call is needed if it was made for a run that is there, or stands behind a reply or a verdict of one; a picture, if its
+digest stands anywhere in what is needed, and so if people are shown it. What people said is always needed. Nothing is
+removed by looking."""
 
 import re
 import sqlite3
@@ -14,34 +15,36 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.store.blobs import DIGEST, blobs_folder
-from weft.store.locks import anyone
+from weft.store.locks import find_active_run
 from weft.store.schema import journal_file
 from weft.types import Reply, Verdict
 
 HEX = re.compile("[0-9a-f]{64}")
 
 
-class Needless(Struct, frozen=True):
+class UnusedData(Struct, frozen=True):
     calls: tuple[int, ...]
     all_calls: int
     rows: int  # of runs that are gone
-    pictures: tuple[Path, ...]
-    all_pictures: int
+    images: tuple[Path, ...]
+    all_images: int
     size: int  # bytes of the pictures
 
     def __bool__(self) -> bool:
-        return bool(self.calls or self.pictures or self.rows)
+        return bool(self.calls or self.images or self.rows)
 
 
-def needless(home: Path) -> Needless:
+def find_unused(home: Path) -> UnusedData:
     """Raises UserError where somebody is at work."""
-    if busy := anyone(home):
+    if busy := find_active_run(home):
         raise UserError(f"run {busy} is going on: wait for it")
     db = sqlite3.connect(f"{journal_file(home).absolute().as_uri()}?mode=ro", uri=True)
     try:
         keys = _keys(db)
         runs = {row[0] for row in db.execute("SELECT id FROM runs")}
-        kept, gone, shown = list[int](), list[int](), set[str]()
+        kept = list[int]()
+        gone = list[int]()
+        shown = set[str]()
         for number, key, run in db.execute("SELECT id, key, run FROM calls"):
             (kept if run in runs or key in keys else gone).append(number)
         rows = sum(
@@ -54,7 +57,9 @@ def needless(home: Path) -> Needless:
         db.close()
     there = [file for file in blobs_folder(home).glob("??/*") if DIGEST.fullmatch(file.name) and file.is_file()]
     pictures = tuple(file for file in there if file.name not in shown)
-    return Needless(tuple(gone), len(kept) + len(gone), rows, pictures, len(there), sum(file.stat().st_size for file in pictures))
+    return UnusedData(
+        tuple(gone), len(kept) + len(gone), rows, pictures, len(there), sum(file.stat().st_size for file in pictures)
+    )
 
 
 def _keys(db: sqlite3.Connection) -> set[str]:
@@ -80,8 +85,9 @@ def _texts(db: sqlite3.Connection, kept: set[int]) -> Iterator[str]:
         yield from row
 
 
-def shrink(home: Path, what: Needless) -> int:
-    """Remove it; gives how many bytes the journal's file is smaller. Pictures go last: one that nothing shows any more costs only room."""
+def remove_unused(home: Path, what: UnusedData) -> int:
+    """Remove it; gives how many bytes the journal's file is smaller. Pictures go last: one that nothing shows any more
+    costs only room."""
     path = journal_file(home)
     before = path.stat().st_size
     db = sqlite3.connect(path)
@@ -95,6 +101,6 @@ def shrink(home: Path, what: Needless) -> int:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         db.close()
-    for file in what.pictures:
+    for file in what.images:
         file.unlink(missing_ok=True)
     return before - path.stat().st_size

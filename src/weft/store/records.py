@@ -34,7 +34,7 @@ class CallRecord(Struct, frozen=True):
     at: float
 
 
-class Expected(Struct, frozen=True):
+class ExpectedCounts(Struct, frozen=True):
     """What a whole run asks about, known when its dataset has been read to the end."""
 
     samples: int
@@ -54,43 +54,45 @@ class RunRecord(Struct, frozen=True):
     names: dict[str, str] = {}  # what its user calls its `model` and its `judge`, and the run itself (`tag`)
     gist: dict[str, Any] = {}  # its main number as it was when somebody last reckoned it (`weft.results.run.Gist`)
     shards: dict[str, list[int]] = {}  # those that are done, `2/8` -> the turns and verdicts that were due in it
-    expected: Expected | None = None  # None until its dataset has been read to the end
+    expected: ExpectedCounts | None = None  # None until its dataset has been read to the end
 
-    def has_all(self, turns: int) -> bool:
+    def is_complete(self, turns: int) -> bool:
         """Whether so many turns are all that it asks about; while nobody knows how many those are, they are not."""
         return self.expected is not None and turns >= self.expected.turns
 
-    def count(self, turns: int, of: str = "of") -> str:
+    def format_turn_count(self, turns: int, preposition: str = "of") -> str:
         """`8 of 10 turns`, or `8 turns` while nobody knows of how many."""
-        return f"{turns} turns" if self.expected is None else f"{turns} {of} {self.expected.turns} turns"
+        if self.expected is None:
+            return f"{turns} turns"
+        return f"{turns} {preposition} {self.expected.turns} turns"
 
 
 class Shard(Struct, frozen=True):
     """A part of a run that is done by itself: one of so many, and the samples in it."""
 
     number: int
-    of: int
+    count: int
     samples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
+        return f"{self.number}/{self.count}"
 
 
 class TurnRecord(Struct, frozen=True):
-    """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of the turn (ask, truth,
-    gold), so that a report needs no dataset."""
+    """What a run made of one turn. `seen` is what the model was shown, after the fit; `about` what the dataset has of
+    the turn (ask, truth, gold), so that a report needs no dataset."""
 
     sample: str
     turn: int
     position: int
     groups: dict[str, str]
-    want: str
-    seen: str
+    modality: str
+    messages_json: str
     reply: Reply
-    about: str = "{}"
+    dataset_json: str = "{}"
 
 
-class Totals(Struct, frozen=True):
+class CallTotals(Struct, frozen=True):
     role: str
     calls: int
     answered: int
@@ -101,7 +103,8 @@ class Totals(Struct, frozen=True):
     seconds: float = 0.0  # waited for, all calls together
 
 
-ALIKE = ("metric", "value", "reason", "variant", "score", "spread", "reading", "asked")  # fields of verdicts that many share
+# fields of verdicts that many share
+ALIKE = ("metric", "value", "reason", "variant", "score", "standard_deviation", "reading", "variant_reading")
 
 
 class StoredVerdict(Verdict, frozen=True):
@@ -110,9 +113,10 @@ class StoredVerdict(Verdict, frozen=True):
     detail: Raw = Raw()
 
 
-class LeanVerdicts:
-    """Verdicts that share what they have alike (numbers, reasons, details; samples and calls within a dialogue): of a million, that is most
-    of them. Nobody may change what is shared. Of what differs everywhere, as a judge's own words do, only the first are remembered."""
+class VerdictInterner:
+    """Verdicts that share what they have alike (numbers, reasons, details; samples and calls within a dialogue): of a
+    million, that is most of them. Nobody may change what is shared. Of what differs everywhere, as a judge's own words
+    do, only the first are remembered."""
 
     def __init__(self, decode: Callable[[bytes], Any]) -> None:
         self._decode = decode  # of a detail, which only looks like JSON so far
@@ -120,7 +124,7 @@ class LeanVerdicts:
         self._details: dict[bytes, Any] = {b"": None}
         self._dialogue: dict[Any, Any] = {}
 
-    def of(self, read: StoredVerdict) -> Verdict:
+    def intern(self, read: StoredVerdict) -> Verdict:
         """Verdicts of one dialogue come one after the other."""
         if read.sample not in self._dialogue:
             self._dialogue = {read.sample: read.sample}

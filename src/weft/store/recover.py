@@ -1,10 +1,9 @@
 """A damaged journal: what of it can be read is written into a new one, and the old one is kept beside it.
 
-Rows are read one by one through SQLite, over whatever it cannot read. Calls are what was paid for: where SQLite does not come to all of
-them, they are looked for page by page as well, which needs neither the file's directory nor its trees. They are never changed once they
-are written, so that a row that is found anywhere is right if it is whole. What runs made of their calls is made anew from them by the same
-command, at no cost.
-"""
+Rows are read one by one through SQLite, over whatever it cannot read. Calls are what was paid for: where SQLite does
+not come to all of them, they are looked for page by page as well, which needs neither the file's directory nor its
+trees. They are never changed once they are written, so that a row that is found anywhere is right if it is whole. What
+runs made of their calls is made anew from them by the same command, at no cost."""
 
 import contextlib
 import math
@@ -21,13 +20,13 @@ import msgspec
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.store.annotations import Rating, Study
-from weft.store.journal import Journal, run_record
+from weft.store.annotations import Annotation, Study
+from weft.store.journal import Journal, parse_run_record
 from weft.store.records import CallRecord
 from weft.store.schema import VERSION, journal_file
 from weft.types import Reply, Verdict
 
-TABLES = {
+COLUMNS = {
     "calls": ("id", *CallRecord.__struct_fields__),
     "voids": ("call", "run", "round", "reason"),
     "runs": (
@@ -69,16 +68,17 @@ MAGIC = b"SQLite format 3\0"
 Row = tuple[Any, ...]
 
 
-class Health(Struct, frozen=True):
-    """`problems`: what is wrong with it. `saved` and `lost`: rows by table; what is lost without a trace is not counted."""
+class JournalHealth(Struct, frozen=True):
+    """`problems`: what is wrong with it. `saved` and `lost`: rows by table; what is lost without a trace is not
+    counted."""
 
     problems: list[str]
-    saved: dict[str, int]
+    recovered: dict[str, int]
     lost: dict[str, int]
-    kept: str = ""  # where the damaged one is now
+    damaged_path: str = ""  # where the damaged one is now
 
 
-def check(path: Path, *, save: bool = True) -> Health:
+def check_journal(path: Path, *, save: bool = True) -> JournalHealth:
     """Look at every row of a journal; if something is wrong with it and `save`, put what can be read in its place."""
     if not path.is_file():
         raise UserError(f"there is no journal at {path}")
@@ -94,14 +94,14 @@ def check(path: Path, *, save: bool = True) -> Health:
             made = journal_file(folder)
             _write(made, rows, whole=not any(lost.values()))
             kept = _replace(path, made)
-    return Health(problems, saved, lost, kept)
+    return JournalHealth(problems, saved, lost, kept)
 
 
 def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, int]]:
     problems: list[str] = []
     has: set[str] = set()
-    rows: dict[str, list[Row]] = {table: [] for table in TABLES}
-    lost = dict.fromkeys(TABLES, 0)
+    rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+    lost = dict.fromkeys(COLUMNS, 0)
     data = bytearray(copy.read_bytes())
     if bytes(data[:16]) != MAGIC:
         problems.append("it does not begin as a journal does")
@@ -113,18 +113,20 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
         db.execute("PRAGMA trusted_schema = OFF")
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if isinstance(version, int) and version != VERSION and 0 < version < 1000:  # more would be damage
-            raise UserError(f"this journal was written by another weft (version {version}, this one knows {VERSION}): use that one")
+            raise UserError(
+                f"this journal was written by another weft (version {version}, this one knows {VERSION}): use that one"
+            )
         found = [str(row[0].decode("utf-8", "replace")) for row in db.execute("PRAGMA integrity_check(5)")]
         problems += [" ".join(one.split())[:200] for one in found if one != "ok"]
     except (sqlite3.Error, UnicodeError, MemoryError) as error:  # SQLite may quote what is no text
         problems.append((str(error) or type(error).__name__).splitlines()[0])
     with contextlib.suppress(sqlite3.Error, UnicodeError, MemoryError):
         has = {row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table, columns in TABLES.items():
+    for table, columns in COLUMNS.items():
         if table not in has:
             problems.append(f"there is no table of {table}")
         there, bad = _walk(db, table, columns)
-        rows[table] = [row for one in there if (row := usable(table, one)) is not None]
+        rows[table] = [row for one in there if (row := validate_row(table, one)) is not None]
         lost[table] = len(there) - len(rows[table]) + bad
         if lost[table]:
             problems.append(f"{lost[table]} rows of {table} cannot be read")
@@ -133,8 +135,8 @@ def _read_all(copy: Path) -> tuple[list[str], dict[str, list[Row]], dict[str, in
     db.close()
     if problems:
         known = {row[0]: row for row in rows["calls"]}
-        for raw in raw_rows(copy.read_bytes(), len(TABLES["calls"])):
-            row = usable("calls", raw)
+        for raw in scan_pages(copy.read_bytes(), len(COLUMNS["calls"])):
+            row = validate_row("calls", raw)
             if row is not None:
                 known.setdefault(row[0], row)
         lost["calls"] = max(0, lost["calls"] - (len(known) - len(rows["calls"])))
@@ -152,10 +154,13 @@ def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[l
         return [], 0
     wanted = ", ".join(column if column in has else f"{_literal(USUAL.get(column))}" for column in columns)
     found: dict[int, Row] = {}
-    failed, at = 0, -1
+    failed = 0
+    at = -1
     while failed < 2000:
         try:
-            for number, *row in db.execute(f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (at,)):
+            for number, *row in db.execute(
+                f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (at,)
+            ):
                 found[number] = tuple(row)
                 at = number
             break
@@ -164,7 +169,9 @@ def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[l
             at += 1
     if failed:  # from the other end, over what is in between
         try:
-            for number, *row in db.execute(f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC", (at,)):
+            for number, *row in db.execute(
+                f"SELECT rowid, {wanted} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC", (at,)
+            ):
                 found.setdefault(number, tuple(row))
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError):
             pass
@@ -172,14 +179,18 @@ def _walk(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> tuple[l
 
 
 def _literal(value: Any) -> str:
-    return "NULL" if value is None else repr(value) if not isinstance(value, str) else "'" + value.replace("'", "''") + "'"
+    if value is None:
+        return "NULL"
+    if not isinstance(value, str):
+        return repr(value)
+    return "'" + value.replace("'", "''") + "'"
 
 
-def usable(table: str, row: Sequence[Any]) -> Row | None:
+def validate_row(table: str, row: Sequence[Any]) -> Row | None:
     """The row with its texts as text, if everything in it is what it must be."""
     try:
         made = tuple(one.decode() if isinstance(one, bytes) else one for one in row)
-        named = dict(zip(TABLES[table], made, strict=True))
+        named = dict(zip(COLUMNS[table], made, strict=True))
         for column, value in named.items():
             if (value is None and column not in NULLABLE) or (isinstance(value, float) and not math.isfinite(value)):
                 return None
@@ -189,7 +200,7 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
             msgspec.json.decode(named["request"])
             int(named["id"])
         elif table == "runs":
-            run_record(named)
+            parse_run_record(named)
         elif table == "replies":
             for key, kind in (("reply", Reply), ("groups", dict[str, str]), ("seen", Any), ("about", Any)):
                 msgspec.json.decode(named[key], type=kind)
@@ -197,7 +208,7 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
             msgspec.json.decode(named["verdict"], type=Verdict)
         elif table == "ratings":
             decoded = {key: msgspec.json.decode(named[key]) for key in ("verdicts", "answer")}
-            msgspec.convert({**named, **decoded, "attention": bool(named["attention"])}, Rating)
+            msgspec.convert({**named, **decoded, "attention": bool(named["attention"])}, Annotation)
         elif table == "studies":
             msgspec.convert({**named, "settings": msgspec.json.decode(named["settings"])}, Study)
         return made
@@ -208,7 +219,7 @@ def usable(table: str, row: Sequence[Any]) -> Row | None:
 def _write(path: Path, rows: dict[str, list[Row]], *, whole: bool) -> None:
     Journal(path).close()
     db = sqlite3.connect(path)
-    for table, columns in TABLES.items():
+    for table, columns in COLUMNS.items():
         marks = ", ".join("?" * len(columns))
         db.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows[table])
     if not whole:  # the same command makes anew what is missing
@@ -233,16 +244,21 @@ def _replace(path: Path, made: Path) -> str:
 # pages, as https://www.sqlite.org/fileformat2.html has them
 
 
-def raw_rows(data: bytes, columns: int) -> Iterator[Row]:
-    """Rows with so many columns from every page that is a leaf of some table; the first, which is the row's own number, is put in."""
+def scan_pages(data: bytes, columns: int) -> Iterator[Row]:
+    """Rows with so many columns from every page that is a leaf of some table; the first, which is the row's own number,
+    is put in."""
     size = int.from_bytes(data[16:18], "big")
-    size = 65536 if size == 1 else size
+    if size == 1:
+        size = 65536
     if size < 512 or size & (size - 1):
         size = 4096
     usable = size - data[20]
     for start in range(0, len(data), size):
         page = data[start : start + size]
-        head = 100 if start == 0 else 0
+        if start == 0:
+            head = 100
+        else:
+            head = 0
         if len(page) == size and page[head] == 0x0D:
             for at in range(min(int.from_bytes(page[head + 3 : head + 5], "big"), size // 4)):
                 place = int.from_bytes(page[head + 8 + 2 * at : head + 10 + 2 * at], "big")
@@ -262,11 +278,15 @@ def _cell(data: bytes, page: bytes, place: int, usable: int, size: int, columns:
     if length > most:
         least = (usable - 12) * 32 // 255 - 23
         local = least + (length - least) % (usable - 4)
-        local = local if local <= most else least
+        if not (local <= most):
+            local = least
     if not 0 < length <= len(data) or place + local > len(page):
         return None
     payload = bytearray(page[place : place + local])
-    following = int.from_bytes(page[place + local : place + local + 4], "big") if length > local else 0
+    if length > local:
+        following = int.from_bytes(page[place + local : place + local + 4], "big")
+    else:
+        following = 0
     while len(payload) < length:
         if not 0 < following <= len(data) // size:
             return None
@@ -285,14 +305,18 @@ def _record(payload: bytes, number: int, columns: int) -> Row | None:
     if len(kinds) != columns or at != head:
         return None
     values = list(_values(payload, head, kinds))
-    values[0] = number if values[0] is None else values[0]
+    if values[0] is None:
+        values[0] = number
     return tuple(values)
 
 
 def _values(payload: bytes, at: int, kinds: Iterable[int]) -> Iterator[Any]:
     sizes = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
     for kind in kinds:
-        size = sizes[kind] if kind < 10 else (kind - 12) // 2
+        if kind < 10:
+            size = sizes[kind]
+        else:
+            size = (kind - 12) // 2
         raw = payload[at : at + size]
         if len(raw) != size or kind in (10, 11):
             raise ValueError("cut short")

@@ -1,4 +1,5 @@
-"""A journal's file: where it lies in a home, its tables, and how it is opened. Outside the store, `weft.workspace` opens it."""
+"""A journal's file: where it lies in a home, its tables, and how it is opened. Outside the store, `weft.workspace`
+opens it."""
 
 import sqlite3
 from pathlib import Path
@@ -42,7 +43,7 @@ def journal_file(home: str | Path) -> Path:
     return Path(home) / JOURNAL
 
 
-def opened_to_read(path: Path) -> sqlite3.Connection:
+def open_read_only(path: Path) -> sqlite3.Connection:
     """On a disk that cannot be written to at all, SQLite must be told that nobody else writes there either."""
     for how in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
@@ -56,7 +57,7 @@ def opened_to_read(path: Path) -> sqlite3.Connection:
     raise UserError(f"{path} cannot be opened")
 
 
-def prepare(db: sqlite3.Connection) -> None:
+def create_tables(db: sqlite3.Connection) -> None:
     """Give a journal that is written to its tables."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")

@@ -4,4 +4,5 @@ from weft_tabletop.demos.exposure_bias import exposure_bias
 from weft_tabletop.demos.memory import memory
 from weft_tabletop.demos.scaling import scaling
 
-DEMOS = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}  # with their usual samples
+# with their usual samples
+DEMOS = {"exposure-bias": (exposure_bias, 300), "memory": (memory, 150), "test-time-scaling": (scaling, 200)}

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from weft.results.run import Run
-from weft.stats.intervals import mean
+from weft.stats.intervals import estimate_mean
 from weft.store.blobs import write_folder
 from weft.workspace import open_blobs
 from weft_tabletop.make.dialogues import TableDialogue
@@ -40,14 +40,17 @@ def exactly_right(run: Run, dialogues: Sequence[TableDialogue], home: Path) -> M
         values: list[float] = []
         for at, turn in enumerate(dialogue.turns):
             images = made[str(number), at].images
-            reading = read(blobs.open(images[-1])) if images else None
+            if images:
+                reading = read(blobs.decode(images[-1]))
+            else:
+                reading = None
             values.append(float(reading is not None and reading.sure and reading.scene == turn.scene))
         right[str(number)] = values
     return right
 
 
 def estimate(clusters: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    found = mean(clusters)
+    found = estimate_mean(clusters)
     return {"exactly right": found.value, "low": found.low, "high": found.high, "n": found.n}
 
 

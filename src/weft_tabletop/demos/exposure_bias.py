@@ -1,14 +1,29 @@
-"""Exposure bias: whether the picture is exactly right, by turn, with the model's own pictures in the history, and with the true ones."""
+"""Exposure bias: whether the picture is exactly right, by turn, with the model's own pictures in the history, and with
+the true ones."""
 
 import random
 from pathlib import Path
 
 from weft.report import plots
-from weft.stats.intervals import mean
+from weft.stats.intervals import estimate_mean
 from weft_tabletop.demos.demo import Demo, Evaluate, estimate, exactly_right, written
 from weft_tabletop.make.dialogues import TableDialogue, make_dialogue
 
-CHAIN = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift", "copy", "restore")
+CHAIN = (
+    "add",
+    "remove",
+    "replace",
+    "recolour",
+    "move",
+    "swap",
+    "background",
+    "mirror",
+    "rotate",
+    "gravity",
+    "drift",
+    "copy",
+    "restore",
+)
 
 
 def chains(samples: int, seed: int, turns: int = 6) -> list[TableDialogue]:
@@ -29,7 +44,9 @@ def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) ->
     data = written(folder / f"chains-{samples}", dialogues)
     own, true = (
         exactly_right(
-            evaluate(model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "inline", "past": past}),
+            evaluate(
+                model="tabletop/tiny", data=data, options={"history": "dialogue", "placement": "inline", "past": past}
+            ),
             dialogues,
             home,
         )
@@ -40,11 +57,17 @@ def exposure_bias(folder: Path, home: Path, evaluate: Evaluate, samples: int) ->
         for name, right in (("its own pictures in the history", own), ("the true pictures in the history", true))
         for turn in range(6)
     ]
-    late = mean({sample: [true[sample][turn] - own[sample][turn] for turn in (3, 4, 5)] for sample in own})
+    late = estimate_mean({sample: [true[sample][turn] - own[sample][turn] for turn in (3, 4, 5)] for sample in own})
     first, last, best = (rows[at]["exactly right"] for at in (0, 5, 11))
     words = (
         f"With its own pictures the share falls from {first:.3f} to {last:.3f} over six turns; with true ones it ends at {best:.3f}. "
         f"The gap over turns 4 to 6, dialogue by dialogue, is {late}: that is exposure bias."
     )
-    chart = plots.lines(rows, x="turn", y="exactly right", series="history", title=f"Pictures exactly right, by turn ({samples} dialogues)")
+    chart = plots.line_chart(
+        rows,
+        x="turn",
+        y="exactly right",
+        series="history",
+        title=f"Pictures exactly right, by turn ({samples} dialogues)",
+    )
     return Demo("Exposure bias", ("history", "turn", "exactly right", "low", "high", "n"), rows, chart, words)

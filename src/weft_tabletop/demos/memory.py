@@ -1,4 +1,5 @@
-"""Visual memory: "put back what was removed last", with the whole dialogue and without, trained on dialogues and on single turns."""
+"""Visual memory: "put back what was removed last", with the whole dialogue and without, trained on dialogues and on
+single turns."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
             options = {"history": history, "placement": "inline", "past": "reference"}
             right = exactly_right(evaluate(model=model, data=data, options=options), dialogues, home)
             asked = {
-                str(number): [right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"]
+                str(number): [
+                    right[str(number)][at] for at, turn in enumerate(dialogue.turns) if turn.kind == "put back"
+                ]
                 for number, dialogue in enumerate(dialogues, start=1)
             }
             rows.append({"setting": f"trained on {trained}, {shown}", **estimate(asked)})
@@ -26,5 +29,7 @@ def memory(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         f"To put back what was removed, the model must remember it: {rows[0]['exactly right']:.2f} with the whole dialogue, "
         f"{rows[1]['exactly right']:.2f} without. Trained on single turns alone, the whole dialogue gives {rows[2]['exactly right']:.2f}."
     )
-    chart = plots.bars(rows, x="setting", y="exactly right", title=f"Putting back what was removed ({samples} dialogues)")
+    chart = plots.bar_chart(
+        rows, x="setting", y="exactly right", title=f"Putting back what was removed ({samples} dialogues)"
+    )
     return Demo("Visual memory", ("setting", "exactly right", "low", "high", "n"), rows, chart, words)

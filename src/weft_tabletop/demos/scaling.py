@@ -1,6 +1,6 @@
-"""Test-time scaling, shown with the tiny model: chain of thought, self-verification and best of N against the model alone, on the same
-dialogues, score against calls. Its pictures are sampled (a model that always draws the same has nothing to choose from); its words are not.
-"""
+"""Test-time scaling, shown with the tiny model: chain of thought, self-verification and best of N against the model
+alone, on the same dialogues, score against calls. Its pictures are sampled (a model that always draws the same has
+nothing to choose from); its words are not."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from weft.report import plots
 from weft.report.charts import strategy_label
 from weft.results.run import Run
-from weft.stats.intervals import mean
+from weft.stats.intervals import estimate_mean
 from weft_tabletop.demos.demo import Demo, Evaluate
 from weft_tabletop.make import make
 
@@ -28,7 +28,8 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         run = evaluate(benchmark="imug", data=data, model="tabletop/tiny", model_options=options, strategy=strategy)
         scores = drawn(run)
         alone = alone or scores
-        found, gain = mean(scores), mean({name: [a - b for a, b in zip(scores[name], alone[name], strict=True)] for name in scores})
+        found = estimate_mean(scores)
+        gain = estimate_mean({name: [a - b for a, b in zip(scores[name], alone[name], strict=True)] for name in scores})
         rows.append(
             {
                 "strategy": strategy,
@@ -47,10 +48,17 @@ def scaling(folder: Path, home: Path, evaluate: Evaluate, samples: int) -> Demo:
         f"comes to {best['pictures']:.1f} with {best['calls a picture']:.1f} calls a picture. Gains are over the model alone, dialogue by "
         "dialogue."
     )
-    chart = plots.against_cost(
-        rows, x="calls a picture", y="pictures", series="family", label="label", title=f"Test-time scaling ({samples} dialogues)"
+    chart = plots.cost_chart(
+        rows,
+        x="calls a picture",
+        y="pictures",
+        series="family",
+        label="label",
+        title=f"Test-time scaling ({samples} dialogues)",
     )
-    return Demo("Test-time scaling", ("strategy", "calls a picture", "pictures", "low", "high", "gain", "n"), rows, chart, words)
+    return Demo(
+        "Test-time scaling", ("strategy", "calls a picture", "pictures", "low", "high", "gain", "n"), rows, chart, words
+    )
 
 
 def drawn(run: Run) -> dict[str, list[float]]:
@@ -64,5 +72,5 @@ def drawn(run: Run) -> dict[str, list[float]]:
 
 def calls_a_picture(run: Run) -> float:
     """How many calls stand behind a picture; answers taken over from an earlier run count as much as new ones."""
-    pictures = [turn.reply for turn in run.turns if turn.want == "image"]
+    pictures = [turn.reply for turn in run.turns if turn.modality == "image"]
     return sum(len(reply.keys) for reply in pictures) / len(pictures)

@@ -1,6 +1,7 @@
 """IMUG-Bench's evaluation points, each 0 to 5, read from pixels.
 
-Points are relative to the pictures that the judge is shown, so a model that edits its own wrong picture rightly is right.
+Points are relative to the pictures that the judge is shown, so a model that edits its own wrong picture rightly is
+right.
 
     done    the share of cells that the request changes, the background included, that are as they are due
     kept    the share of all other cells that are as they were
@@ -21,15 +22,23 @@ Check = Mapping[str, Any]
 Scored = tuple[int, str]  # points out of five, and why
 
 
-def scored(turn: Mapping[str, Any], made: Reading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()) -> list[Scored]:
-    """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done. Cells `unknown` in that
-    picture already are nobody's fault now."""
+def scored(
+    turn: Mapping[str, Any], made: Reading, base: Scene | None, source: Scene | None, unknown: Collection[str] = ()
+) -> list[Scored]:
+    """Each check of a turn of the sidecar. Without the picture it is relative to, a request cannot have been done.
+    Cells `unknown` in that picture already are nobody's fault now."""
     checks: Sequence[Check] = turn["points"]
     operation = Operation(turn["kind"], turn["args"])
     if operation.kind in OPEN:
-        due = None if base is None or operation.kind == "draw any" else _nearest(made, base, operation)
+        if base is None or operation.kind == "draw any":
+            due = None
+        else:
+            due = _nearest(made, base, operation)
     else:
-        due = None if base is None else operation.apply(base, source)
+        if base is None:
+            due = None
+        else:
+            due = operation.apply(base, source)
     return [_score(check, turn, made, base, due, unknown) for check in checks]
 
 
@@ -38,26 +47,42 @@ def _nearest(made: Reading, base: Scene, operation: Operation) -> Scene:
     new = [
         cell
         for cell in CELLS
-        if base.at(cell) is None and (thing := made.scene.at(cell)) is not None and thing.shape == operation.args["shape"]
+        if base.at(cell) is None
+        and (thing := made.scene.at(cell)) is not None
+        and thing.shape == operation.args["shape"]
     ]
-    return base.put({new[0]: made.scene.at(new[0])}) if new else base
+    if new:
+        return base.put({new[0]: made.scene.at(new[0])})
+    return base
 
 
-def _score(check: Check, turn: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None, unknown: Collection[str]) -> Scored:
+def _score(
+    check: Check,
+    turn: Mapping[str, Any],
+    made: Reading,
+    base: Scene | None,
+    due: Scene | None,
+    unknown: Collection[str],
+) -> Scored:
     kind = check["check"]
     if kind == "clean":
-        return max(0, 5 - round(made.residual / 8) - len(made.unknown)), f"distance from a clean drawing {made.residual:.1f}"
+        return max(
+            0, 5 - round(made.residual / 8) - len(made.unknown)
+        ), f"distance from a clean drawing {made.residual:.1f}"
     if kind == "fact":
         return _fact(check, made)
     if kind == "only":
         things = [thing.shape for thing in made.scene.things().values()]
-        right, due_number = things.count(turn["args"]["shape"]), int(turn["args"]["number"])
+        right = things.count(turn["args"]["shape"])
+        due_number = int(turn["args"]["number"])
         off = abs(right - due_number) + len(things) - right + len(made.unknown)
         return max(0, 5 - 2 * off), f"{right} of the {due_number} and {len(things) - right} others are there"
     if base is None or due is None:
         return 0, "there is no picture that it could have been made from"
     if kind == "new":
-        return (5, "it is there") if due != base else (0, "no empty cell got one")
+        if due != base:
+            return (5, "it is there")
+        return (0, "no empty cell got one")
     touched = set(base.differs_at(due))
     ground = due.background != base.background
     if kind == "done":
@@ -72,7 +97,10 @@ def _share(cells: Sequence[str], made: Reading, due: Scene, ground: bool) -> Sco
     total = len(cells) + ground
     if not off:
         return 5, "all of it"
-    first = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "the background is another"
+    if wrong:
+        first = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
+    else:
+        first = "the background is another"
     return max(0, min(5 - 2 * off, int(5 * (total - off) / total))), f"{off} of {total} are wrong: {first}"
 
 
@@ -89,4 +117,6 @@ def _fact(check: Check, made: Reading) -> Scored:
 
 
 def at(made: Reading, cell: str) -> str:
-    return "something that cannot be read" if cell in made.unknown else str(made.scene.at(cell) or "nothing")
+    if cell in made.unknown:
+        return "something that cannot be read"
+    return str(made.scene.at(cell) or "nothing")

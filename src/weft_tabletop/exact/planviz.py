@@ -1,11 +1,11 @@
 """PlanScore from pixels and the sidecar.
 
-    correctness    each key point by its check: a thing in its cell, a way without a gap, the shortest one, switches, counts
+    correctness    each key point by its check: a thing in its cell, a way without a gap, the shortest one, switches,
+    counts
     visual         alone: how near the picture is to a clean drawing; beside its source: what had to stay and did
     efficiency     one point off for each thing that the task has no use for
 
-A way may be any of the shortest: the dots that are there are followed.
-"""
+A way may be any of the shortest: the dots that are there are followed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,31 +34,46 @@ def visual(turn: Turn, source: Reading | None, made: Reading, *, alone: bool) ->
     stay = [cell for cell in CELLS if cell not in may and cell not in source.unknown]
     lost = [cell for cell in stay if cell in made.unknown or made.scene.at(cell) != before.at(cell)]
     kept = len(stay) - len(lost) + (made.scene.background == before.background)
-    return (5 if kept == len(stay) + 1 else min(4, 5 * kept // (len(stay) + 1))), f"changed without need: {', '.join(lost) or 'no cell'}"
+    return (
+        5 if kept == len(stay) + 1 else min(4, 5 * kept // (len(stay) + 1))
+    ), f"changed without need: {', '.join(lost) or 'no cell'}"
 
 
 def efficiency(turn: Turn, source: Reading | None, made: Reading) -> tuple[int, str]:
     extra = _extra(turn, source, made)
-    return max(0, 5 - len(extra)), f"nobody asked for what is at {', '.join(extra)}" if extra else "nothing that nobody asked for"
+    return max(
+        0, 5 - len(extra)
+    ), f"nobody asked for what is at {', '.join(extra)}" if extra else "nothing that nobody asked for"
 
 
 def _base(turn: Turn, source: Reading | None, made: Scene) -> Scene:
     """The table that a way goes over: the given one, or the one that was to be drawn."""
     if source is not None:
         return source.scene
-    return Operation("draw", turn["args"]).apply(made) if turn["kind"] == "draw route" else Scene(made.background)
+    if turn["kind"] == "draw route":
+        return Operation("draw", turn["args"]).apply(made)
+    return Scene(made.background)
 
 
 def _point(check: Mapping[str, str], base: Scene, source: Reading | None, made: Reading) -> Found:
-    kind, scene = check["check"], made.scene
+    kind = check["check"]
+    scene = made.scene
     if kind == "ground":
         return scene.background == check["background"], f"the background is {scene.background}"
     if kind == "thing":
-        found = None if check["cell"] in made.unknown else scene.at(check["cell"])
+        if check["cell"] in made.unknown:
+            found = None
+        else:
+            found = scene.at(check["cell"])
         return str(found) == check["thing"], f"at {check['cell']} is {_told(made, check['cell'])}"
     if kind == "switch":
-        due = ON if check["state"] == "on" else OFF
-        return check["cell"] not in made.unknown and scene.at(check["cell"]) == due, f"at {check['cell']} is {_told(made, check['cell'])}"
+        if check["state"] == "on":
+            due = ON
+        else:
+            due = OFF
+        return check["cell"] not in made.unknown and scene.at(
+            check["cell"]
+        ) == due, f"at {check['cell']} is {_told(made, check['cell'])}"
     if kind == "count":
         number = sum(one.shape == check["shape"] for one in scene.things().values())
         return number == int(check["number"]) and made.sure, f"there are {number} of that shape"
@@ -84,14 +99,24 @@ def _way(base: Scene, made: Reading, start: str, end: str) -> list[str]:
     scene = made.scene
     if scene.at(start) is None or scene.at(end) is None:
         return []
-    dots = [cell for cell, one in scene.things().items() if one.shape == "dot" and base.at(cell) is None and cell not in made.unknown]
-    ways, seen = [[start]], {start}
+    dots = [
+        cell
+        for cell, one in scene.things().items()
+        if one.shape == "dot" and base.at(cell) is None and cell not in made.unknown
+    ]
+    ways = [[start]]
+    seen = {start}
     while ways:
         done = next((way for way in ways if way[-1] == end), None)
         if done is not None:
-            return done if len(done) > 2 else []
+            if len(done) > 2:
+                return done
+            return []
         grown = [
-            [*way, cell] for way in ways for cell in neighbours(way[-1]) if cell not in seen and (cell in dots or _ends(way, cell, end))
+            [*way, cell]
+            for way in ways
+            for cell in neighbours(way[-1])
+            if cell not in seen and (cell in dots or _ends(way, cell, end))
         ]
         seen |= {way[-1] for way in grown if way[-1] != end}
         ways = grown
@@ -113,8 +138,13 @@ def _may_change(turn: Turn, before: Scene) -> Sequence[str]:
 
 def _extra(turn: Turn, source: Reading | None, made: Reading) -> list[str]:
     """Cells with something that the task has no use for."""
-    kind, args, scene = turn["kind"], turn["args"], made.scene
-    before = source.scene if source is not None else Scene(scene.background)
+    kind = turn["kind"]
+    args = turn["args"]
+    scene = made.scene
+    if source is not None:
+        before = source.scene
+    else:
+        before = Scene(scene.background)
     new = [cell for cell, one in scene.things().items() if one != before.at(cell) or cell in made.unknown]
     if kind in ("route", "draw route"):
         base = _base(turn, source, scene)
@@ -122,7 +152,10 @@ def _extra(turn: Turn, source: Reading | None, made: Reading) -> list[str]:
         return [cell for cell in new if cell not in way and not (source is None and base.at(cell) is not None)]
     if kind in ("draw any", "add any"):
         asked = [cell for cell in new if (one := scene.at(cell)) is not None and one.shape == args["shape"]]
-        due = int(args["number"]) if kind == "draw any" else 1
+        if kind == "draw any":
+            due = int(args["number"])
+        else:
+            due = 1
         return [cell for cell in new if cell not in asked[:due]]
     if kind in ("steps", "draw steps"):
         named = [args["row"] + column for column, _ in zip(COLUMNS, args["things"].split(", "), strict=False)]
@@ -132,4 +165,6 @@ def _extra(turn: Turn, source: Reading | None, made: Reading) -> list[str]:
 
 
 def _told(made: Reading, cell: str) -> str:
-    return "nothing that can be read" if cell in made.unknown else str(made.scene.at(cell) or "nothing")
+    if cell in made.unknown:
+        return "nothing that can be read"
+    return str(made.scene.at(cell) or "nothing")

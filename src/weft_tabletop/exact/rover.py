@@ -8,14 +8,13 @@
     image_quality            how near the picture is to a clean drawing
     interleaved_reasoning    the picture on the way against the true one; the given table again is worth 1
 
-What is right is worked out from the table that the question shows.
-"""
+What is right is worked out from the table that the question shows."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from weft.benchmarks.rover.tg.answers import final
+from weft.benchmarks.rover.tg.answers import extract_final_answer
 from weft_tabletop.exact.imug import at
 from weft_tabletop.exact.weave import accuracy
 from weft_tabletop.world import answers
@@ -27,7 +26,9 @@ TASK_METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment", 
 PUZZLE_METRICS = ("interleaved_reasoning", "reasoning_alignment")
 NAMED = re.compile(rf"\b({'|'.join(COLOURS)}) ({'|'.join(SHAPES)}) at ([a-d][1-4])\b")
 GROUND = re.compile(rf"\b({'|'.join(BACKGROUNDS)}) (?:table|background|panel)\b")
-BANDS, STRICT = (1.0, 0.8, 0.6, 0.3), (1.0, 0.9, 0.8, 0.5)  # shares for 5, 4, 3 and 2
+# shares for 5, 4, 3 and 2
+BANDS = (1.0, 0.8, 0.6, 0.3)
+STRICT = (1.0, 0.9, 0.8, 0.5)
 Score = tuple[int, str]
 
 
@@ -54,10 +55,18 @@ def task(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading | 
         stay = [cell for cell in CELLS if cell not in changed and cell not in source.unknown]
         lost = [cell for cell in stay if cell in made.unknown or made.scene.at(cell) != base.at(cell)]
         ground = made.scene.background == base.background
-        return band((len(stay) - len(lost) + ground) / (len(stay) + 1)), f"changed without need: {', '.join(lost) or 'no cell'}"
+        return band(
+            (len(stay) - len(lost) + ground) / (len(stay) + 1)
+        ), f"changed without need: {', '.join(lost) or 'no cell'}"
     wrong = [cell for cell in changed if cell in made.unknown or made.scene.at(cell) != due.at(cell)]
-    told = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else "all that had to change is right"
-    bands = STRICT if turn["type"] in ("mathematical", "abstract") else BANDS
+    if wrong:
+        told = f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}"
+    else:
+        told = "all that had to change is right"
+    if turn["type"] in ("mathematical", "abstract"):
+        bands = STRICT
+    else:
+        bands = BANDS
     return band((len(changed) - len(wrong)) / len(changed) if changed else 1.0, bands), told
 
 
@@ -80,8 +89,10 @@ def puzzle(metric: str, turn: Mapping[str, Any], source: Reading, made: Reading,
     due = answers.helper(asked, {"image": source.scene})
     if metric == "interleaved_reasoning":
         return _on_the_way(source, made, due)
-    shown, said = shown_by(asked, source.scene, made.scene), final(reply)
-    fits, right = same(said, shown), same(said, str(turn["answer"]))
+    shown = shown_by(asked, source.scene, made.scene)
+    said = extract_final_answer(reply)
+    fits = same(said, shown)
+    right = same(said, str(turn["answer"]))
     told = f"it says {said[:60]!r}, its picture shows {shown or 'no answer'}, {turn['answer']} is right"
     if turn["type"] == "physical":
         return (5 if fits else 1), told
@@ -97,8 +108,14 @@ def _on_the_way(source: Reading, made: Reading, due: Scene) -> Score:
     if not wrong and made.scene.background == due.background:
         return 5, "it is the true picture"
     changed = source.scene.differs_at(due)
-    share = sum(cell not in wrong for cell in changed) / len(changed) if changed else 1.0
-    score = 4 if share == 1 and len(wrong) <= 2 else min(3, band(share))
+    if changed:
+        share = sum(cell not in wrong for cell in changed) / len(changed)
+    else:
+        share = 1.0
+    if share == 1 and len(wrong) <= 2:
+        score = 4
+    else:
+        score = min(3, band(share))
     return score, f"{len(wrong)} cells are not as in the true picture, {', '.join(wrong[:4])}"
 
 
@@ -106,12 +123,17 @@ def shown_by(asked: Asked, source: Scene, made: Scene) -> str:
     """The answer that a picture on the way shows, whether right or wrong."""
     if asked.kind == "then":
         found = made.at(asked.args["cell"])
-        return with_article(str(found)) if found else "nothing"
+        if found:
+            return with_article(str(found))
+        return "nothing"
     if asked.kind == "way":
         dots = Thing(asked.args["colour"], "dot")
         return str(sum(thing == dots and source.at(cell) != dots for cell, thing in made.things().items()))
     hidden = [cell for cell, thing in source.things().items() if thing == Thing("black", "dot")]
-    found = made.at(hidden[0]) if hidden else None
+    if hidden:
+        found = made.at(hidden[0])
+    else:
+        found = None
     return next((item[0] for item in asked.args["pieces"].split(", ") if item[3:] == str(found)), "")
 
 

@@ -2,11 +2,12 @@
 
     key_point            share of key points that hold in the scene read from the picture
     visual_consistency   share of cells that should not have changed, and the background, that did not
-    image_quality        10 for a picture as clean as a drawing, less by its distance from one and for cells that cannot be read
+    image_quality        10 for a picture as clean as a drawing, less by its distance from one and for cells that cannot
+    be read
     accuracy             10 exact, 5 partly right, 0 otherwise
 
-What is right is relative to the pictures that the question shows: a model that edits its own wrong picture rightly is right.
-"""
+What is right is relative to the pictures that the question shows: a model that edits its own wrong picture rightly is
+right."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,15 @@ def picture(metric: str, turn: Mapping[str, Any], made: Reading, references: Seq
     if metric == "image_quality":
         score = max(0, 10 - round(made.residual / 4) - len(made.unknown))
         return score, f"distance from a clean drawing {made.residual:.1f}, {len(made.unknown)} cells cannot be read"
-    base = references[0].scene if turn["points"][0]["check"] == "done" else None
+    if turn["points"][0]["check"] == "done":
+        base = references[0].scene
+    else:
+        base = None
     source = next((r.scene for r, p in zip(references, _shown(turn), strict=True) if p["check"] == "taken"), None)
-    due = None if base is None else Operation(turn["kind"], turn["args"]).apply(base, source)
+    if base is None:
+        due = None
+    else:
+        due = Operation(turn["kind"], turn["args"]).apply(base, source)
     touched: set[str] = {*turn["cells"], *(base.differs_at(due) if base and due else ())}
     if metric == "visual_consistency":
         return _consistency(made, base, due, touched | set(references[0].unknown if references else ()))
@@ -37,7 +44,9 @@ def _shown(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [point for point in turn["points"] if point["check"] != "fact"]
 
 
-def _holds(point: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None, touched: set[str]) -> tuple[bool, str]:
+def _holds(
+    point: Mapping[str, Any], made: Reading, base: Scene | None, due: Scene | None, touched: set[str]
+) -> tuple[bool, str]:
     if point["check"] == "fact":
         return _fact(point, made)
     assert due is not None and base is not None
@@ -55,7 +64,9 @@ def _fact(point: Mapping[str, Any], made: Reading) -> tuple[bool, str]:
             return False, f"the background is {made.scene.background}, not {due.background}"
         return not wrong, f"at {wrong[0]} is {at(made, wrong[0])}, not {due.at(wrong[0]) or 'nothing'}" if wrong else ""
     if "background" in point:
-        return made.scene.background == point["background"], f"the background is {made.scene.background}, not {point['background']}"
+        return made.scene.background == point[
+            "background"
+        ], f"the background is {made.scene.background}, not {point['background']}"
     for cell, thing in point["cells"].items():
         if cell in made.unknown or str(made.scene.at(cell) or "") != (thing or ""):
             return False, f"at {cell} is {at(made, cell)}, not {thing or 'nothing'}"
@@ -69,19 +80,28 @@ def _consistency(made: Reading, base: Scene | None, due: Scene | None, touched: 
     changed = [cell for cell in stay if cell in made.unknown or made.scene.at(cell) != base.at(cell)]
     ground = due.background == base.background
     kept = len(stay) - len(changed) + (ground and made.scene.background == base.background)
-    return 10 * kept / (len(stay) + ground) if stay or ground else 10.0, f"changed without need: {', '.join(changed) or 'no cell'}"
+    return 10 * kept / (
+        len(stay) + ground
+    ) if stay or ground else 10.0, f"changed without need: {', '.join(changed) or 'no cell'}"
 
 
 def accuracy(said: str, due: str) -> tuple[float, str]:
     """Exact, partly right (some of several items, or the verdict without its reason), or not."""
-    mine, right = _normal(said), _normal(due)
+    mine = _normal(said)
+    right = _normal(due)
     if mine == right:
         return 10, "exact"
     letters = re.fullmatch(r"[A-E]+", due.strip())
     if letters:
-        chosen = set(re.sub(r"[^A-E]", "", said)) if re.fullmatch(r"[A-E ,.]+", said.strip()) else set[str]()
-        return (5, "some of the letters") if chosen & set(due) and not chosen - set(due) else (0, f"{due} was due")
-    items, wanted = set(mine.split(", ")), set(right.split(", "))
+        if re.fullmatch(r"[A-E ,.]+", said.strip()):
+            chosen = set(re.sub(r"[^A-E]", "", said))
+        else:
+            chosen = set[str]()
+        if chosen & set(due) and not chosen - set(due):
+            return (5, "some of the letters")
+        return (0, f"{due} was due")
+    items = set(mine.split(", "))
+    wanted = set(right.split(", "))
     if items & wanted:
         return 5, f"partly: {due} was due"
     return 0, f"{due} was due"

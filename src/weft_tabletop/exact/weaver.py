@@ -1,16 +1,19 @@
-"""WeaverBench's eight scores from pixels, sentences and the sidecar. A document is compared with the one that is due, step by step:
+"""WeaverBench's eight scores from pixels, sentences and the sidecar. A document is compared with the one that is due,
+step by step:
 
-    prompt_adherence         the share of steps whose picture is exactly the one that is due, of as many as there are or should be
+    prompt_adherence         the share of steps whose picture is exactly the one that is due, of as many as there are or
+    should be
     narrative_coordination   the share of pictures with words of their own right before them
     intra_output             the share of pictures that show what the sentence before them says
     input_to_image           how much of each picture, cell by cell, is as it is due
-    input_to_text            the share of due sentences that are there, in their order; of a question, whether the answer is right
-    entity                   the share of pictures in which all things of the one before are still there, at the cell where they belong
+    input_to_text            the share of due sentences that are there, in their order; of a question, whether the
+    answer is right
+    entity                   the share of pictures in which all things of the one before are still there, at the cell
+    where they belong
     style                    the share of pictures that can be read and have the ground of the first
     completeness             the share of due pictures that are there in their order, wherever
 
-A sentence that is none of the tabletop's own cannot be decided, and leaves open what depends on it.
-"""
+A sentence that is none of the tabletop's own cannot be decided, and leaves open what depends on it."""
 
 import itertools
 import re
@@ -38,7 +41,10 @@ AFTER = re.compile(r"After (\d+) steps?:", re.IGNORECASE)
 
 
 def scored(turn: Mapping[str, Any], given: Sequence[Reading], made: Sequence[str | Reading]) -> dict[str, Found]:
-    base = given[0].scene if given else None
+    if given:
+        base = given[0].scene
+    else:
+        base = None
     if "answer" in turn:
         return _answered(turn, made)
     due = steps(turn["kind"], turn["args"], base)
@@ -68,7 +74,11 @@ def _answered(turn: Mapping[str, Any], made: Sequence[str | Reading]) -> dict[st
     score, why = accuracy(" ".join(part for part in made if isinstance(part, str)).strip(), turn["answer"])
     found = (score / 10, why)
     told = any(isinstance(part, str) and part.strip() for part in made)
-    return {"prompt_adherence": found, "input_to_text": found, "completeness": (float(told), "an answer" if told else "no words")}
+    return {
+        "prompt_adherence": found,
+        "input_to_text": found,
+        "completeness": (float(told), "an answer" if told else "no words"),
+    }
 
 
 Due = Sequence[tuple[str, Scene]]
@@ -96,7 +106,8 @@ def _coherence(turn: Mapping[str, Any], base: Scene | None, shown: Shown) -> Fou
         return 0.0, "there is no picture"
     right = 0
     for text, reading in shown:
-        step, after = STEP.search(text), AFTER.search(text)
+        step = STEP.search(text)
+        after = AFTER.search(text)
         if step:
             right += step[2] not in reading.unknown and str(reading.scene.at(step[2])) == step[1]
         elif after and base is not None:
@@ -153,5 +164,8 @@ def _complete(due: Due, shown: Shown) -> Found:
     best = [[0] * (len(shown) + 1) for _ in range(len(due) + 1)]
     for i, (_, scene) in enumerate(due, start=1):
         for j, (_, reading) in enumerate(shown, start=1):
-            best[i][j] = best[i - 1][j - 1] + 1 if is_right(reading, scene) else max(best[i - 1][j], best[i][j - 1])
+            if is_right(reading, scene):
+                best[i][j] = best[i - 1][j - 1] + 1
+            else:
+                best[i][j] = max(best[i - 1][j], best[i][j - 1])
     return best[-1][-1] / len(due), f"{best[-1][-1]} of {len(due)} due pictures are there in their order"

@@ -1,5 +1,6 @@
-"""Tabletop dialogues written in a benchmark's official file format, with a sidecar (`tabletop.json`) that holds the symbolic truth for the
-exact judge. Same seed, same bytes. The dataset then goes through the same loader, histories, rubrics and tables as a real one."""
+"""Tabletop dialogues written in a benchmark's official file format, with a sidecar (`tabletop.json`) that holds the
+symbolic truth for the exact judge. Same seed, same bytes. The dataset then goes through the same loader, histories,
+rubrics and tables as a real one."""
 
 from collections.abc import Callable
 from pathlib import Path

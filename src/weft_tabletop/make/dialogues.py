@@ -1,8 +1,8 @@
 """Dialogues about tables: pictures to start from, then requests and questions in turn, each with its exact truth.
 
-Everything is decided by one seeded generator. A request is always possible (nothing is removed from an empty cell), changes something,
-and has one right result. Pictures are numbered as the dialogue brings them in: inputs first, then outputs.
-"""
+Everything is decided by one seeded generator. A request is always possible (nothing is removed from an empty cell),
+changes something, and has one right result. Pictures are numbered as the dialogue brings them in: inputs first, then
+outputs."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, Thing
 
 
 class TableTurn(Struct, frozen=True):
-    """One request: `makes` is the number of the picture it is to make, with `scene` its truth; a question has an `answer` instead."""
+    """One request: `makes` is the number of the picture it is to make, with `scene` its truth; a question has an
+    `answer` instead."""
 
     kind: str
     args: Mapping[str, str]
@@ -36,7 +37,9 @@ class TableDialogue(Struct, frozen=True):
 
     def scenes(self) -> dict[int, Scene]:
         made = dict(enumerate(self.inputs, start=1))
-        made.update({turn.makes: turn.scene for turn in self.turns if turn.makes is not None and turn.scene is not None})
+        made.update(
+            {turn.makes: turn.scene for turn in self.turns if turn.makes is not None and turn.scene is not None}
+        )
         return made
 
 
@@ -44,7 +47,9 @@ class Maker:
     """Grows one dialogue turn by turn."""
 
     def __init__(self, domain: str, inputs: Sequence[Scene], chance: random.Random) -> None:
-        self.domain, self.inputs, self.chance = domain, tuple(inputs), chance
+        self.domain = domain
+        self.inputs = tuple(inputs)
+        self.chance = chance
         self.scenes: dict[int, Scene] = dict(enumerate(inputs, start=1))
         self.turns: list[TableTurn] = []
         self.removed: tuple[str, Thing] | None = None
@@ -57,7 +62,10 @@ class Maker:
         if not self.scenes and kind not in ("draw", "draw any"):
             return False
         if base is None and self.scenes:
-            base = max(self.scenes) if self.chance.random() < 0.75 else self.chance.choice(list(self.scenes))
+            if self.chance.random() < 0.75:
+                base = max(self.scenes)
+            else:
+                base = self.chance.choice(list(self.scenes))
         made = MAKERS[kind](self, base or 0)
         if made is None:
             return False
@@ -114,7 +122,9 @@ def start_scene(kinds: Sequence[str], chance: random.Random) -> Scene:
         scene = scene.put({chance.choice("abcd") + column: None for column in "1234"})
         rows = chance.sample("abcd", 4)
         counts = chance.choice(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (0, 3), (4, 0), (0, 2)))
-        cells = [row + column for row, count in zip(rows, counts, strict=False) for column in chance.sample("1234", count)]
+        cells = [
+            row + column for row, count in zip(rows, counts, strict=False) for column in chance.sample("1234", count)
+        ]
         rest = [rows[2] + column for column in chance.sample("1234", chance.randint(0, 3))]
         scene = Scene(scene.background).put({cell: chance.choice(OBJECTS) for cell in (*cells, *rest)})
     if "switch" in kinds:
@@ -123,11 +133,17 @@ def start_scene(kinds: Sequence[str], chance: random.Random) -> Scene:
     if "hidden" in kinds:
         half = random_scene(chance, 3, 8)
         way = chance.choice(("left to right", "top to bottom"))
-        kept = {cell: thing for cell, thing in half.things().items() if (cell[1] in "12" if way == "left to right" else cell[0] in "ab")}
+        kept = {
+            cell: thing
+            for cell, thing in half.things().items()
+            if (cell[1] in "12" if way == "left to right" else cell[0] in "ab")
+        }
         whole = Scene(half.background).put(kept or {"b2": chance.choice(OBJECTS)})
         whole = whole.put(dict(Operation("mirror", {"way": way}).apply(whole).things()))
         scene = whole.put({chance.choice([*whole.things()]): COVER})
-    return scene if scene.things() else scene.put({"b2": chance.choice(OBJECTS)})
+    if scene.things():
+        return scene
+    return scene.put({"b2": chance.choice(OBJECTS)})
 
 
 def make_dialogue(

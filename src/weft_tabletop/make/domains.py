@@ -18,7 +18,10 @@ WEAVE: Mapping[str, Mix] = {
     "chemistry": Mix(("recolour", "replace", "swap"), ("colour", "changed")),
     "physics": Mix(("gravity", "drift", "move"), ("after", "what")),
     "biology": Mix(("one more", "one less", "recolour"), ("count",)),
-    "edit": Mix(("add", "remove", "replace", "recolour", "move", "swap", "background"), ("count", "changed", "fulfils", "chosen")),
+    "edit": Mix(
+        ("add", "remove", "replace", "recolour", "move", "swap", "background"),
+        ("count", "changed", "fulfils", "chosen"),
+    ),
     "recall": Mix(("remove", "move", "background", "restore", "restore"), ("same", "changed", "fulfils")),
     "fusion": Mix(("copy", "copy", "copy", "background"), ("what", "changed"), inputs=2),
     "story": Mix(("draw", "add", "drift", "replace"), ("count", "which"), inputs=0),

@@ -1,4 +1,5 @@
-"""A tabletop dataset drawn larger: every picture of its folder again, at another size and with a photograph's noise. Its truth stays."""
+"""A tabletop dataset drawn larger: every picture of its folder again, at another size and with a photograph's noise.
+Its truth stays."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Chats written in IMUG-Bench's official files: `benchmark.jsonl`, `images/`, both reference files, and the sidecar for the exact judge."""
+"""Chats written in IMUG-Bench's official files: `benchmark.jsonl`, `images/`, both reference files, and the sidecar for
+the exact judge."""
 
 import json
 import random
@@ -57,14 +58,17 @@ def write_imug(out: Path, made: list[Chat]) -> None:
 
 
 class _Writer:
-    """One chat as its records. A picture's origin is the turn (1-based) that gave or made it, and its place among that turn's pictures."""
+    """One chat as its records. A picture's origin is the turn (1-based) that gave or made it, and its place among that
+    turn's pictures."""
 
     def __init__(self, chat: Chat, key: Mapping[str, str], images: Path) -> None:
         self.tasks: list[dict[str, Any]] = []
         self.links: list[dict[str, Any]] = []
         self.dynamic: list[dict[str, Any]] = []
         self.truth: list[dict[str, Any]] = []
-        self._chat, self._key, self._images = chat, key, images
+        self._chat = chat
+        self._key = key
+        self._images = images
         self._origins: dict[int, dict[str, Any]] = {}
         self._chance = random.Random(f"points {'/'.join(key.values())}")
         for number in range(1, len(chat.dialogue.turns) + 1):
@@ -80,19 +84,29 @@ class _Writer:
             self._origins[picture] = {"turn": number, "kind": "input", "at": at}
         asking = self._chat.asking.get(number - 1)
         if asking is not None:
-            answer = "<DYNAMIC>" if asking.dynamic else asking.letters
+            if asking.dynamic:
+                answer = "<DYNAMIC>"
+            else:
+                answer = asking.letters
             self.tasks.append({"turn": number, "modality": "text", "input": given, "output": {"answer": answer}})
             asked = asking.choice.asked
-            self.truth.append({"kind": "choice", "asks": asked.kind, "args": asked.args, "options": asking.choice.options})
+            self.truth.append(
+                {"kind": "choice", "asks": asked.kind, "args": asked.args, "options": asking.choice.options}
+            )
             if asking.dynamic:
                 looks_at = [self._origins[asking.picture]["turn"]]
                 self.dynamic.append({**self._key, "turn_idx": number, "ref_turn_idxs": looks_at})
             return
         points, checks = written(turn, self._chance)
-        self.tasks.append({"turn": number, "modality": "image", "input": given, "output": {"evaluation_points": points}})
+        self.tasks.append(
+            {"turn": number, "modality": "image", "input": given, "output": {"evaluation_points": points}}
+        )
         origins = {slot: self._origins[picture] for slot, picture in turn.images.items()}
         self.truth.append({"kind": turn.kind, "args": visible(turn), "points": checks, "origins": origins})
-        refs = {(origin["turn"], origin["kind"]): {"ref_turn": origin["turn"], "ref_type": origin["kind"]} for origin in origins.values()}
+        refs = {
+            (origin["turn"], origin["kind"]): {"ref_turn": origin["turn"], "ref_type": origin["kind"]}
+            for origin in origins.values()
+        }
         if refs:
             self.links.append({"turn_idx": number, "refs": list(refs.values())})
         if turn.makes is not None:

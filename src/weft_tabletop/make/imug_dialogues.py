@@ -1,8 +1,9 @@
-"""Dialogues as IMUG-Bench has them: a picture of the model's own is `the table` if it is the latest, `Image #k` otherwise; questions have
-options; some requests leave a choice to the model, and what is asked afterwards depends on the choice it made.
+"""Dialogues as IMUG-Bench has them: a picture of the model's own is `the table` if it is the latest, `Image #k`
+otherwise; questions have options; some requests leave a choice to the model, and what is asked afterwards depends on
+the choice it made.
 
-After an open request only what holds for every choice is asked: nothing names an object that the model may not have drawn.
-"""
+After an open request only what holds for every choice is asked: nothing names an object that the model may not have
+drawn."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,8 @@ CHOICE = "choice"  # the kind of a turn that is a question with options
 
 
 class Asking(Struct, frozen=True):
-    """What a question turn is, beyond its text: `static` letters, or none where the key depends on the model's own picture."""
+    """What a question turn is, beyond its text: `static` letters, or none where the key depends on the model's own
+    picture."""
 
     choice: Choice
     picture: int
@@ -53,7 +55,9 @@ class Chatter(Maker):
         self.scenes[len(self.scenes) + 1] = scene
 
     def name(self, number: int) -> str:
-        return "the table" if number == max(self.scenes) and self.chance.random() < 0.9 else f"Image #{number}"
+        if number == max(self.scenes) and self.chance.random() < 0.9:
+            return "the table"
+        return f"Image #{number}"
 
     def outputs(self) -> set[int]:
         return {turn.makes for turn in self.turns if turn.makes is not None}
@@ -69,7 +73,8 @@ class Chatter(Maker):
         if not self.try_turn(kind, base or None):
             return False
         turn = self.turns[-1]
-        if turn.scene is not None and turn.makes is not None and not turn.scene.things():  # an empty table leaves nothing to ask
+        # an empty table leaves nothing to ask
+        if turn.scene is not None and turn.makes is not None and not turn.scene.things():
             self.turns.pop()
             del self.scenes[turn.makes]
             return False
@@ -80,8 +85,12 @@ class Chatter(Maker):
         return True
 
     def ask(self, kind: str, *, single: bool) -> bool:
-        base = max(self.scenes) if self.chance.random() < 0.8 else self.chance.choice([*self.scenes])
-        must, may = base in self.open, base in self.outputs()
+        if self.chance.random() < 0.8:
+            base = max(self.scenes)
+        else:
+            base = self.chance.choice([*self.scenes])
+        must = base in self.open
+        may = base in self.outputs()
         if must and kind not in OPEN_QUESTIONS:
             return False
         dynamic = must or (may and self.chance.random() < (0.9 if kind in SEVERAL and not single else 0.4))
@@ -95,14 +104,17 @@ class Chatter(Maker):
         if kind not in SEVERAL and len(letters) > 1:
             return False
         self.asking[len(self.turns)] = Asking(choice, base, letters, dynamic)
-        self.turns.append(TableTurn(CHOICE, choice.asked.args, {"image": base}, text, answer=letters, gives=tuple(self.waiting)))
+        self.turns.append(
+            TableTurn(CHOICE, choice.asked.args, {"image": base}, text, answer=letters, gives=tuple(self.waiting))
+        )
         self.waiting = []
         return True
 
 
 def make_chat(domain: str, task: str, mix: Mix, turns: int, chance: random.Random) -> Chat | None:
     """A chat of so many turns with at least one picture to make; None if the dice would not have it."""
-    single = (domain, task) != ("Botany", "natural_growth")  # the one task that the protocol asks with several right answers
+    # the one task that the protocol asks with several right answers
+    single = (domain, task) != ("Botany", "natural_growth")
     chatter = Chatter(domain, chance)
     for _ in range(mix.inputs):
         chatter.give(start_scene(mix.kinds, chance))
@@ -110,11 +122,17 @@ def make_chat(domain: str, task: str, mix: Mix, turns: int, chance: random.Rando
         if len(chatter.turns) == turns:
             break
         last = len(chatter.turns) == turns - 1
-        chosen = bool(chatter.turns) and chatter.turns[-1].kind in OPEN  # a choice was just made: more often than not, ask about it
+        # a choice was just made: more often than not, ask about it
+        chosen = bool(chatter.turns) and chatter.turns[-1].kind in OPEN
         if chatter.scenes and chance.random() < (0.8 if chosen else 0.42) and not (last and not chatter.outputs()):
-            chatter.ask(chance.choice(OPEN_QUESTIONS if chosen or chance.random() < 0.25 else mix.questions), single=single)
+            chatter.ask(
+                chance.choice(OPEN_QUESTIONS if chosen or chance.random() < 0.25 else mix.questions), single=single
+            )
         else:
-            kinds = ALWAYS if chatter.open and max(chatter.scenes) in chatter.open else mix.kinds
+            if chatter.open and max(chatter.scenes) in chatter.open:
+                kinds = ALWAYS
+            else:
+                kinds = mix.kinds
             chatter.request(chance.choice(kinds))
     if len(chatter.turns) < turns or not chatter.outputs():
         return None
@@ -128,7 +146,8 @@ def make_choice(maker: Maker, kind: str, base: int) -> tuple[str, Choice] | None
     if made is None:
         return None
     args, images = made
-    scene, chance = maker.scenes[base], maker.chance
+    scene = maker.scenes[base]
+    chance = maker.chance
     true = sorted(true_of(kind, args, scene))
     if kind in SEVERAL:
         true = chance.sample(true, min(len(true), chance.choice((0, 1, 2, 2, 3, 3))))
@@ -154,7 +173,9 @@ def _arguments(maker: Maker, kind: str, base: int) -> Made | None:
         shapes = [shape for shape in shapes if shapes.count(shape) == 1]
     if kind == "among":
         return {}, {"image": base}
-    return ({"shape": maker.chance.choice(shapes)}, {"image": base}) if shapes else None
+    if shapes:
+        return ({"shape": maker.chance.choice(shapes)}, {"image": base})
+    return None
 
 
 def _pool(kind: str, chance: random.Random) -> Sequence[str]:

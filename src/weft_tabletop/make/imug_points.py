@@ -1,4 +1,5 @@
-"""Evaluation points of a tabletop picture in words, and what each means for the judge that reads pixels (`weft_tabletop.exact.imug`)."""
+"""Evaluation points of a tabletop picture in words, and what each means for the judge that reads pixels
+(`weft_tabletop.exact.imug`)."""
 
 import random
 from collections.abc import Mapping
@@ -18,9 +19,14 @@ def written(turn: TableTurn, chance: random.Random) -> tuple[list[str], list[Che
     a = turn.args
     if turn.kind == "add any":
         thing = with_article(a["shape"])
-        points = [(f"There is {thing} in a cell that was empty before.", {"check": "new"}), (_KEPT, {"check": "kept"}), clean]
+        points = [
+            (f"There is {thing} in a cell that was empty before.", {"check": "new"}),
+            (_KEPT, {"check": "kept"}),
+            clean,
+        ]
     elif turn.kind == "draw any":
-        number, shapes = a["number"], plural(a["shape"])
+        number = a["number"]
+        shapes = plural(a["shape"])
         points = [
             (f"The background is {a['background']}.", {"check": "fact", "background": a["background"]}),
             (f"There are exactly {number} {shapes} and nothing else.", {"check": "only"}),

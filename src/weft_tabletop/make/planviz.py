@@ -1,15 +1,14 @@
-"""PlanViz's six kinds of tasks on the tabletop, in the official layout, with the sidecar: ways around objects, things in order, panels of
-switches, drawn from words or on a given table.
+"""PlanViz's six kinds of tasks on the tabletop, in the official layout, with the sidecar: ways around objects, things
+in order, panels of switches, drawn from words or on a given table.
 
-Open tasks have more than one right picture: any shortest way, things of any colour in any place. A key point has a check in the sidecar
-under the same number, by which the exact judge decides it.
-"""
+Open tasks have more than one right picture: any shortest way, things of any colour in any place. A key point has a
+check in the sidecar under the same number, by which the exact judge decides it."""
 
 import random
 from pathlib import Path
 from typing import Any
 
-from weft.benchmarks.planviz.files import LISTS, Task, write
+from weft.benchmarks.planviz.files import TASK_LISTS, PlanVizTask, write_tasks
 from weft.store.images import encode_png
 from weft_tabletop.make.dialogues import Maker, start_scene
 from weft_tabletop.make.requests import MAKERS, any_route
@@ -34,41 +33,58 @@ ORDER = ("first", "second", "third", "fourth")
 
 def write_planviz(out: Path, samples: int, seed: int) -> None:
     truth: dict[str, Any] = {}
-    write(out, [_task(number, seed, truth) for number in range(samples)])
+    write_tasks(out, [_task(number, seed, truth) for number in range(samples)])
     write_sidecar(out, truth)
 
 
-def _task(number: int, seed: int, truth: dict[str, Any]) -> Task:
+def _task(number: int, seed: int, truth: dict[str, Any]) -> PlanVizTask:
     subtask, task = CELLS[number % len(CELLS)]
     name = f"{number // len(CELLS) + 1:03}"
     chance = random.Random(f"planviz {seed} {subtask} {task} {name}")
-    ended = "closed" if subtask == "workflow" or number // len(CELLS) % 2 else "open"
+    if subtask == "workflow" or number // len(CELLS) % 2:
+        ended = "closed"
+    else:
+        ended = "open"
     kind = (OPEN if ended == "open" else CLOSED)[subtask, task]
     args, base = _made(kind, ended, chance)
-    said = (
-        {key: value for key, value in args.items() if key not in ("thing", "cell", "things")} if kind in ("add any", "draw any") else args
-    )
+    if kind in ("add any", "draw any"):
+        said = {key: value for key, value in args.items() if key not in ("thing", "cell", "things")}
+    else:
+        said = args
     after = Operation(kind, args).apply(base)
     told = points(kind, said, base)
-    listed = next(one for one in LISTS if (one.subtask, one.task) == (subtask, task))
+    listed = next(one for one in TASK_LISTS if (one.subtask, one.task) == (subtask, task))
     truth[f"{listed.name}-{name}"] = {"turns": [{"kind": kind, "args": said, "checks": [check for _, check in told]}]}
     text = say(kind, args, {"image": "the table"}, chance)
     edits = task == "edit"
-    pictures = (encode_png(draw(base)), encode_png(draw(after))) if edits else (b"", b"")
-    return Task(subtask, task, text, [point for point, _ in told], ended, name, *pictures)
+    if edits:
+        pictures = (encode_png(draw(base)), encode_png(draw(after)))
+    else:
+        pictures = (b"", b"")
+    return PlanVizTask(subtask, task, text, [point for point, _ in told], ended, name, *pictures)
 
 
 def _made(kind: str, ended: str, chance: random.Random) -> tuple[dict[str, str], Scene]:
-    """Arguments, and the table that they are about. Routes that are open have several shortest ways, those that are closed one."""
+    """Arguments, and the table that they are about. Routes that are open have several shortest ways, those that are
+    closed one."""
     while True:
-        base = start_scene([kind], chance) if kind in ("route", "steps", "switch", "add any") else Scene("white")
+        if kind in ("route", "steps", "switch", "add any"):
+            base = start_scene([kind], chance)
+        else:
+            base = Scene("white")
         maker = Maker("", [base], chance)
-        made = any_route(maker, 1) if kind == "route" else MAKERS[kind](maker, 1)
+        if kind == "route":
+            made = any_route(maker, 1)
+        else:
+            made = MAKERS[kind](maker, 1)
         if made is None:
             continue
         args = made[0]
         if kind in ("route", "draw route"):
-            table = base if kind == "route" else Operation("draw", args).apply(base)
+            if kind == "route":
+                table = base
+            else:
+                table = Operation("draw", args).apply(base)
             if (len(shortest_paths(table, args["cell"], args["to"])) > 1) != (ended == "open"):
                 continue
         return args, base
@@ -83,7 +99,9 @@ def points(kind: str, args: dict[str, str], base: Scene) -> list[tuple[str, Chec
     if kind == "draw route":
         for item in args["things"].split(", "):
             what, _, cell = item.partition(" at ")
-            made.append((f"{with_article(what).capitalize()} is at {cell}", {"check": "thing", "cell": cell, "thing": what}))
+            made.append(
+                (f"{with_article(what).capitalize()} is at {cell}", {"check": "thing", "cell": cell, "thing": what})
+            )
     if kind in ("route", "draw route"):
         ends = {"from": args["cell"], "to": args["to"]}
         made += [
@@ -99,8 +117,13 @@ def points(kind: str, args: dict[str, str], base: Scene) -> list[tuple[str, Chec
     if kind == "panel":
         on = args["cells"].split(", ")
         for cell in args["switches"].split(", "):
-            state = "on" if cell in on else "off"
-            made.append((f"The switch at {cell} is there, and is {state}", {"check": "switch", "cell": cell, "state": state}))
+            if cell in on:
+                state = "on"
+            else:
+                state = "off"
+            made.append(
+                (f"The switch at {cell} is there, and is {state}", {"check": "switch", "cell": cell, "state": state})
+            )
     if kind == "switch":
         for cell in args["cells"].split(", "):
             told = f"The switch at {cell} is turned {args['state']}"

@@ -1,7 +1,7 @@
-"""What can be asked for at a point of a dialogue: for each kind of request or question, arguments that are possible there, or None.
+"""What can be asked for at a point of a dialogue: for each kind of request or question, arguments that are possible
+there, or None.
 
-Every kind of the language has a maker. What they choose from, and the dice, are the dialogue's (`Maker`).
-"""
+Every kind of the language has a maker. What they choose from, and the dice, are the dialogue's (`Maker`)."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -24,12 +24,17 @@ def random_scene(chance: random.Random, least: int = 2, most: int = 7) -> Scene:
 
 def _draw(m: "Maker", base: int) -> Made:
     scene = random_scene(m.chance)
-    return {"background": scene.background, "things": ", ".join(f"{thing} at {cell}" for cell, thing in scene.things().items())}, {}
+    return {
+        "background": scene.background,
+        "things": ", ".join(f"{thing} at {cell}" for cell, thing in scene.things().items()),
+    }, {}
 
 
 def _add(m: "Maker", base: int) -> Made | None:
     empty = m.empty(base)
-    return ({"thing": m.other_thing(), "cell": m.chance.choice(empty)}, {"image": base}) if empty else None
+    if empty:
+        return ({"thing": m.other_thing(), "cell": m.chance.choice(empty)}, {"image": base})
+    return None
 
 
 def _on_thing(*more: str) -> Callable[["Maker", int], Made | None]:
@@ -44,7 +49,11 @@ def _on_thing(*more: str) -> Callable[["Maker", int], Made | None]:
         if "what" in more:
             args |= {"what": str(thing), "thing": m.other_thing(thing)}
         if "colour" in more:
-            args = {"shape": thing.shape, "cell": cell, "colour": m.chance.choice([one for one in COLOURS if one != thing.colour])}
+            args = {
+                "shape": thing.shape,
+                "cell": cell,
+                "colour": m.chance.choice([one for one in COLOURS if one != thing.colour]),
+            }
         if "to" in more:
             empty = m.empty(base)
             if not empty:
@@ -61,16 +70,22 @@ def _swap(m: "Maker", base: int) -> Made | None:
         return None
     cell = m.chance.choice(full)[0]
     others = [one for one in CELLS if m.scenes[base].at(one) != m.scenes[base].at(cell)]
-    return ({"cell": cell, "to": m.chance.choice(others)}, {"image": base}) if others else None
+    if others:
+        return ({"cell": cell, "to": m.chance.choice(others)}, {"image": base})
+    return None
 
 
 def _background(m: "Maker", base: int) -> Made:
-    return {"background": m.chance.choice([name for name in BACKGROUNDS if name != m.scenes[base].background])}, {"image": base}
+    return {"background": m.chance.choice([name for name in BACKGROUNDS if name != m.scenes[base].background])}, {
+        "image": base
+    }
 
 
 def _restore(m: "Maker", base: int) -> Made | None:
     lost = [n for n in m.scenes if n != base and any(m.scenes[base].at(cell) is None for cell in m.scenes[n].things())]
-    return ({}, {"image": base, "source": m.chance.choice(lost)}) if lost else None
+    if lost:
+        return ({}, {"image": base, "source": m.chance.choice(lost)})
+    return None
 
 
 def _put_back(m: "Maker", base: int) -> Made | None:
@@ -88,7 +103,9 @@ def _copy(m: "Maker", base: int) -> Made | None:
     source = m.chance.choice(others)
     cell, thing = m.chance.choice(m.full(source))
     to = [one for one in CELLS if m.scenes[base].at(one) != thing]
-    return ({"cell": cell, "to": m.chance.choice(to)}, {"image": base, "source": source}) if to else None
+    if to:
+        return ({"cell": cell, "to": m.chance.choice(to)}, {"image": base, "source": source})
+    return None
 
 
 def _to_the_table(**choices: Sequence[str]) -> Callable[["Maker", int], Made | None]:
@@ -102,18 +119,26 @@ def _to_the_table(**choices: Sequence[str]) -> Callable[["Maker", int], Made | N
 
 def _one_more(m: "Maker", base: int) -> Made | None:
     full = m.full(base)
-    return ({"thing": str(m.chance.choice(full)[1])}, {"image": base}) if full and m.empty(base) else None
+    if full and m.empty(base):
+        return ({"thing": str(m.chance.choice(full)[1])}, {"image": base})
+    return None
 
 
 def _one_less(m: "Maker", base: int) -> Made | None:
     full = m.full(base)
-    return ({"thing": str(m.chance.choice(full)[1])}, {"image": base}) if full else None
+    if full:
+        return ({"thing": str(m.chance.choice(full)[1])}, {"image": base})
+    return None
 
 
 def _pattern(m: "Maker", base: int) -> Made | None:
     scene = m.scenes[base]
-    rows = [r for r in "abcd" if scene.at(r + "2") and scene.at(r + "1") == scene.at(r + "3") and scene.at(r + "4") is None]
-    return ({"row": m.chance.choice(rows)}, {"image": base}) if rows else None
+    rows = [
+        r for r in "abcd" if scene.at(r + "2") and scene.at(r + "1") == scene.at(r + "3") and scene.at(r + "4") is None
+    ]
+    if rows:
+        return ({"row": m.chance.choice(rows)}, {"image": base})
+    return None
 
 
 def _route(m: "Maker", base: int) -> Made | None:
@@ -146,9 +171,15 @@ def _correct(m: "Maker", base: int) -> Made:
         due = m.chance.choice([name for name in BACKGROUNDS if name != scene.background])
         return {"objection": f"the background should be {due}"}, {"image": base}
     full = m.full(base)
-    cell = m.chance.choice(full)[0] if full and m.chance.random() < 0.6 else m.chance.choice(CELLS)
+    if full and m.chance.random() < 0.6:
+        cell = m.chance.choice(full)[0]
+    else:
+        cell = m.chance.choice(CELLS)
     empty = scene.at(cell) is not None and m.chance.random() < 0.4
-    due = "nothing" if empty else with_article(m.other_thing(scene.at(cell)))
+    if empty:
+        due = "nothing"
+    else:
+        due = with_article(m.other_thing(scene.at(cell)))
     return {"objection": f"at {cell} there should be {due}"}, {"image": base}
 
 
@@ -162,10 +193,16 @@ def _add_any(m: "Maker", base: int) -> Made | None:
 
 
 def _draw_any(m: "Maker", base: int) -> Made:
-    shape, number = m.chance.choice(OBJECTS).shape, m.chance.randint(2, 5)
+    shape = m.chance.choice(OBJECTS).shape
+    number = m.chance.randint(2, 5)
     cells = sorted(m.chance.sample(CELLS, number))
     things = ", ".join(f"{m.chance.choice(tuple(COLOURS))} {shape} at {cell}" for cell in cells)
-    return {"background": m.chance.choice(tuple(BACKGROUNDS)), "number": str(number), "shape": shape, "things": things}, {}
+    return {
+        "background": m.chance.choice(tuple(BACKGROUNDS)),
+        "number": str(number),
+        "shape": shape,
+        "things": things,
+    }, {}
 
 
 def _hours(m: "Maker", base: int) -> Made:
@@ -177,11 +214,14 @@ def _double(m: "Maker", base: int) -> Made | None:
     things = [thing for _, thing in m.full(base)]
     fitting = [thing for thing in things if things.count(thing) + len(things) <= 12]
     several = [thing for thing in fitting if things.count(thing) > 1]
-    return ({"thing": str(m.chance.choice(several or fitting))}, {"image": base}) if fitting else None
+    if fitting:
+        return ({"thing": str(m.chance.choice(several or fitting))}, {"image": base})
+    return None
 
 
 def _trait(m: "Maker", base: int) -> Made | None:
-    full, trait = m.full(base), m.chance.choice(("colour", "shape"))
+    full = m.full(base)
+    trait = m.chance.choice(("colour", "shape"))
     pairs = [(a, b) for a, own in full for b, other in full if getattr(own, trait) != getattr(other, trait)]
     if not pairs:
         return None
@@ -224,7 +264,11 @@ def _draw_steps(m: "Maker", base: int) -> Made:
 def _panel(m: "Maker", base: int) -> Made:
     switches = sorted(m.chance.sample(CELLS, m.chance.randint(2, 6)))
     on = sorted(m.chance.sample(switches, m.chance.randint(1, len(switches))))
-    return {"background": m.chance.choice(tuple(BACKGROUNDS)), "switches": ", ".join(switches), "cells": ", ".join(on)}, {}
+    return {
+        "background": m.chance.choice(tuple(BACKGROUNDS)),
+        "switches": ", ".join(switches),
+        "cells": ", ".join(on),
+    }, {}
 
 
 def _switch(m: "Maker", base: int) -> Made | None:
@@ -251,13 +295,19 @@ def _film(m: "Maker", base: int) -> Made:
 
 def _count(m: "Maker", base: int) -> Made:
     full = m.full(base)
-    thing = str(m.chance.choice(full)[1]) if full and m.chance.random() < 0.8 else m.other_thing()
+    if full and m.chance.random() < 0.8:
+        thing = str(m.chance.choice(full)[1])
+    else:
+        thing = m.other_thing()
     return {"thing": thing}, {"image": base}
 
 
 def _what(m: "Maker", base: int) -> Made:
     full = m.full(base)
-    cell = m.chance.choice(full)[0] if full and m.chance.random() < 0.75 else m.chance.choice(CELLS)
+    if full and m.chance.random() < 0.75:
+        cell = m.chance.choice(full)[0]
+    else:
+        cell = m.chance.choice(CELLS)
     return {"cell": cell}, {"image": base}
 
 
@@ -281,7 +331,9 @@ def _which(m: "Maker", base: int) -> Made | None:
 
 def _two(m: "Maker", base: int) -> Made | None:
     others = [number for number in m.scenes if number != base]
-    return ({}, {"image": base, "source": m.chance.choice(others)}) if others else None
+    if others:
+        return ({}, {"image": base, "source": m.chance.choice(others)})
+    return None
 
 
 def _changed(m: "Maker", base: int) -> Made | None:
@@ -289,7 +341,8 @@ def _changed(m: "Maker", base: int) -> Made | None:
         (a, b)
         for a in m.scenes
         for b in m.scenes
-        if a < b and len(m.scenes[a].differs_at(m.scenes[b])) + (m.scenes[a].background != m.scenes[b].background) in (1, 2)
+        if a < b
+        and len(m.scenes[a].differs_at(m.scenes[b])) + (m.scenes[a].background != m.scenes[b].background) in (1, 2)
     ]
     if not near:
         return None
@@ -298,7 +351,9 @@ def _changed(m: "Maker", base: int) -> Made | None:
 
 
 def _after(m: "Maker", base: int) -> Made | None:
-    fallen = [(turn.images["image"], turn.makes) for turn in m.turns if turn.kind == "gravity" and turn.makes is not None]
+    fallen = [
+        (turn.images["image"], turn.makes) for turn in m.turns if turn.kind == "gravity" and turn.makes is not None
+    ]
     if not fallen:
         return None
     pair = list(m.chance.choice(fallen))
@@ -308,7 +363,11 @@ def _after(m: "Maker", base: int) -> Made | None:
 
 def _quoted(m: "Maker", number: int) -> "tuple[str, TableTurn] | None":
     """An earlier request in words that name no number, with its turn."""
-    done = [turn for turn in m.turns if turn.makes is not None and set(turn.images) == {"image"} and turn.kind not in UNQUOTED]
+    done = [
+        turn
+        for turn in m.turns
+        if turn.makes is not None and set(turn.images) == {"image"} and turn.kind not in UNQUOTED
+    ]
     if not done:
         return None
     turn = m.chance.choice(done)
@@ -322,7 +381,10 @@ def _fulfils(m: "Maker", base: int) -> Made | None:
     text, turn = found
     right = m.chance.random() < 0.5
     others = [number for number in m.scenes if number not in (turn.makes, turn.images["image"])]
-    source = found[1].makes if right or not others else m.chance.choice(others)
+    if right or not others:
+        source = found[1].makes
+    else:
+        source = m.chance.choice(others)
     return {"done": text}, {"image": turn.images["image"], "source": source}
 
 
@@ -355,7 +417,10 @@ def _then(m: "Maker", base: int) -> Made | None:
     before = m.scenes[base]
     after = Operation(kind, made[0]).apply(before)
     cells = [cell for cell in before.differs_at(after) if after.at(cell) is not None] or [*after.things()]
-    cell = m.chance.choice(cells) if cells and m.chance.random() < 0.8 else m.chance.choice(CELLS)
+    if cells and m.chance.random() < 0.8:
+        cell = m.chance.choice(cells)
+    else:
+        cell = m.chance.choice(CELLS)
     return {"done": say(kind, made[0], {"image": "the table"}, m.chance), "cell": cell}, {"image": base}
 
 
@@ -364,9 +429,15 @@ def _hidden(m: "Maker", base: int) -> Made | None:
     covered = [cell for cell, thing in m.full(base) if thing == COVER]
     for way in m.chance.sample(("left to right", "top to bottom"), 2):
         whole = uncovered(m.scenes[base], way)
-        right = whole.at(covered[0]) if len(covered) == 1 else None
+        if len(covered) == 1:
+            right = whole.at(covered[0])
+        else:
+            right = None
         if right is not None and right != COVER and Operation("mirror", {"way": way}).apply(whole) == whole:
-            shown = [str(right), *(str(thing) for thing in m.chance.sample([one for one in OBJECTS if one != right], 3))]
+            shown = [
+                str(right),
+                *(str(thing) for thing in m.chance.sample([one for one in OBJECTS if one != right], 3)),
+            ]
             m.chance.shuffle(shown)
             pieces = ", ".join(f"{letter}. {thing}" for letter, thing in zip("ABCD", shown, strict=True))
             return {"way": way, "pieces": pieces}, {"image": base}
@@ -423,6 +494,20 @@ MAKERS: dict[str, Callable[["Maker", int], Made | None]] = {
     "hidden": _hidden,
 }
 EVENTS = ("hours", "double", "trait", "sum")  # what follows from a table by a rule
-PLANNED = ("add", "remove", "replace", "recolour", "move", "swap", "background", "mirror", "rotate", "gravity", "drift", "pattern", *EVENTS)
+PLANNED = (
+    "add",
+    "remove",
+    "replace",
+    "recolour",
+    "move",
+    "swap",
+    "background",
+    "mirror",
+    "rotate",
+    "gravity",
+    "drift",
+    "pattern",
+    *EVENTS,
+)
 MOVED = ("gravity", "gravity", "drift", "hours", "rotate", "mirror")
 assert MAKERS.keys() == WORDINGS.keys()

@@ -1,8 +1,9 @@
-"""ROVER's two halves on the tabletop, as JSON lines with pictures: `ROVER-IG.jsonl`, `ROVER-TG.jsonl`, `images/`, and the sidecar.
+"""ROVER's two halves on the tabletop, as JSON lines with pictures: `ROVER-IG.jsonl`, `ROVER-TG.jsonl`, `images/`, and
+the sidecar.
 
-IG: drift for time, mirrors and turns for space, falling for causes, doubling for numbers, traits of another object for new ones; row
-patterns and sums for logic. TG: what is under a cover (jigsaw), how long the shortest way is (logical), what is where after something
-happened (physical); the picture that shows the answer is the reference."""
+IG: drift for time, mirrors and turns for space, falling for causes, doubling for numbers, traits of another object for
+new ones; row patterns and sums for logic. TG: what is under a cover (jigsaw), how long the shortest way is (logical),
+what is where after something happened (physical); the picture that shows the answer is the reference."""
 
 import json
 import random
@@ -57,7 +58,10 @@ def _task(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str,
     turn, base = _made(chance.choice(kinds), chance)
     assert turn.scene is not None
     truth[name] = {"turns": [{"kind": turn.kind, "args": turn.args, "type": kind}]}
-    target = _picture(out, f"{name}_target", turn.scene) if chance.random() < 0.5 else None
+    if chance.random() < 0.5:
+        target = _picture(out, f"{name}_target", turn.scene)
+    else:
+        target = None
     return {
         "id": name,
         "dimension": dimension,
@@ -96,7 +100,8 @@ def _made(kind: str, chance: random.Random) -> tuple[TableTurn, Scene]:
         maker = Maker("", [start_scene([kind], chance)], chance)
         if not maker.try_turn(kind, 1):
             continue
-        turn, base = maker.turns[-1], maker.inputs[0]
+        turn = maker.turns[-1]
+        base = maker.inputs[0]
         if turn.scene is None and answers.helper(Asked(turn.kind, turn.args, {}), {"image": base}) == base:
             continue
         if turn.scene is not None and not turn.scene.things():

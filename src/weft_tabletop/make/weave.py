@@ -1,4 +1,5 @@
-"""Dialogues written in WEAVEBench's official files: `test/test.json`, `test/imgs/`, and the sidecar for the exact judge."""
+"""Dialogues written in WEAVEBench's official files: `test/test.json`, `test/imgs/`, and the sidecar for the exact
+judge."""
 
 import json
 import random
@@ -52,11 +53,14 @@ def single_dialogues(samples: int, seed: int) -> list[TableDialogue]:
     made: list[TableDialogue] = []
     domains = [name for name, mix in WEAVE.items() if mix.inputs]
     for number in range(samples):
-        mix, chance = WEAVE[domains[number % len(domains)]], random.Random(f"single {seed} {number}")
+        mix = WEAVE[domains[number % len(domains)]]
+        chance = random.Random(f"single {seed} {number}")
         if number % 3 < 2 or not mix.questions:
             made.append(make_dialogue(domains[number % len(domains)], mix.kinds, (), 1, chance, inputs=mix.inputs))
             continue
-        maker = Maker(domains[number % len(domains)], [start_scene(mix.kinds, chance) for _ in range(mix.inputs)], chance)
+        maker = Maker(
+            domains[number % len(domains)], [start_scene(mix.kinds, chance) for _ in range(mix.inputs)], chance
+        )
         for kind in chance.sample(mix.questions, len(mix.questions)) * 3:  # not each can be asked of one picture
             if maker.turns or maker.try_turn(kind):
                 break
@@ -89,7 +93,9 @@ def write_weave(out: Path, dialogues: list[TableDialogue]) -> None:
                 continue
             points, checks = key_points(turn, dialogue, chance)
             chats.append({**reply, "type": "image", "content": f"Image #{turn.makes}", "key_point": points})
-            turns.append({"kind": turn.kind, "args": turn.args, "points": checks, "cells": changed_cells(turn, dialogue)})
+            turns.append(
+                {"kind": turn.kind, "args": turn.args, "points": checks, "cells": changed_cells(turn, dialogue)}
+            )
         records.append({"idx": number, "domain": dialogue.domain, "images": names, "chats": chats})
         truth[str(number)] = {"turns": turns}
     (folder / "test.json").write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
@@ -99,22 +105,33 @@ def write_weave(out: Path, dialogues: list[TableDialogue]) -> None:
 def changed_cells(turn: TableTurn, dialogue: TableDialogue) -> list[str]:
     """Cells that the request changes where all before it went right."""
     before = dialogue.scenes().get(turn.images.get("image", 0))
-    return [] if before is None or turn.scene is None else before.differs_at(turn.scene)
+    if before is None or turn.scene is None:
+        return []
+    return before.differs_at(turn.scene)
 
 
-def key_points(turn: TableTurn, dialogue: TableDialogue, chance: random.Random) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The key points as WEAVE writes them, and what each means: the request done, what comes from a second picture, a fact."""
+def key_points(
+    turn: TableTurn, dialogue: TableDialogue, chance: random.Random
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """The key points as WEAVE writes them, and what each means: the request done, what comes from a second picture, a
+    fact."""
     points: dict[str, str] = {}
     checks: list[dict[str, Any]] = []
 
     def name(number: int) -> str:
-        return f"GT #{number}" if number <= len(dialogue.inputs) else f"Image #{number}"
+        if number <= len(dialogue.inputs):
+            return f"GT #{number}"
+        return f"Image #{number}"
 
     if "image" in turn.images:
-        words = (
-            say(turn.kind, turn.args, {"image": "the table", "source": "the table"}, chance) if turn.kind not in ("copy", "restore") else ""
-        )
-        done = f"this is done: {words}" if words else "it has what the other picture gives it"
+        if turn.kind not in ("copy", "restore"):
+            words = say(turn.kind, turn.args, {"image": "the table", "source": "the table"}, chance)
+        else:
+            words = ""
+        if words:
+            done = f"this is done: {words}"
+        else:
+            done = "it has what the other picture gives it"
         points[name(turn.images["image"])] = f"Compared to <image>, {done}"
         checks.append({"check": "done"})
     if "source" in turn.images:
@@ -141,7 +158,9 @@ def facts(turn: TableTurn) -> dict[str, Any] | None:
     if turn.kind == "move":
         return {"cells": {a["cell"]: None, a["to"]: a["thing"]}}
     if turn.kind == "steps":
-        return {"cells": {a["row"] + column: thing for column, thing in zip("1234", a["things"].split(", "), strict=False)}}
+        return {
+            "cells": {a["row"] + column: thing for column, thing in zip("1234", a["things"].split(", "), strict=False)}
+        }
     if turn.kind == "background":
         return {"background": a["background"]}
     return None

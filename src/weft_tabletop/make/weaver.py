@@ -1,5 +1,6 @@
-"""WeaverBench on the tabletop: tables that are built thing by thing, tables that drift picture by picture, single pictures, and questions,
-in WeaverBench's format with the sidecar. Every picture and every sentence that is due follows from the prompt, and is the reference."""
+"""WeaverBench on the tabletop: tables that are built thing by thing, tables that drift picture by picture, single
+pictures, and questions, in WeaverBench's format with the sidecar. Every picture and every sentence that is due follows
+from the prompt, and is the reference."""
 
 import itertools
 import json
@@ -38,9 +39,14 @@ def write_weaver(out: Path, samples: int, seed: int) -> None:
 
 def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[str, Any]:
     what, which, category = KINDS[number % len(KINDS)]
-    name = f"{what}-{number // len(KINDS) + 1:03}" + ("-free" if (what, which) == ("build", 1) else "-told" if which else "")
+    name = f"{what}-{number // len(KINDS) + 1:03}" + (
+        "-free" if (what, which) == ("build", 1) else "-told" if which else ""
+    )
     chance = random.Random(f"weaver {seed} {name}")
-    kind = chance.choice(ASKED) if what == "question" else what
+    if what == "question":
+        kind = chance.choice(ASKED)
+    else:
+        kind = what
     args, base = _made(kind, chance)
     text = wording(WORDINGS[kind][which], args, {"image": "the table"})
     asked: list[dict[str, str]] = [{"text": text}]
@@ -50,9 +56,15 @@ def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
     output: list[dict[str, str]] = []
     for at, (words, scene) in enumerate(due):
         output += [*([{"text": words}] if words else []), {"image": _picture(out, f"{name}-o-{at}", scene)}]
-    answer = answers.answer(Asked(kind, args, {}), {"image": base or Scene("white")}) if kind in QUESTIONS else ""
+    if kind in QUESTIONS:
+        answer = answers.answer(Asked(kind, args, {}), {"image": base or Scene("white")})
+    else:
+        answer = ""
     truth[name] = {"turns": [{"kind": kind, "args": args, **({"answer": answer} if answer else {})}]}
-    required = None if (what, which) == ("build", 1) else len(due)
+    if (what, which) == ("build", 1):
+        required = None
+    else:
+        required = len(due)
     return {
         "id": name,
         "category": category,
@@ -66,7 +78,10 @@ def _prompt(out: Path, number: int, seed: int, truth: dict[str, Any]) -> dict[st
 def _made(kind: str, chance: random.Random) -> tuple[dict[str, str], Scene | None]:
     """Arguments, and the table that they are about, if any. A film shows something move in each of its pictures."""
     while True:
-        base = None if kind in ("build", "draw") else start_scene([kind], chance)
+        if kind in ("build", "draw"):
+            base = None
+        else:
+            base = start_scene([kind], chance)
         made = MAKERS[kind](Maker("", [base] if base else [], chance), 1 if base else 0)
         if made is None:
             continue
@@ -79,7 +94,9 @@ def steps(kind: str, args: dict[str, str], base: Scene | None) -> list[tuple[str
     """What is due: what each step says, and what it shows."""
     if kind in QUESTIONS:
         return []
-    return [("", Operation(kind, args).apply(Scene("white")))] if kind == "draw" else frames(kind, args, base)
+    if kind == "draw":
+        return [("", Operation(kind, args).apply(Scene("white")))]
+    return frames(kind, args, base)
 
 
 def _picture(out: Path, name: str, scene: Scene) -> str:

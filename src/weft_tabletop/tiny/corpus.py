@@ -1,8 +1,8 @@
-"""What the tiny model is trained on: dialogues over the whole grammar, each seen in one of the histories that weft gives models.
+"""What the tiny model is trained on: dialogues over the whole grammar, each seen in one of the histories that weft
+gives models.
 
-`documents` is endless and seeded. A document is tokens, where each picture is `PLACES` blanks, a mask of what is to be learnt, and the
-scenes of its pictures. `single` leaves out every document with more than one turn.
-"""
+`documents` is endless and seeded. A document is tokens, where each picture is `PLACES` blanks, a mask of what is to be
+learnt, and the scenes of its pictures. `single` leaves out every document with more than one turn."""
 
 import random
 from collections.abc import Iterator
@@ -89,7 +89,9 @@ def _of_chat(chance: random.Random) -> Iterator[Document]:
     if chance.random() < 0.5:
         kinds = tuple(chance.sample((*EVERYTHING.kinds, *OPEN), 4))
         mix = Mix(
-            tuple(kind for kind in kinds if kind not in ("put back", "correct")) or ("add",), tuple(CHOICES), chance.choice((1, 1, 2))
+            tuple(kind for kind in kinds if kind not in ("put back", "correct")) or ("add",),
+            tuple(CHOICES),
+            chance.choice((1, 1, 2)),
         )
     chat = make_chat(domain, task, mix, chance.randint(1, 6), chance)
     if chat is not None:
@@ -99,12 +101,17 @@ def _of_chat(chance: random.Random) -> Iterator[Document]:
 
 
 def _of_task(chance: random.Random, single: bool) -> Document:
-    """One request about one table, or none: with thinking before the picture, a picture before the answer, or several pictures."""
+    """One request about one table, or none: with thinking before the picture, a picture before the answer, or several
+    pictures."""
     kind = chance.choice(TASKS if single else (*TASKS, *TASKS, *DOCUMENTS))
     maker = Maker("", [] if kind in FROM_NOTHING else [start_scene([kind], chance)], chance)
     while not (_drawn(maker, kind) if kind in (*FROM_NOTHING, "route") else maker.try_turn(kind, 1)):
         maker = Maker("", maker.inputs and [start_scene([kind], chance)], chance)
-    turn, base = maker.turns[-1], maker.inputs[0] if maker.inputs else None
+    turn = maker.turns[-1]
+    if maker.inputs:
+        base = maker.inputs[0]
+    else:
+        base = None
     pictures = _Pictures()
     text = say(kind, turn.args, dict.fromkeys(turn.images, "the table"), chance)
     said: list[Part]
@@ -122,14 +129,20 @@ def _of_task(chance: random.Random, single: bool) -> Document:
         if chance.random() < 0.6:
             text = f"{THINK} {text}"
             said.insert(0, Text(f"<think> {described(turn.scene)} </think>"))
-    shown = (pictures(base),) if base else ()
+    if base:
+        shown = (pictures(base),)
+    else:
+        shown = ()
     messages = (Message("user", (Text(text), *shown)), Message("assistant", tuple(said)))
     return _tokens(messages, pictures, len(said) if kind in DOCUMENTS else 1)
 
 
 def _drawn(maker: Maker, kind: str) -> bool:
     """A turn that needs no table; or a route, though there be others as short: the first counts."""
-    made = any_route(maker, 1) if kind == "route" else MAKERS[kind](maker, 0)
+    if kind == "route":
+        made = any_route(maker, 1)
+    else:
+        made = MAKERS[kind](maker, 0)
     if made is None:
         return False
     after = Operation(kind, made[0]).apply(maker.scenes.get(1, Scene("white")))
@@ -144,7 +157,9 @@ def _review(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:
         pass
     done = maker.turns[0]
     assert done.scene is not None
-    cell = chance.choice(CELLS if chance.random() < 0.5 else [*done.scene.differs_at(maker.inputs[0]), *done.scene.things()] or CELLS)
+    cell = chance.choice(
+        CELLS if chance.random() < 0.5 else [*done.scene.differs_at(maker.inputs[0]), *done.scene.things()] or CELLS
+    )
     near = done.scene.put({cell: chance.choice([one for one in (None, *OBJECTS) if one != done.scene.at(cell)])})
     if chance.random() < 0.2:
         near = maker.inputs[0]
@@ -173,7 +188,10 @@ def _sample(chance: random.Random) -> tuple[Sample, dict[str, Scene]]:
         mix = Mix(tuple(chance.sample(HARD, 4)), QUESTIONS, chance.choice((1, 1, 2)))
     else:
         mix = WEAVE[chance.choice(tuple(WEAVE))]
-    questions = QUESTIONS if chance.random() < 0.6 else mix.questions
+    if chance.random() < 0.6:
+        questions = QUESTIONS
+    else:
+        questions = mix.questions
     dialogue = make_dialogue("", mix.kinds, questions, chance.randint(1, 6), chance, inputs=mix.inputs)
     pictures = _Pictures()
     return sample_of(dialogue, "s", pictures), pictures
@@ -188,16 +206,19 @@ def _of_dialogue(made: tuple[Sample, dict[str, Scene]], chance: random.Random, s
         options = WeaveOptions("dialogue", chance.choice(("inline", "all-first")))
         yield _document(sample, scenes, last.number, options)
     for turn in chance.sample(sample.turns, min(2, len(sample.turns))):
-        options = (
-            WeaveOptions("partial") if single or chance.random() < 0.7 else WeaveOptions("full", chance.choice(("inline", "all-first")))
-        )
+        if single or chance.random() < 0.7:
+            options = WeaveOptions("partial")
+        else:
+            options = WeaveOptions("full", chance.choice(("inline", "all-first")))
         yield _document(sample, scenes, turn.number, options)
 
 
 def _document(sample: Sample, scenes: dict[str, Scene], number: int, options: WeaveOptions) -> Document:
     turn = sample.turns[number]
     seen = history.build_messages(sample, turn, true_replies(sample, number), options)
-    made = _tokens((*seen, Message("assistant", turn.reference)), scenes, number + 1 if options.history == "dialogue" else 1)
+    made = _tokens(
+        (*seen, Message("assistant", turn.reference)), scenes, number + 1 if options.history == "dialogue" else 1
+    )
     if options.history == "full":  # only its last reply is in the form that a reply has
         start = len(made.tokens) - 1 - made.tokens[::-1].index(vocab.ASSISTANT)
         return replace(made, learn=[own and at > start for at, own in enumerate(made.learn)])

@@ -1,9 +1,8 @@
 """The tiny model in numpy alone: pictures to codes and back, and replies with a key-value cache. One core, no torch.
 
-`Tiny.reply` takes a prompt of tokens and pictures and gives a reply of tokens and pictures. Inside a picture only codes can come, outside
-only words; where a picture starts is the model's own choice. It says what it holds most likely; with a temperature its pictures are
-sampled, and what is drawn is decided by the seed and the prompt.
-"""
+`Tiny.reply` takes a prompt of tokens and pictures and gives a reply of tokens and pictures. Inside a picture only codes
+can come, outside only words; where a picture starts is the model's own choice. It says what it holds most likely; with
+a temperature its pictures are sampled, and what is drawn is decided by the seed and the prompt."""
 
 import math
 import zlib
@@ -25,11 +24,14 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-HEADS, LONGEST_TEXT, RECENT = 4, 96, 24
+HEADS = 4
+LONGEST_TEXT = 96
+RECENT = 24
 
 
 class Said(Struct, frozen=True):
-    """A reply: words, or the codes of one picture, or both in order. `cut` if it ran into the end of what the model can hold."""
+    """A reply: words, or the codes of one picture, or both in order. `cut` if it ran into the end of what the model can
+    hold."""
 
     parts: tuple[str | tuple[int, ...], ...]
     cut: bool = False
@@ -42,7 +44,9 @@ class Tiny:
         self._p, _ = load(folder / "pictures.safetensors")
         self._t, facts = load(folder / f"{talker}.safetensors")
         if facts.get("vocabulary") != str(vocab.size()):
-            raise UserError(f"{folder / talker}.safetensors was trained with another vocabulary; train it again with this weft")
+            raise UserError(
+                f"{folder / talker}.safetensors was trained with another vocabulary; train it again with this weft"
+            )
         self._recent: deque[tuple[list[int], _Cache]] = deque(maxlen=RECENT)
         try:
             self._width = self._t["token.weight"].shape[1]
@@ -95,13 +99,21 @@ class Tiny:
         x = x + _gelu(_conv(x, self._p["middle.weight"], self._p["middle.bias"]))
         for layer in range(4):
             x = _shuffle(_conv(x, self._p[f"up.{layer}.weight"], self._p[f"up.{layer}.bias"]))
-            x = _gelu(x) if layer < 3 else x
+            if layer < 3:
+                x = _gelu(x)
         pixels = np.clip(np.round((x.transpose(1, 2, 0) + 1) * 127.5), 0, 255).astype(np.uint8)
         return Pil.fromarray(pixels)
 
     # replies
 
-    def reply(self, prompt: "Sequence[int | Sequence[int]]", *, one_picture: bool = True, temperature: float = 0.0, seed: int = 0) -> Said:
+    def reply(
+        self,
+        prompt: "Sequence[int | Sequence[int]]",
+        *,
+        one_picture: bool = True,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> Said:
         """What follows the prompt. With `one_picture` the reply ends after its first picture."""
         import numpy as np
 
@@ -146,12 +158,18 @@ class Tiny:
         return Said(tuple(parts))
 
     def _begun(self, tokens: list[int]) -> "_Cache":
-        """A cache of the longest beginning that a recent prompt shares: turns of one dialogue share nearly all of it."""
-        best, cache = 0, _Cache(self._layers)
+        """A cache of the longest beginning that a recent prompt shares: turns of one dialogue share nearly all of
+        it."""
+        best = 0
+        cache = _Cache(self._layers)
         for known, kept in list(self._recent):
-            shared = next((at for at, (a, b) in enumerate(zip(known, tokens, strict=False)) if a != b), min(len(known), len(tokens)))
+            shared = next(
+                (at for at, (a, b) in enumerate(zip(known, tokens, strict=False)) if a != b),
+                min(len(known), len(tokens)),
+            )
             if shared > best and shared > 8:
-                best, cache = shared, kept
+                best = shared
+                cache = kept
         return cache.upto(min(best, len(tokens) - 1))
 
     def _remember(self, tokens: list[int], cache: "_Cache") -> None:
@@ -161,10 +179,15 @@ class Tiny:
         """New tokens through all layers, with what is cached before them; logits after the last."""
         import numpy as np
 
-        w, start, count = self._t, cache.length, len(tokens)
+        w = self._t
+        start = cache.length
+        count = len(tokens)
         x = w["token.weight"][tokens] + w["position.weight"][start : start + count] + w["place.weight"][places]
         size = self._width // HEADS
-        mask = np.triu(np.full((count, count), -1e9, dtype=np.float32), 1) if count > 1 else None
+        if count > 1:
+            mask = np.triu(np.full((count, count), -1e9, dtype=np.float32), 1)
+        else:
+            mask = None
         for layer in range(self._layers):
             b = f"blocks.{layer}."
             h = _norm(x, w[b + "norm1.weight"], w[b + "norm1.bias"]) @ w[b + "qkv.weight"].T
@@ -201,7 +224,10 @@ class _Cache:
         import numpy as np
 
         kept = self._kept[layer]
-        made = (k, v) if kept is None else (np.concatenate([kept[0], k], axis=1), np.concatenate([kept[1], v], axis=1))
+        if kept is None:
+            made = (k, v)
+        else:
+            made = (np.concatenate([kept[0], k], axis=1), np.concatenate([kept[1], v], axis=1))
         self._kept[layer] = made
         return made
 
@@ -248,7 +274,8 @@ def _conv(x: "Array", weight: "Array", bias: "Array", stride: int = 1) -> "Array
     import numpy as np
 
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::stride, ::stride]  # (C, h, w, 3, 3)
+    # (C, h, w, 3, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))[:, ::stride, ::stride]
     height, width = windows.shape[1:3]
     columns = windows.transpose(0, 3, 4, 1, 2).reshape(-1, height * width)
     return (weight.reshape(weight.shape[0], -1) @ columns + bias[:, None]).reshape(-1, height, width)
@@ -261,5 +288,7 @@ def _conv1(x: "Array", weight: "Array", bias: "Array") -> "Array":
 
 def _shuffle(x: "Array") -> "Array":
     """Pixel shuffle by two: (4 C, H, W) -> (C, 2 H, 2 W)."""
-    channels, height, width = x.shape[0] // 4, x.shape[1], x.shape[2]
+    channels = x.shape[0] // 4
+    height = x.shape[1]
+    width = x.shape[2]
     return x.reshape(channels, 2, 2, height, width).transpose(0, 3, 1, 4, 2).reshape(channels, 2 * height, 2 * width)

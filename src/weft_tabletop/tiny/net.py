@@ -1,10 +1,9 @@
 """The two networks, in torch. `infer.py` computes the same in numpy; a test holds them together.
 
-Pictures: a convolutional encoder to 4 x 4 places of 4 numbers, each rounded to one of its levels (finite scalar quantisation), and a
-decoder back. One place is one cell of the table.
-Words and codes: a plain decoder-only transformer, pre-norm, GELU, learned positions. Each position also gets an embedding of which place
-inside the picture comes next (0 in text), so that it need not count.
-"""
+Pictures: a convolutional encoder to 4 x 4 places of 4 numbers, each rounded to one of its levels (finite scalar
+quantisation), and a decoder back. One place is one cell of the table. Words and codes: a plain decoder-only
+transformer, pre-norm, GELU, learned positions. Each position also gets an embedding of which place inside the picture
+comes next (0 in text), so that it need not count."""
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,10 @@ from torch import Tensor, nn
 from weft_tabletop.tiny import vocab
 
 WIDTHS = (64, 96, 128, 160)  # of the picture network, from 32 x 32 down to 4 x 4
-WIDTH, LAYERS, HEADS, CONTEXT = 256, 8, 4, 512
+WIDTH = 256
+LAYERS = 8
+HEADS = 4
+CONTEXT = 512
 
 
 class Pictures(nn.Module):
@@ -64,7 +66,8 @@ class Pictures(nn.Module):
 class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.norm1 = nn.LayerNorm(WIDTH)
+        self.norm2 = nn.LayerNorm(WIDTH)
         self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
         self.out = nn.Linear(WIDTH, WIDTH, bias=False)
         self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)

@@ -3,9 +3,8 @@
     weft train tiny --out DIR                 a GPU takes minutes, a CPU many hours
     weft train tiny --out DIR --minutes 2     as far as two minutes get
 
-Pictures are drawn on the device from 16 x 16 tiles, so that workers send only scenes. Everything is seeded; the last steps' speed, the
-time and the settings go into `training.json` beside the weights.
-"""
+Pictures are drawn on the device from 16 x 16 tiles, so that workers send only scenes. Everything is seeded; the last
+steps' speed, the time and the settings go into `training.json` beside the weights."""
 
 import json
 import time
@@ -22,7 +21,9 @@ from weft_tabletop.tiny.corpus import BLANK, Document, documents
 from weft_tabletop.tiny.net import CONTEXT, Pictures, Talker
 from weft_tabletop.world.scenes import BACKGROUNDS, THINGS, Scene, read, tile_pixels
 
-SHORT, LONG = 144, 384  # tokens of the two kinds of rows
+# tokens of the two kinds of rows
+SHORT = 144
+LONG = 384
 PARTS = ("pictures", "talker", "single")
 Say = Callable[[str], None]
 
@@ -59,10 +60,12 @@ def random_scenes(count: int, device: str, generator: torch.Generator) -> Tensor
 
 
 def train_pictures(device: str, steps: int, seconds: float, say: Say) -> Pictures:
-    """Reconstruct scenes; object pixels count five times, and some inputs are a little noisy, as a model's own pictures are."""
+    """Reconstruct scenes; object pixels count five times, and some inputs are a little noisy, as a model's own pictures
+    are."""
     torch.manual_seed(0)
     generator = torch.Generator(device=device).manual_seed(0)
-    draw, net = Drawing(device), Pictures().to(device)
+    draw = Drawing(device)
+    net = Pictures().to(device)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1.5e-3, betas=(0.9, 0.95), weight_decay=0.01)
     began = time.perf_counter()
     for step in range(steps):
@@ -92,10 +95,14 @@ Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Rows(torch.utils.data.IterableDataset):
-    """Batches of (tokens, learn, scenes, where the pictures start), long dialogues and single turns in separate rows."""
+    """Batches of (tokens, learn, scenes, where the pictures start), long dialogues and single turns in separate
+    rows."""
 
     def __init__(self, seed: int, long_rows: int, short_rows: int, single: bool) -> None:
-        self.seed, self.long_rows, self.short_rows, self.single = seed, long_rows, short_rows, single
+        self.seed = seed
+        self.long_rows = long_rows
+        self.short_rows = short_rows
+        self.single = single
 
     def __iter__(self) -> Iterator[tuple[Batch, Batch | None]]:
         worker = torch.utils.data.get_worker_info()
@@ -130,7 +137,10 @@ def _batch(rows: list[Document], size: int) -> Batch:
 
 
 def scene_numbers(scene: Scene) -> list[int]:
-    return [tuple(BACKGROUNDS).index(scene.background), *(0 if thing is None else _NUMBER[thing] for thing in scene.cells)]
+    return [
+        tuple(BACKGROUNDS).index(scene.background),
+        *(0 if thing is None else _NUMBER[thing] for thing in scene.cells),
+    ]
 
 
 _NUMBER = {thing: number for number, thing in enumerate(THINGS, start=1)}
@@ -150,19 +160,39 @@ def fill(batch: Batch, pictures: Pictures, draw: Drawing, device: str) -> tuple[
 
 
 def train_talker(
-    pictures: Pictures, device: str, steps: int, seconds: float, say: Say, *, single: bool = False, workers: int = 12, seed: int = 1
+    pictures: Pictures,
+    device: str,
+    steps: int,
+    seconds: float,
+    say: Say,
+    *,
+    single: bool = False,
+    workers: int = 12,
+    seed: int = 1,
 ) -> tuple[Talker, dict[str, float]]:
     """Next-token prediction on the replies alone. AdamW, one cycle."""
     torch.manual_seed(seed)
-    draw, net = Drawing(device), Talker().to(device)
-    step_of = torch.compile(net) if device == "cuda" else net
+    draw = Drawing(device)
+    net = Talker().to(device)
+    if device == "cuda":
+        step_of = torch.compile(net)
+    else:
+        step_of = net
     decayed = [p for p in net.parameters() if p.ndim > 1]
     other = [p for p in net.parameters() if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": 0.05}, {"params": other, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=device == "cuda")
-    rows = Rows(seed, 192, 640 if single else 384, single) if device == "cuda" else Rows(seed, 4, 8, single)
-    loader = torch.utils.data.DataLoader(rows, batch_size=None, num_workers=workers, prefetch_factor=4 if workers else None)
-    began, seen, step, loss = time.perf_counter(), 0, 0, torch.zeros(())
+    if device == "cuda":
+        rows = Rows(seed, 192, 640 if single else 384, single)
+    else:
+        rows = Rows(seed, 4, 8, single)
+    loader = torch.utils.data.DataLoader(
+        rows, batch_size=None, num_workers=workers, prefetch_factor=4 if workers else None
+    )
+    began = time.perf_counter()
+    seen = 0
+    step = 0
+    loss = torch.zeros(())
     for step, batches in enumerate(loader):
         spent = max(step / steps, (time.perf_counter() - began) / seconds)
         if spent >= 1:
@@ -183,11 +213,19 @@ def train_talker(
         optimizer.step()
         if step % 200 == 0:
             spent_s = time.perf_counter() - began
-            name = "talker (single turns)" if single else "talker"
+            if single:
+                name = "talker (single turns)"
+            else:
+                name = "talker"
             say(f"{name}: step {step}, loss {loss.item():.4f}, {spent_s:.0f} s, {seen / spent_s / 1e6:.2f} M tokens/s")
     seconds_spent = time.perf_counter() - began
     say(f"talker: {seconds_spent:.0f} s, {step} steps, {seen / 1e6:.0f} M tokens")
-    return net.eval(), {"seconds": seconds_spent, "steps": step, "tokens": seen, "tokens_per_second": seen / seconds_spent}
+    return net.eval(), {
+        "seconds": seconds_spent,
+        "steps": step,
+        "tokens": seen,
+        "tokens_per_second": seen / seconds_spent,
+    }
 
 
 def arrays(net: torch.nn.Module) -> dict[str, np.ndarray]:
@@ -215,13 +253,22 @@ def read_back(pictures: Pictures, device: str, count: int = 500) -> float:
     return right / count / 16
 
 
-def train(out: Path, *, minutes: float = 8.0, parts: tuple[str, ...] = PARTS, say: Say = print, workers: int = 12) -> None:
-    """`pictures`, `talker`, and `single`: a talker that never saw more than one turn. Pictures that are there already are used."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+def train(
+    out: Path, *, minutes: float = 8.0, parts: tuple[str, ...] = PARTS, say: Say = print, workers: int = 12
+) -> None:
+    """`pictures`, `talker`, and `single`: a talker that never saw more than one turn. Pictures that are there already
+    are used."""
+    if torch.cuda.is_available():
+        device = "cuda"
+    else:
+        device = "cpu"
     out.mkdir(parents=True, exist_ok=True)
     torch.set_float32_matmul_precision("high")
     path = out / "training.json"
-    log: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
+    if path.exists():
+        log: dict[str, object] = json.loads(path.read_text())
+    else:
+        log = {}
     log |= {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__}
     facts = {"model": "weft tabletop tiny", "vocabulary": str(vocab.size()), "context": str(CONTEXT)}
     share = minutes * 60 / (0.2 * ("pictures" in parts) + sum(name in parts for name in ("talker", "single")))
@@ -237,6 +284,8 @@ def train(out: Path, *, minutes: float = 8.0, parts: tuple[str, ...] = PARTS, sa
     say(f"pictures: {read_back(pictures, device):.4f} of objects read back right")
     for name in ("talker", "single"):
         if name in parts:
-            net, log[name] = train_talker(pictures, device, 40_000, share, say, single=name == "single", workers=workers)
+            net, log[name] = train_talker(
+                pictures, device, 40_000, share, say, single=name == "single", workers=workers
+            )
             weights.save(out / f"{name}.safetensors", arrays(net), facts)
     path.write_text(json.dumps(log, indent=1) + "\n")

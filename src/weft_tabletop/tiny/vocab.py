@@ -1,4 +1,5 @@
-"""Words and picture codes as numbers. The vocabulary is closed: it follows from the tabletop's wordings, and anything else is `<unk>`."""
+"""Words and picture codes as numbers. The vocabulary is closed: it follows from the tabletop's wordings, and anything
+else is `<unk>`."""
 
 import functools
 import re
@@ -13,7 +14,8 @@ CODES = 8 * 8 * 8 * 5
 PLACES = 16  # codes a picture
 SIDE = 64  # pixels of a picture, both ways
 ANSWER_WORDS = "yes no nothing the first second became background should be there at a an table with image none of these options above"
-FORMS = (THINK, SHOW, "<think> </think>", "Final Answer:", "After 2 steps:", "Step 1: add a")  # said by the model, or before a request
+# said by the model, or before a request
+FORMS = (THINK, SHOW, "<think> </think>", "Final Answer:", "After 2 steps:", "Step 1: add a")
 LETTERS = re.compile(r"\b[A-E]{1,5}\b")  # of a multiple choice: `AC` is two answers
 TOKEN = re.compile(r"</?think>|[A-E]|[a-d][1-4](?![a-z0-9])|[a-z]+|\d|[^\sa-zA-E\d]")
 CLOSE = re.compile(r" ([.,:?])|(?<=[A-E]) (?=[A-E]\b)")
@@ -36,8 +38,20 @@ def words() -> tuple[str, ...]:
     for wordings in (*WORDINGS.values(), *CHOICES.values(), FORMS):
         for wording in wordings:
             found.update(dict.fromkeys(split(re.sub(r"\{\w+\}", " ", wording))))
-    names = [*COLOURS, *SHAPES, *map(plural, SHAPES), *BACKGROUNDS, *CELLS, *"0123456789", *"abcd", *"ABCDE", *".,:?#()"]
-    found.update(dict.fromkeys([*names, *ANSWER_WORDS.split(), "left", "right", "to", "top", "bottom", "step", "steps", "then"]))
+    names = [
+        *COLOURS,
+        *SHAPES,
+        *map(plural, SHAPES),
+        *BACKGROUNDS,
+        *CELLS,
+        *"0123456789",
+        *"abcd",
+        *"ABCDE",
+        *".,:?#()",
+    ]
+    found.update(
+        dict.fromkeys([*names, *ANSWER_WORDS.split(), "left", "right", "to", "top", "bottom", "step", "steps", "then"])
+    )
     found.update(dict.fromkeys(["hour", "hours", "colour", "shape", "on", "off"]))
     return tuple(found)
 

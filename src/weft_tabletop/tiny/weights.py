@@ -1,4 +1,5 @@
-"""Files of tensors in the safetensors layout: a length, a JSON header, the bytes. Matrices are int8 with a scale for each row."""
+"""Files of tensors in the safetensors layout: a length, a JSON header, the bytes. Matrices are int8 with a scale for
+each row."""
 
 import hashlib
 import json
@@ -38,7 +39,10 @@ def save(path: Path, arrays: Mapping[str, Any], facts: Mapping[str, str]) -> Non
     header: dict[str, Any] = {"__metadata__": {**facts, "sha256": hashlib.sha256(body).hexdigest()}}
     start = 0
     for name, array in stored.items():
-        kind = "I8" if array.dtype == np.int8 else "F32"
+        if array.dtype == np.int8:
+            kind = "I8"
+        else:
+            kind = "F32"
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
         start += array.nbytes
     text = json.dumps(header).encode()
@@ -66,7 +70,9 @@ def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
         if hashlib.sha256(body).hexdigest() != facts.get("sha256"):
             raise ValueError("its contents do not match its digest")
         raw = {
-            name: np.frombuffer(body[entry["data_offsets"][0] : entry["data_offsets"][1]], TYPES[entry["dtype"]]).reshape(entry["shape"])
+            name: np.frombuffer(
+                body[entry["data_offsets"][0] : entry["data_offsets"][1]], TYPES[entry["dtype"]]
+            ).reshape(entry["shape"])
             for name, entry in header.items()
         }
     except FileNotFoundError:
@@ -81,7 +87,10 @@ def load(path: Path) -> "tuple[Arrays, dict[str, str]]":
         wide = array.astype(np.float32)
         if scale is not None and (array.ndim < 2 or scale.shape != array.shape[:1]):
             raise UserError(f"{path}: these weights cannot be read: the scale of {name} does not fit it")
-        made[name] = wide if scale is None else wide * scale.reshape(-1, *[1] * (array.ndim - 1))
+        if scale is None:
+            made[name] = wide
+        else:
+            made[name] = wide * scale.reshape(-1, *[1] * (array.ndim - 1))
         if not np.isfinite(made[name]).all():
             raise UserError(f"{path}: these weights cannot be read: {name} has numbers that are none")
     return made, facts

@@ -18,12 +18,16 @@ def _count(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
 
 def _what(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     found = scenes["image"].at(args["cell"])
-    return with_article(str(found)) if found else "nothing"
+    if found:
+        return with_article(str(found))
+    return "nothing"
 
 
 def _colour(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     found = scenes["image"].at(args["cell"])
-    return found.colour if found else "nothing"
+    if found:
+        return found.colour
+    return "nothing"
 
 
 def options(args: Mapping[str, str]) -> dict[str, str]:
@@ -37,11 +41,14 @@ def _which(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
 
 
 def _same(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    return "yes" if scenes["image"] == scenes["source"] else "no"
+    if scenes["image"] == scenes["source"]:
+        return "yes"
+    return "no"
 
 
 def _changed(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    before, after = scenes["image"], scenes["source"]
+    before = scenes["image"]
+    after = scenes["source"]
     said = [f"at {cell} {_named(before, cell)} became {_named(after, cell)}" for cell in before.differs_at(after)]
     if before.background != after.background:
         said.append(f"the background became {after.background}")
@@ -50,22 +57,29 @@ def _changed(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
 
 def _named(scene: Scene, cell: str) -> str:
     found = scene.at(cell)
-    return with_article(str(found)) if found else "nothing"
+    if found:
+        return with_article(str(found))
+    return "nothing"
 
 
 def _after(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
     settled = Operation("gravity").apply(scenes["image"]) == scenes["image"]
-    return "the first" if settled else "the second"
+    if settled:
+        return "the first"
+    return "the second"
 
 
 def expected(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> Scene:
     """The base after what the question quotes."""
     asked = parse(args["done"])
-    return scenes["image"] if asked is None else asked.operation.apply(scenes["image"])
+    if asked is None:
+        return scenes["image"]
+    return asked.operation.apply(scenes["image"])
 
 
 def _fulfils(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    due, made = expected(args, scenes), scenes["source"]
+    due = expected(args, scenes)
+    made = scenes["source"]
     if due == made:
         return "yes"
     if due.background != made.background:
@@ -75,7 +89,9 @@ def _fulfils(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
 
 
 def _chosen(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
-    return "the first" if scenes["source"] == expected(args, scenes) else "the second"
+    if scenes["source"] == expected(args, scenes):
+        return "the first"
+    return "the second"
 
 
 def _describe(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:
@@ -87,7 +103,9 @@ def helper(asked: Asked, scenes: Mapping[str, Scene]) -> Scene:
     base = scenes["image"]
     if asked.kind == "then":
         return expected(asked.args, scenes)
-    return uncovered(base, asked.args["way"]) if asked.kind == "hidden" else Operation("route", asked.args).apply(base)
+    if asked.kind == "hidden":
+        return uncovered(base, asked.args["way"])
+    return Operation("route", asked.args).apply(base)
 
 
 def _then(args: Mapping[str, str], scenes: Mapping[str, Scene]) -> str:

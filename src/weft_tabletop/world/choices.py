@@ -1,8 +1,8 @@
-"""Questions with options, as IMUG-Bench asks them: a sentence, then a line for each option, the last of them `E. None of the above.`
+"""Questions with options, as IMUG-Bench asks them: a sentence, then a line for each option, the last of them `E. None
+of the above.`
 
-What is right follows from a scene alone: the options that are true of it, or E. `count`, `what`, `colour`, `hue` and `place` never have
-more than one right option; `among` and `where` may.
-"""
+What is right follows from a scene alone: the options that are true of it, or E. `count`, `what`, `colour`, `hue` and
+`place` never have more than one right option; `among` and `where` may."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,10 @@ class Choice(Struct, frozen=True):
 
     def letters(self, scene: Scene | None) -> str:
         """Which options are right; E if none is, or if there is no picture."""
-        true = () if scene is None else true_of(self.asked.kind, self.asked.args, scene)
+        if scene is None:
+            true = ()
+        else:
+            true = true_of(self.asked.kind, self.asked.args, scene)
         return "".join(letter for letter, option in self.options.items() if option in true) or "E"
 
 
@@ -42,7 +45,9 @@ def true_of(kind: str, args: Mapping[str, str], scene: Scene) -> set[str]:
         return set(cells)
     if len(cells) != 1:
         return set()
-    return {cells[0]} if kind == "place" else {things[cells[0]].colour}
+    if kind == "place":
+        return {cells[0]}
+    return {things[cells[0]].colour}
 
 
 def written(sentence: str, options: Mapping[str, str]) -> str:
@@ -52,7 +57,10 @@ def written(sentence: str, options: Mapping[str, str]) -> str:
 
 def parse_choice(text: str) -> Choice | None:
     match = _FORM.fullmatch(text.strip())
-    asked = parse(match.group(1), choice=True) if match else None
+    if match:
+        asked = parse(match.group(1), choice=True)
+    else:
+        asked = None
     if match is None or asked is None:
         return None
     return Choice(asked, {line[0]: line[3:] for line in match.group(2).splitlines()})

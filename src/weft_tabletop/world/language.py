@@ -1,8 +1,9 @@
-"""The tabletop's English: several wordings for each operation and question, a closed vocabulary, and a parser for all of it.
+"""The tabletop's English: several wordings for each operation and question, a closed vocabulary, and a parser for all
+of it.
 
-A wording is a sentence with slots. `{image}` stands for a picture the text calls by number (or, after renumbering, the bare word
-`image`); the order of `{image}`, `{source}` and so on is the order of mention. Every sentence that `say` makes, `parse` takes back.
-"""
+A wording is a sentence with slots. `{image}` stands for a picture the text calls by number (or, after renumbering, the
+bare word `image`); the order of `{image}`, `{source}` and so on is the order of mention. Every sentence that `say`
+makes, `parse` takes back."""
 
 import functools
 import random
@@ -14,7 +15,9 @@ from msgspec import Struct
 from weft_tabletop.world.operations import Operation
 from weft_tabletop.world.scenes import BACKGROUNDS, COLOURS, SHAPES, Scene, scene_from
 
-_COLOUR, _SHAPE, _GROUND = "|".join(COLOURS), "|".join(SHAPES), "|".join(BACKGROUNDS)
+_COLOUR = "|".join(COLOURS)
+_SHAPE = "|".join(SHAPES)
+_GROUND = "|".join(BACKGROUNDS)
 _PLURAL = "|".join("crosses" if shape == "cross" else shape + "s" for shape in SHAPES)
 _IMAGE = r"(?:Image #\d+|image|the table)"
 _THING = rf"(?:{_COLOUR}) (?:{_SHAPE})"
@@ -53,13 +56,20 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "Make a {background} table that has {contents}.",
         "Show {contents} on a {background} table.",
     ),
-    "add": ("Add {a_thing} at {cell} in {image}.", "Put {a_thing} on {cell} of {image}.", "In {image}, place {a_thing} at {cell}."),
+    "add": (
+        "Add {a_thing} at {cell} in {image}.",
+        "Put {a_thing} on {cell} of {image}.",
+        "In {image}, place {a_thing} at {cell}.",
+    ),
     "remove": (
         "Remove the {thing} at {cell} from {image}.",
         "Take the {thing} off {cell} in {image}.",
         "In {image}, clear away the {thing} at {cell}.",
     ),
-    "replace": ("Replace the {what} at {cell} in {image} with {a_thing}.", "In {image}, turn the {what} at {cell} into {a_thing}."),
+    "replace": (
+        "Replace the {what} at {cell} in {image} with {a_thing}.",
+        "In {image}, turn the {what} at {cell} into {a_thing}.",
+    ),
     "recolour": (
         "Paint the {shape} at {cell} in {image} {colour}.",
         "Make the {shape} at {cell} of {image} {colour}.",
@@ -98,8 +108,14 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "Drop all objects of {image} to the bottom.",
         "In {image}, let gravity pull everything down.",
     ),
-    "drift": ("Let everything in {image} drift {steps} to the {side}.", "Push all objects of {image} {steps} to the {side}."),
-    "one more": ("Add one more {thing} to {image}, in the first empty cell.", "Put another {thing} into the first empty cell of {image}."),
+    "drift": (
+        "Let everything in {image} drift {steps} to the {side}.",
+        "Push all objects of {image} {steps} to the {side}.",
+    ),
+    "one more": (
+        "Add one more {thing} to {image}, in the first empty cell.",
+        "Put another {thing} into the first empty cell of {image}.",
+    ),
     "one less": ("Remove the first {thing} of {image}.", "Take away the first {thing} from {image}."),
     "pattern": ("Complete the pattern in row {row} of {image}.", "In {image}, finish the pattern of row {row}."),
     "route": (
@@ -108,7 +124,10 @@ WORDINGS: Mapping[str, Sequence[str]] = {
     ),
     "steps": ("Lay out in row {row} of {image}: {order}.", "Fill row {row} of {image} with {order}."),
     "correct": ("Correct {image}: {objection}.", "In {image}, correct this: {objection}."),
-    "add any": ("Add {a_shape} of any colour to any empty cell of {image}.", "Put {a_shape} of your choice into an empty cell of {image}."),
+    "add any": (
+        "Add {a_shape} of any colour to any empty cell of {image}.",
+        "Put {a_shape} of your choice into an empty cell of {image}.",
+    ),
     "draw any": (
         "Draw a {background} table with {number} {shapes} of any colour.",
         "Make a {background} table that has any {number} {shapes}.",
@@ -149,7 +168,10 @@ WORDINGS: Mapping[str, Sequence[str]] = {
     ),
     "count": ("How many {things_counted} are in {image}?", "Count the {things_counted} in {image}."),
     "what": ("What is at {cell} in {image}?", "Which object is at {cell} of {image}?"),
-    "colour": ("What colour is the {shape} at {cell} in {image}?", "Name the colour of the {shape} at {cell} in {image}."),
+    "colour": (
+        "What colour is the {shape} at {cell} in {image}?",
+        "Name the colour of the {shape} at {cell} in {image}.",
+    ),
     "which": ("Which of these are in {image}? {options}", "Choose all that are in {image}: {options}"),
     "same": ("Do {image} and {source} show the same table?", "Are {image} and {source} the same?"),
     "changed": ("What changed from {image} to {source}?", "What is different in {source} compared to {image}?"),
@@ -158,10 +180,16 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "Which of {image} and {source} shows the table after the fall?",
     ),
     "fulfils": ("Was this done from {image} to {source}? {done}", "Does {source} show {image} after this? {done}"),
-    "chosen": ("Which of {source} and {other} shows {image} after this? {done}", "Which did this to {image}, {source} or {other}? {done}"),
+    "chosen": (
+        "Which of {source} and {other} shows {image} after this? {done}",
+        "Which did this to {image}, {source} or {other}? {done}",
+    ),
     "describe": ("Describe {image}.", "What does {image} show?"),
     "plan": ("Describe {image} after this: {done}", "Plan this for {image}: {done}"),
-    "then": ("This is done to {image}: {done} What is at {cell} then?", "What is at {cell} of {image} after this? {done}"),
+    "then": (
+        "This is done to {image}: {done} What is at {cell} then?",
+        "What is at {cell} of {image} after this? {done}",
+    ),
     "way": (
         "Mark the shortest way from {cell} to {to} in {image} with {colour} dots. How many dots are there?",
         "How many {colour} dots mark the shortest way from {cell} to {to} in {image}?",
@@ -171,7 +199,8 @@ WORDINGS: Mapping[str, Sequence[str]] = {
         "Mirrored {way}, {image} stays the same, but a black dot covers one cell. What does it cover? {pieces}",
     ),
 }
-CHOICES: Mapping[str, Sequence[str]] = {  # questions that are asked with options alone; the first five have one right answer
+# questions that are asked with options alone; the first five have one right answer
+CHOICES: Mapping[str, Sequence[str]] = {
     "count": WORDINGS["count"],
     "what": WORDINGS["what"],
     "colour": WORDINGS["colour"],
@@ -180,7 +209,9 @@ CHOICES: Mapping[str, Sequence[str]] = {  # questions that are asked with option
     "among": ("Which of these are in {image}?", "Choose all that are in {image}."),
     "where": ("Where in {image} is {a_shape}?", "Choose all cells of {image} that have {a_shape}."),
 }
-THINK, SHOW = "Think first.", "Show it first."  # said before a request, or before a question with a picture to answer from
+# said before a request, or before a question with a picture to answer from
+THINK = "Think first."
+SHOW = "Show it first."
 DOCUMENTS = ("build", "film")  # requests for several pictures with words between them
 OPEN = ("add any", "draw any")  # requests with more than one right result
 UNQUOTED = ("put back", *OPEN)  # requests whose right result does not follow from their words and one picture
@@ -204,7 +235,8 @@ HELPED = ("then", "way", "hidden")  # questions that a picture helps to answer
 
 
 class Asked(Struct, frozen=True):
-    """A sentence, understood: its kind, its arguments as operations want them, and its pictures by slot (as the text calls them)."""
+    """A sentence, understood: its kind, its arguments as operations want them, and its pictures by slot (as the text
+    calls them)."""
 
     kind: str
     args: Mapping[str, str]
@@ -215,7 +247,9 @@ class Asked(Struct, frozen=True):
         return Operation(self.kind, self.args)
 
 
-def say(kind: str, args: Mapping[str, str], images: Mapping[str, str], chance: random.Random, *, choice: bool = False) -> str:
+def say(
+    kind: str, args: Mapping[str, str], images: Mapping[str, str], chance: random.Random, *, choice: bool = False
+) -> str:
     """One of the kind's wordings; as a question with options if it is a `choice`."""
     return wording(chance.choice((CHOICES if choice else WORDINGS)[kind]), args, images)
 
@@ -254,7 +288,9 @@ def contents(scene: Scene) -> str:
 
 def scene_described(text: str) -> Scene | None:
     match = re.fullmatch(rf"a ({_GROUND}) table with ({_LIST})\.?", text.strip())
-    return None if match is None else scene_from(f"{match.group(1)}: {_bare(match.group(2))}")
+    if match is None:
+        return None
+    return scene_from(f"{match.group(1)}: {_bare(match.group(2))}")
 
 
 def _spoken(args: Mapping[str, str]) -> dict[str, str]:
@@ -269,12 +305,21 @@ def _spoken(args: Mapping[str, str]) -> dict[str, str]:
         made["things_counted"] = plural(args["thing"])
     if "things" in args:
         things = args["things"].split(", ")
-        made["contents"] = "nothing" if things == ["nothing"] else ", ".join(map(with_article, things))
+        if things == ["nothing"]:
+            made["contents"] = "nothing"
+        else:
+            made["contents"] = ", ".join(map(with_article, things))
         made["order"] = ", then ".join(map(with_article, things))
     if "steps" in args:
-        made["steps"] = "1 step" if args["steps"] == "1" else f"{args['steps']} steps"
+        if args["steps"] == "1":
+            made["steps"] = "1 step"
+        else:
+            made["steps"] = f"{args['steps']} steps"
     if "hours" in args:
-        made["hours"] = "1 hour" if args["hours"] == "1" else f"{args['hours']} hours"
+        if args["hours"] == "1":
+            made["hours"] = "1 hour"
+        else:
+            made["hours"] = f"{args['hours']} hours"
     return made
 
 
@@ -285,7 +330,9 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
         if name.startswith("a_"):
             made[name[2:]] = text.partition(" ")[2]
         elif name in ("things_counted", "shapes"):
-            made["thing" if name == "things_counted" else "shape"] = text.removesuffix("es" if text.endswith("crosses") else "s")
+            made["thing" if name == "things_counted" else "shape"] = text.removesuffix(
+                "es" if text.endswith("crosses") else "s"
+            )
         elif name == "contents":
             made["things"] = _bare(text)
         elif name == "order":
@@ -298,7 +345,9 @@ def _meant(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bare(text: str) -> str:
-    return text if text == "nothing" else ", ".join(item.partition(" ")[2] for item in text.split(", "))
+    if text == "nothing":
+        return text
+    return ", ".join(item.partition(" ")[2] for item in text.split(", "))
 
 
 @functools.cache
@@ -306,6 +355,8 @@ def _patterns(choice: bool) -> list[tuple[str, re.Pattern[str]]]:
     made: list[tuple[str, re.Pattern[str]]] = []
     for kind, templates in (CHOICES if choice else WORDINGS).items():
         for template in templates:
-            pattern = re.sub(r"\\\{(\w+)\\\}", lambda match: f"(?P<{match.group(1)}>{SLOTS[match.group(1)]})", re.escape(template))
+            pattern = re.sub(
+                r"\\\{(\w+)\\\}", lambda match: f"(?P<{match.group(1)}>{SLOTS[match.group(1)]})", re.escape(template)
+            )
             made.append((kind, re.compile(pattern)))
     return made

@@ -1,8 +1,8 @@
-"""The tabletop drawn larger, as a camera would see it: a judge that is used on pictures of 1024 pixels is not known by what it says of 64.
+"""The tabletop drawn larger, as a camera would see it: a judge that is used on pictures of 1024 pixels is not known by
+what it says of 64.
 
-Guarantee: `read(photograph(scene, side, seed)).scene == scene` for every scene and side, and an even lighting and a sensor's noise take
-nothing from how clean the picture reads.
-"""
+Guarantee: `read(photograph(scene, side, seed)).scene == scene` for every scene and side, and an even lighting and a
+sensor's noise take nothing from how clean the picture reads."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -28,7 +28,9 @@ def large(scene: Scene, side: int) -> "Pil.Image":
     if side == SIDE:
         return draw(scene)
     rows = [
-        np.concatenate([_tile(scene.background, scene.cells[4 * row + column], side // SIDE) for column in range(4)], axis=1)
+        np.concatenate(
+            [_tile(scene.background, scene.cells[4 * row + column], side // SIDE) for column in range(4)], axis=1
+        )
         for row in range(4)
     ]
     return Pil.fromarray(np.concatenate(rows, axis=0))
@@ -63,12 +65,17 @@ def _tile(background: str, thing: Thing | None, times: int) -> "NDArray[np.uint8
     import numpy as np
     from PIL import Image as Pil
 
-    cell, ground = CELL * times, BACKGROUNDS[background]
+    cell = CELL * times
+    ground = BACKGROUNDS[background]
     tile = Pil.new("RGB", (cell, cell), tuple(value * 9 // 10 for value in ground))
     tile.paste(ground, (0, 0, cell - times, cell - times))
     if thing is not None:
-        mask = Pil.new("L", (CELL * FINE, CELL * FINE), 0)  # the same outline at every size, so that it reads as the small one does
+        # the same outline at every size, so that it reads as the small one does
+        mask = Pil.new("L", (CELL * FINE, CELL * FINE), 0)
         outline(mask, thing.shape, FINE)
-        smooth = Pil.Resampling.BOX if cell <= CELL * FINE else Pil.Resampling.BICUBIC
+        if cell <= CELL * FINE:
+            smooth = Pil.Resampling.BOX
+        else:
+            smooth = Pil.Resampling.BICUBIC
         tile.paste(COLOURS[thing.colour], (0, 0), mask.resize((cell, cell), smooth))
     return np.asarray(tile)

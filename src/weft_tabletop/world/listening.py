@@ -1,8 +1,9 @@
-"""What a listener on the tabletop makes of its messages: the last request as one sentence, and the pictures by the number it calls them."""
+"""What a listener on the tabletop makes of its messages: the last request as one sentence, and the pictures by the
+number it calls them."""
 
 import re
 
-from weft.types import Image, Message, Part, Text, caption
+from weft.types import Image, Message, Part, Text, build_caption
 from weft_tabletop.world.choices import parse_choice
 from weft_tabletop.world.language import SHOW, THINK, parse
 
@@ -11,7 +12,8 @@ NAMED = re.compile(r"Image #(\d+):?\s*$")
 
 
 def in_short(text: str) -> str:
-    """A request that says in many words how to answer, in few: with thinking first, or with a picture first, or plainly."""
+    """A request that says in many words how to answer, in few: with thinking first, or with a picture first, or
+    plainly."""
     word, task = how_and_what(text)
     return f"{word} {task}".strip()
 
@@ -27,22 +29,28 @@ def how_and_what(text: str) -> tuple[str, str]:
 
 def asked_how(messages: tuple[Message, ...]) -> str:
     """The same of the last message."""
-    return next((how for part in messages[-1].parts if isinstance(part, Text) and (how := how_and_what(part.text)[0])), "")
+    return next(
+        (how for part in messages[-1].parts if isinstance(part, Text) and (how := how_and_what(part.text)[0])), ""
+    )
 
 
 def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
-    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before them; else, where
-    the sentence is whole without them, by their order in the dialogue; else by their order before the text, or their place in it."""
+    """The last request as one sentence, and the pictures by the number it calls them: from captions and mentions before
+    them; else, where the sentence is whole without them, by their order in the dialogue; else by their order before the
+    text, or their place in it."""
     messages = tuple(Message(message.role, tuple(map(_asked, message.parts))) for message in messages)
     images: dict[int, Image] = {}
     for message in messages:
         for before, part in zip((None, *message.parts), message.parts, strict=False):
-            named = NAMED.search(before.text) if isinstance(before, Text) and isinstance(part, Image) else None
+            if isinstance(before, Text) and isinstance(part, Image):
+                named = NAMED.search(before.text)
+            else:
+                named = None
             if named and isinstance(part, Image):
                 images[int(named.group(1))] = part
     parts = messages[-1].parts
     shown = [part for part in parts if isinstance(part, Image)]
-    captions = {caption(number) for number in images}
+    captions = {build_caption(number) for number in images}
     alone = "".join(part.text for part in parts if isinstance(part, Text) and part not in captions)
     if not images and (parse(alone) or parse_choice(alone)):
         everything = [part for message in messages for part in message.parts if isinstance(part, Image)]
@@ -58,4 +66,6 @@ def understand(messages: tuple[Message, ...]) -> tuple[str, dict[int, Image]]:
 
 def _asked(part: Part) -> Part:
     """Without how it is to be answered."""
-    return Text(how_and_what(part.text)[1]) if isinstance(part, Text) and TASK in part.text else part
+    if isinstance(part, Text) and TASK in part.text:
+        return Text(how_and_what(part.text)[1])
+    return part

@@ -1,9 +1,9 @@
-"""What can be asked of a table, with its exact effect. An `Operation` is a kind and its arguments; `apply` gives the scene after it.
+"""What can be asked of a table, with its exact effect. An `Operation` is a kind and its arguments; `apply` gives the
+scene after it.
 
     base      the scene it is done to
     source    a second scene, for `copy` and `restore`
-Every effect touches only what it says: everything else of the base stays as it is.
-"""
+Every effect touches only what it says: everything else of the base stays as it is."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,9 @@ class Operation(Struct, frozen=True):
         return EFFECTS[self.kind](base, self.args, source or base)
 
 
-ON, OFF = Thing("green", "square"), Thing("black", "square")  # a switch
+# a switch
+ON = Thing("green", "square")
+OFF = Thing("black", "square")
 COVER = Thing("black", "dot")  # hides what is in a cell
 Effect = Callable[[Scene, Mapping[str, str], Scene], Scene]
 
@@ -105,12 +107,16 @@ def _drift(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
 
 def _one_more(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     empty = next((cell for cell in CELLS if base.at(cell) is None), None)
-    return base.put({empty: thing(a["thing"])}) if empty else base
+    if empty:
+        return base.put({empty: thing(a["thing"])})
+    return base
 
 
 def _one_less(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     first = next((cell for cell, found in base.things().items() if found == thing(a["thing"])), None)
-    return base.put({first: None}) if first else base
+    if first:
+        return base.put({first: None})
+    return base
 
 
 def _pattern(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -120,7 +126,9 @@ def _pattern(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
 
 def _route(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     paths = shortest_paths(base, a["cell"], a["to"])
-    return base.put({cell: Thing(a["colour"], "dot") for cell in paths[0][1:-1]}) if paths else base
+    if paths:
+        return base.put({cell: Thing(a["colour"], "dot") for cell in paths[0][1:-1]})
+    return base
 
 
 def _steps(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -140,10 +148,13 @@ def _double(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
 
 
 def _trait(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
-    own, other = base.at(a["cell"]), base.at(a["to"])
+    own = base.at(a["cell"])
+    other = base.at(a["to"])
     if own is None or other is None:
         return base
-    return base.put({a["cell"]: Thing(other.colour, own.shape) if a["trait"] == "colour" else Thing(own.colour, other.shape)})
+    return base.put(
+        {a["cell"]: Thing(other.colour, own.shape) if a["trait"] == "colour" else Thing(own.colour, other.shape)}
+    )
 
 
 def _sum(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -178,7 +189,10 @@ def frames(kind: str, args: Mapping[str, str], base: Scene | None = None) -> lis
     made: list[tuple[str, Scene]] = []
     if kind == "film":
         for number in range(1, int(args["number"]) + 1):
-            said = "After 1 step:" if number == 1 else f"After {number} steps:"
+            if number == 1:
+                said = "After 1 step:"
+            else:
+                said = f"After {number} steps:"
             made.append((said, _film(base or Scene("white"), {**args, "number": str(number)}, Scene("white"))))
         return made
     scene = Scene(args["background"])
@@ -192,7 +206,9 @@ def frames(kind: str, args: Mapping[str, str], base: Scene | None = None) -> lis
 def uncovered(scene: Scene, way: str) -> Scene:
     """A table that is its own mirror image, with what the cover hides in its place again."""
     hidden = next((cell for cell, found in scene.things().items() if found == COVER), None)
-    return scene if hidden is None else scene.put({hidden: _mirror(scene, {"way": way}, scene).at(hidden)})
+    if hidden is None:
+        return scene
+    return scene.put({hidden: _mirror(scene, {"way": way}, scene).at(hidden)})
 
 
 def _correct(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -206,7 +222,9 @@ def _correct(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
 def _add_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
     """The choice that was made, or else the first there is."""
     empty = a.get("cell") or next((cell for cell in CELLS if base.at(cell) is None), None)
-    return base.put({empty: thing(a.get("thing") or f"red {a['shape']}")}) if empty else base
+    if empty:
+        return base.put({empty: thing(a.get("thing") or f"red {a['shape']}")})
+    return base
 
 
 def _draw_any(base: Scene, a: Mapping[str, str], source: Scene) -> Scene:
@@ -230,7 +248,8 @@ def shortest_paths(scene: Scene, start: str, end: str) -> list[list[str]]:
 
 
 def neighbours(cell: str) -> list[str]:
-    row, column = ROWS.index(cell[0]), COLUMNS.index(cell[1])
+    row = ROWS.index(cell[0])
+    column = COLUMNS.index(cell[1])
     around = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
     return [ROWS[r] + COLUMNS[c] for r, c in around if 0 <= r < 4 and 0 <= c < 4]
 

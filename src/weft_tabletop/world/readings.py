@@ -19,7 +19,7 @@ def reading_of(image: Image, blobs: Blobs) -> Reading:
     known = _known()
     found = known.get(image.digest)
     if found is None:
-        found = known[image.digest] = read(blobs.open(image))
+        found = known[image.digest] = read(blobs.decode(image))
         if len(known) > MOST:
             known.popitem(last=False)
     return found

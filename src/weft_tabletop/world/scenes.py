@@ -1,9 +1,8 @@
-"""The tabletop: a 4x4 table on a coloured background, a cell empty or with one object. `draw` makes its picture, `read` gets the scene
-back from a picture, a model's blurred or noisy one included, and says how sure it is.
+"""The tabletop: a 4x4 table on a coloured background, a cell empty or with one object. `draw` makes its picture, `read`
+gets the scene back from a picture, a model's blurred or noisy one included, and says how sure it is.
 
-Guarantee: `read(draw(scene)).scene == scene` for every scene. A reading is `sure` only if every cell is close to its best template and
-far closer than to any other; cells that are not are listed as `unknown`.
-"""
+Guarantee: `read(draw(scene)).scene == scene` for every scene. A reading is `sure` only if every cell is close to its
+best template and far closer than to any other; cells that are not are listed as `unknown`."""
 
 import functools
 from collections.abc import Mapping
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-ROWS, COLUMNS = "abcd", "1234"
+ROWS = "abcd"
+COLUMNS = "1234"
 CELLS = tuple(row + column for row in ROWS for column in COLUMNS)
 SHAPES = ("circle", "square", "triangle", "star", "cross", "ring", "dot")
 COLOURS: Mapping[str, tuple[int, int, int]] = {
@@ -38,9 +38,11 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
     "mint": (186, 240, 208),
     "sky": (178, 218, 252),
 }
-SIDE, CELL = 64, 16
+SIDE = 64
+CELL = 16
 FINE = 8  # outlines are drawn so much larger, then made small
-LOOKS = (0.0, 0.7, 1.1, 1.6, -1.2)  # how pictures come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
+# how pictures come back: as drawn, blurred by so many pixels, or (below zero) with blurred colour
+LOOKS = (0.0, 0.7, 1.1, 1.6, -1.2)
 FAR = 45.0  # the most a cell may differ from its best template, on average over its pixels
 SURE = 0.08  # the least confidence at which a cell counts as read
 
@@ -80,7 +82,9 @@ class Scene(Struct, frozen=True):
         return [name for name, a, b in zip(CELLS, self.cells, other.cells, strict=True) if a != b]
 
     def __str__(self) -> str:
-        return f"{self.background}: " + (", ".join(f"{thing} at {cell}" for cell, thing in self.things().items()) or "nothing")
+        return f"{self.background}: " + (
+            ", ".join(f"{thing} at {cell}" for cell, thing in self.things().items()) or "nothing"
+        )
 
 
 class Reading(Struct, frozen=True):
@@ -103,7 +107,8 @@ def draw(scene: Scene) -> "Pil.Image":
     from PIL import Image as Pil
 
     rows = [
-        np.concatenate([tile_pixels(scene.background, scene.cells[4 * row + column]) for column in range(4)], axis=1) for row in range(4)
+        np.concatenate([tile_pixels(scene.background, scene.cells[4 * row + column]) for column in range(4)], axis=1)
+        for row in range(4)
     ]
     return Pil.fromarray(np.concatenate(rows, axis=0))
 
@@ -118,7 +123,8 @@ def read(picture: "Pil.Image") -> Reading:
         rgb = rgb.resize((SIDE, SIDE), Pil.Resampling.BOX if min(rgb.size) >= SIDE else Pil.Resampling.BICUBIC)
     pixels = np.asarray(rgb, dtype=np.float32)
     tiles = pixels.reshape(4, CELL, 4, CELL, 3).transpose(0, 2, 1, 3, 4).reshape(16, -1)
-    templates, squares = _templates()  # (looks, 1 + things, pixels): every background as drawn, blurred and as JPEG leaves it
+    # (looks, 1 + things, pixels): every background as drawn, blurred and as JPEG leaves it
+    templates, squares = _templates()
     products = (tiles @ templates.reshape(-1, templates.shape[2]).T).reshape(16, *templates.shape[:2])
     distances = np.maximum((tiles**2).sum(1)[:, None, None] - 2 * products + squares, 0.0)
     look = int(distances.min(axis=2).sum(axis=0).argmin())
@@ -187,7 +193,8 @@ def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(mask)
-    centre, radius = 7.5 * scale, 6.0 * scale
+    centre = 7.5 * scale
+    radius = 6.0 * scale
 
     def around(points: int, size: float, turn: float = 0.0) -> list[tuple[float, float]]:
         angles = [2 * math.pi * k / points + turn for k in range(points)]
@@ -204,7 +211,8 @@ def outline(mask: "Pil.Image", shape: str, scale: int) -> None:
         base = centre + radius * 0.85
         pen.polygon([(centre, centre - radius), (centre + radius, base), (centre - radius, base)], fill=255)
     elif shape == "star":
-        outer, inner = around(5, radius * 1.08), around(5, radius * 0.42, math.pi / 5)
+        outer = around(5, radius * 1.08)
+        inner = around(5, radius * 0.42, math.pi / 5)
         pen.polygon([point for pair in zip(outer, inner, strict=True) for point in pair], fill=255)
     elif shape == "cross":
         width = radius * 0.34

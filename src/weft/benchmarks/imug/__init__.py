@@ -1,4 +1,5 @@
-"""IMUG-Bench: multi-turn dialogues of text and pictures, with questions whose right answer depends on what the model itself drew."""
+"""IMUG-Bench: multi-turn dialogues of text and pictures, with questions whose right answer depends on what the model
+itself drew."""
 
 from weft.benchmarks.imug.protocol import Imug
 

@@ -1,9 +1,9 @@
-"""IMUG-Bench's files: `benchmark.jsonl`, `images/`, and where they are there the two reference files and the grid truth.
+"""IMUG-Bench's files: `benchmark.jsonl`, `images/`, and where they are there the two reference files and the grid
+truth.
 
-A sample's key is (domain, subdomain, sample_id). A record that cannot be used is left out, with its problems named by file, line and
-field. Without reference files the benchmark still runs: a picture is judged beside the most recent one before it, a dynamic question
-beside all earlier replies.
-"""
+A sample's key is (domain, subdomain, sample_id). A record that cannot be used is left out, with its problems named by
+file, line and field. Without reference files the benchmark still runs: a picture is judged beside the most recent one
+before it, a dynamic question beside all earlier replies."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,28 +12,29 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.benchmarks.imug.classes import CLASS_OF
-from weft.benchmarks.imug.mcq import LETTERS, letters_of, options
-from weft.benchmarks.record_files import digest_of_file, json_lines
+from weft.benchmarks.imug.mcq import LETTERS, find_options, parse_key
+from weft.benchmarks.record_files import digest_file, read_json_lines
 from weft.benchmarks.records import Records
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Part, Sample, Text, Turn
-from weft.untrusted import bytes_file, fields, json_from
+from weft.untrusted import dict_or_empty, parse_json, read_bytes_file
 
 DYNAMIC = "<DYNAMIC>"
 Key = tuple[str, str, str]
 
 
-class Reference(Struct, frozen=True):
+class ImageReference(Struct, frozen=True):
     """A picture beside which another is judged: what turn `turn` (1-based) was given (`input`) or made (`output`)."""
 
     turn: int
     kind: str
 
 
-class Choice(Struct, frozen=True):
-    """Gold of a text turn: `key` are the letters that are certain, `raw` the key as written; a dynamic one is completed from the replies
-    of `looks_at` (1-based turns), which a reference file lists, or nobody does. A static one without a letter cannot be scored."""
+class ChoiceGold(Struct, frozen=True):
+    """Gold of a text turn: `key` are the letters that are certain, `raw` the key as written; a dynamic one is completed
+    from the replies of `looks_at` (1-based turns), which a reference file lists, or nobody does. A static one without a
+    letter cannot be scored."""
 
     question: str
     key: str
@@ -45,19 +46,20 @@ class Choice(Struct, frozen=True):
     first: str | None = None  # the words of the request's first item
 
 
-class Points(Struct, frozen=True):
-    """Gold of an image turn: evaluation points, what the picture is judged beside, and the true grid where there is one."""
+class PointsGold(Struct, frozen=True):
+    """Gold of an image turn: evaluation points, what the picture is judged beside, and the true grid where there is
+    one."""
 
     points: tuple[str, ...]
-    references: tuple[Reference, ...]
+    references: tuple[ImageReference, ...]
     grid: tuple[tuple[str, ...], ...] | None = None
     first: str | None = None
 
 
-class Links(Struct, frozen=True):
+class ReferenceLinks(Struct, frozen=True):
     """What the files beside the benchmark say, by sample; None where a file is not there."""
 
-    images: Mapping[Key, Mapping[int, tuple[Reference, ...]]] | None
+    images: Mapping[Key, Mapping[int, tuple[ImageReference, ...]]] | None
     dynamic: Mapping[tuple[Key, int], tuple[int, ...]] | None
     grids: Mapping[tuple[Key, int], tuple[tuple[str, ...], ...]]
 
@@ -65,10 +67,14 @@ class Links(Struct, frozen=True):
 def load(data: Path, blobs: Blobs) -> Dataset:
     folder = find(data)
     file = folder / "benchmark.jsonl"
-    beside = [path for path in (folder / "image_references.jsonl", folder / "dynamic_references.jsonl") if path.is_file()]
+    beside = [
+        path for path in (folder / "image_references.jsonl", folder / "dynamic_references.jsonl") if path.is_file()
+    ]
     grids = sorted((folder / "grid_gt").glob("*.jsonl"))
-    digests = [f"{path.name} {digest_of_file(path)}" for path in (*beside, *grids)]
-    return ImugRecords(file, folder / "images", blobs, read_links(folder)).dataset("imug", json_lines(file), digests)
+    digests = [f"{path.name} {digest_file(path)}" for path in (*beside, *grids)]
+    return ImugRecords(file, folder / "images", blobs, read_reference_links(folder)).dataset(
+        "imug", read_json_lines(file), digests
+    )
 
 
 def find(data: Path) -> Path:
@@ -78,16 +84,19 @@ def find(data: Path) -> Path:
     raise UserError(f"there is no benchmark.jsonl in {data} or {data / 'data'}")
 
 
-def read_links(folder: Path) -> Links:
-    """The reference files and the grid truth. A line that cannot be read is an error of the user's: references are not guessed."""
-    images: dict[Key, dict[int, tuple[Reference, ...]]] | None = None
+def read_reference_links(folder: Path) -> ReferenceLinks:
+    """The reference files and the grid truth. A line that cannot be read is an error of the user's: references are not
+    guessed."""
+    images: dict[Key, dict[int, tuple[ImageReference, ...]]] | None = None
     path = folder / "image_references.jsonl"
     if path.is_file():
         images = {}
         for where, line in _lines(path):
             try:
                 turns = {
-                    int(link["turn_idx"]): tuple(Reference(int(ref["ref_turn"]), str(ref["ref_type"])) for ref in link["refs"])
+                    int(link["turn_idx"]): tuple(
+                        ImageReference(int(ref["ref_turn"]), str(ref["ref_type"])) for ref in link["refs"]
+                    )
                     for link in line["reference_links"]
                 }
                 images[_key(line)] = turns
@@ -102,7 +111,7 @@ def read_links(folder: Path) -> Links:
                 dynamic[_key(line), int(line["turn_idx"])] = tuple(sorted(int(turn) for turn in line["ref_turn_idxs"]))
             except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
-    return Links(images, dynamic, _grids(folder / "grid_gt"))
+    return ReferenceLinks(images, dynamic, _grids(folder / "grid_gt"))
 
 
 def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
@@ -116,7 +125,11 @@ def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
             grid: Any = line.get("grid")
             if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or type(line.get("turn")) is not int:
                 raise UserError(f"{where}: a grid is three rows of three cells, with its turn")
-            rows = tuple(tuple(str(cell) for cell in cast(list[Any], row)) for row in cast(list[Any], grid) if isinstance(row, (list, str)))
+            rows = tuple(
+                tuple(str(cell) for cell in cast(list[Any], row))
+                for row in cast(list[Any], grid)
+                if isinstance(row, (list, str))
+            )
             if len(rows) != 3 or any(len(row) != 3 or set(row) - set("01rg") for row in rows):
                 raise UserError(f"{where}: a grid is three rows of three cells, each 0, 1, r or g")
             made[(domain, subdomain, sample), int(line["turn"])] = rows
@@ -124,9 +137,9 @@ def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(bytes_file(path).splitlines(), start=1):
+    for number, line in enumerate(read_bytes_file(path).splitlines(), start=1):
         if line.strip():
-            yield f"{path.name}: line {number}", fields(json_from(line, f"{path}: line {number}"))
+            yield f"{path.name}: line {number}", dict_or_empty(parse_json(line, f"{path}: line {number}"))
 
 
 def _key(line: Mapping[str, Any]) -> Key:
@@ -136,15 +149,22 @@ def _key(line: Mapping[str, Any]) -> Key:
 class ImugRecords(Records):
     id_field = "sample_id"
 
-    def __init__(self, file: Path, pictures: Path, blobs: Blobs, links: Links) -> None:
+    def __init__(self, file: Path, pictures: Path, blobs: Blobs, links: ReferenceLinks) -> None:
         super().__init__(file, pictures, blobs)
         self._links = links
         if links.images is None:
-            self.say("warning", "", "", "there is no image_references.jsonl: pictures are judged beside the most recent one")
+            self.report_problem(
+                "warning", "", "", "there is no image_references.jsonl: pictures are judged beside the most recent one"
+            )
         if links.dynamic is None:
-            self.say("warning", "", "", "there is no dynamic_references.jsonl: dynamic questions are judged beside all earlier replies")
+            self.report_problem(
+                "warning",
+                "",
+                "",
+                "there is no dynamic_references.jsonl: dynamic questions are judged beside all earlier replies",
+            )
 
-    def called(self, at: int, record: Any) -> str:
+    def record_label(self, at: int, record: Any) -> str:
         return f"line {at + 1}"
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
@@ -156,82 +176,127 @@ class ImugRecords(Records):
         tasks: Any = record.get("tasks")
         if not isinstance(tasks, list) or not tasks:
             self.fail(name, "tasks", "must be a list of turns")
-        turns = tuple(self._turn(name, key, at, fields(one)) for at, one in enumerate(cast(list[Any], tasks)))
+        turns = tuple(self._turn(name, key, at, dict_or_empty(one)) for at, one in enumerate(cast(list[Any], tasks)))
         system: Any = record.get("system_prompt")
         groups = {"domain": key[0], "task": key[1], "class": CLASS_OF.get(key[0], "Unassigned")}
         if groups["class"] == "Unassigned":
-            self.say("warning", name, "domain", f"{key[0]!r} is in no class; it counts in the overall numbers alone")
+            self.report_problem(
+                "warning", name, "domain", f"{key[0]!r} is in no class; it counts in the overall numbers alone"
+            )
         return Sample("/".join(key), turns, (), groups, system if isinstance(system, str) else "")
 
     def _turn(self, name: str, key: Key, at: int, task: dict[str, Any]) -> Turn:
         field = f"tasks[{at}]"
         if str(task.get("turn")) != str(at + 1):
-            self.fail(name, f"{field}.turn", f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due")
+            self.fail(
+                name,
+                f"{field}.turn",
+                f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due",
+            )
         ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
-        words: Any = fields(cast(list[Any], task["input"])[0]).get("text")
-        first = words if isinstance(words, str) else None
+        words: Any = dict_or_empty(cast(list[Any], task["input"])[0]).get("text")
+        if isinstance(words, str):
+            first = words
+        else:
+            first = None
         folder = f"{key[0]}/{key[1]}/question_{key[2]}"
-        output = fields(task.get("output"))
+        output = dict_or_empty(task.get("output"))
         if task.get("modality") == "text":
             gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask, first)
-            truth = () if gold.dynamic or not gold.key else (Text(gold.key),)
+            if gold.dynamic or not gold.key:
+                truth = ()
+            else:
+                truth = (Text(gold.key),)
             return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
         if task.get("modality") != "image":
             self.fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
         points: Any = output.get("evaluation_points")
-        if not isinstance(points, list) or not points or not all(isinstance(point, str) for point in cast(list[Any], points)):
+        if (
+            not isinstance(points, list)
+            or not points
+            or not all(isinstance(point, str) for point in cast(list[Any], points))
+        ):
             self.fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
         references = self._references(name, field, key, at + 1)
         grid = self._links.grids.get((key, at + 1))
         if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
-            self.say("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
-        gold = Points(tuple(cast(list[str], points)), references, grid, first)
+            self.report_problem("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
+        gold = PointsGold(tuple(cast(list[str], points)), references, grid, first)
         return Turn(at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", gold)
 
     def _ask(self, name: str, field: str, items: Any) -> Iterator[Part]:
         if not isinstance(items, list) or not items:
             self.fail(name, field, "must be a list of texts and pictures")
         for at, item in enumerate(cast(list[Any], items)):
-            for kind, value in fields(item).items():
+            for kind, value in dict_or_empty(item).items():
                 if kind == "text" and isinstance(value, str):
                     yield Text(value)
                 elif kind == "image" and isinstance(value, str):
-                    yield self.picture(name, f"{field}[{at}].image", value)
+                    yield self.load_image(name, f"{field}[{at}].image", value)
                 elif kind in ("text", "image"):
                     self.fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
                 else:
-                    self.say("warning", name, f"{field}[{at}]", f"{kind!r} is neither a text nor a picture: it is not shown")
+                    self.report_problem(
+                        "warning", name, f"{field}[{at}]", f"{kind!r} is neither a text nor a picture: it is not shown"
+                    )
 
-    def _choice(self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...], first: str | None) -> Choice:
+    def _choice(
+        self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...], first: str | None
+    ) -> ChoiceGold:
         if not isinstance(answer, str):
             self.fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
         question = next((part.text for part in ask if isinstance(part, Text)), "")
-        dynamic, offered = DYNAMIC in answer, options(question)
+        dynamic = DYNAMIC in answer
+        offered = find_options(question)
         certain = answer.replace(DYNAMIC, " ").strip(" +")
-        sure = "".join(sorted(letters_of(certain) or ()))
+        sure = "".join(sorted(parse_key(certain) or ()))
         strange = [letter for letter in sure if letter not in offered] if offered else []
         if (certain and not sure) or strange or not (certain or dynamic):
             has = ", ".join(offered) or LETTERS
-            self.say("warning", name, field, f"{answer!r} names no option of its question (it has {has}): the turn cannot be scored")
-            sure, dynamic = "", False
+            self.report_problem(
+                "warning",
+                name,
+                field,
+                f"{answer!r} names no option of its question (it has {has}): the turn cannot be scored",
+            )
+            sure = ""
+            dynamic = False
         looks_at: tuple[int, ...] = ()
         found: tuple[int, ...] | None = None
         if dynamic:
-            found = self._links.dynamic.get((key, turn)) if self._links.dynamic is not None else None
-            looks_at = found if found is not None else tuple(range(1, turn))
+            if self._links.dynamic is not None:
+                found = self._links.dynamic.get((key, turn))
+            else:
+                found = None
+            if found is not None:
+                looks_at = found
+            else:
+                looks_at = tuple(range(1, turn))
             if found is None and self._links.dynamic is not None:
-                self.say("warning", name, field, "dynamic_references.jsonl does not have it: it is judged beside all earlier replies")
+                self.report_problem(
+                    "warning",
+                    name,
+                    field,
+                    "dynamic_references.jsonl does not have it: it is judged beside all earlier replies",
+                )
             if any(not 1 <= other < turn for other in looks_at) or not looks_at:
                 self.fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
         single = key[:2] != ("Botany", "natural_growth") and not (dynamic and sure)
-        return Choice(question, sure, answer, dynamic, looks_at, single, found is not None, first)
+        return ChoiceGold(question, sure, answer, dynamic, looks_at, single, found is not None, first)
 
-    def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[Reference, ...]:
+    def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[ImageReference, ...]:
         if self._links.images is None:
-            return (Reference(0, "recent"),)
+            return (ImageReference(0, "recent"),)
         found = self._links.images.get(key, {}).get(turn, ())
         for reference in found:
-            latest = turn if reference.kind == "input" else turn - 1
+            if reference.kind == "input":
+                latest = turn
+            else:
+                latest = turn - 1
             if reference.kind not in ("input", "output") or not 1 <= reference.turn <= latest:
-                self.fail(name, field, f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}")
+                self.fail(
+                    name,
+                    field,
+                    f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}",
+                )
         return found

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from weft.benchmarks.facts import facts_of
-from weft.benchmarks.imug.data import Choice
+from weft.benchmarks.facts import read_facts
+from weft.benchmarks.imug.data import ChoiceGold
 from weft.types import Verdict
 
 
@@ -23,22 +23,22 @@ class PointsFacts(Struct, frozen=True, omit_defaults=True):
     points: tuple[float, ...] = ()
 
 
-def choice_facts(verdict: Verdict) -> ChoiceFacts:
-    return facts_of(verdict.detail, ChoiceFacts)
+def read_choice_facts(verdict: Verdict) -> ChoiceFacts:
+    return read_facts(verdict.detail, ChoiceFacts)
 
 
-def points_facts(verdict: Verdict) -> PointsFacts:
-    return facts_of(verdict.detail, PointsFacts)
+def read_points_facts(verdict: Verdict) -> PointsFacts:
+    return read_facts(verdict.detail, PointsFacts)
 
 
-def facts_of_choice(gold: Choice, response: str) -> ChoiceFacts:
+def build_choice_facts(gold: ChoiceGold, response: str) -> ChoiceFacts:
     """Before anybody worked out the key."""
     return ChoiceFacts(response, gold.raw, gold.dynamic, gold.dynamic and not gold.listed)
 
 
-def no_points(count: int) -> PointsFacts:
+def build_zero_points(count: int) -> PointsFacts:
     return PointsFacts((0,) * count)
 
 
 def is_dynamic(verdict: Verdict) -> bool:
-    return verdict.metric == "choice" and choice_facts(verdict).dynamic
+    return verdict.metric == "choice" and read_choice_facts(verdict).dynamic

@@ -1,9 +1,9 @@
-"""The cubes tasks, read from pixels: a 3 x 3 lattice of thin dashed lines, occupied cells with a thick black outline, some red or green.
+"""The cubes tasks, read from pixels: a 3 x 3 lattice of thin dashed lines, occupied cells with a thick black outline,
+some red or green.
 
-numpy alone. The lattice is found first (`grid_lattice`). Then each of its twenty-four edges is weighed (how thick it is times how dark),
-the thick ones are told from the thin, and a cell is occupied if its four edges are thick all along. (What the released scorer would find,
-with OpenCV's contours, is repeated in `grid_official`.)
-"""
+numpy alone. The lattice is found first (`grid_lattice`). Then each of its twenty-four edges is weighed (how thick it is
+times how dark), the thick ones are told from the thin, and a cell is occupied if its four edges are thick all along.
+(What the released scorer would find, with OpenCV's contours, is repeated in `grid_official`.)"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,30 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 Grid = tuple[tuple[str, ...], ...]  # "0" empty, "1" occupied, "r" red, "g" green
-LONGEST, MARGIN = 900, 40  # the picture is brought to this size and gets this margin
-CELL, BAND, CORE_BAND, ENDS, INNER = 80, 9, 3, 10, 16  # pixels: the lattice is measured with cells of this size
-SMOOTH, ALONG = 13, 0.2  # an edge weighs what it weighs at its thinner places; the dashes are smoothed away
+# the picture is brought to this size and gets this margin
+LONGEST = 900
+MARGIN = 40
+# pixels: the lattice is measured with cells of this size
+CELL = 80
+BAND = 9
+CORE_BAND = 3
+ENDS = 10
+INNER = 16
+# an edge weighs what it weighs at its thinner places; the dashes are smoothed away
+SMOOTH = 13
+ALONG = 0.2
 DIM = 60  # a cell darker than this does not tell how light the paper is
-SPECK, BLACK = 0.15, 0.75  # darkness that may be noise; darkness as good as black
-THICK, THICK_SPREAD = 0.043, 0.9  # the weight where thick edges usually begin, and how usual that is (as a logarithm)
+# darkness that may be noise; darkness as good as black
+SPECK = 0.15
+BLACK = 0.75
+# the weight where thick edges usually begin, and how usual that is (as a logarithm)
+THICK = 0.043
+THICK_SPREAD = 0.9
 LEAST_WEIGHT = 0.006
-ONE_SIDED, WIDEST_GAP, ORPHAN = 0.3, 1.2, 0.2  # what a cut is worth: one with nothing beyond it, the widest gap, an edge left over (less)
+# what a cut is worth: one with nothing beyond it, the widest gap, an edge left over (less)
+ONE_SIDED = 0.3
+WIDEST_GAP = 1.2
+ORPHAN = 0.2
 FILLED = 0.3
 
 
@@ -33,13 +49,17 @@ def read_grid(picture: "Pil.Image") -> Grid | None:
     pixels, across, down = _normal(prepared, lattice)
     occupied = _occupied(*_weights(pixels.max(axis=2), across, down))
     return tuple(
-        tuple(_colour(pixels[_inside(down, row), _inside(across, column)]) if occupied[row, column] else "0" for column in range(3))
+        tuple(
+            _colour(pixels[_inside(down, row), _inside(across, column)]) if occupied[row, column] else "0"
+            for column in range(3)
+        )
         for row in range(3)
     )
 
 
 def _prepared(picture: "Pil.Image") -> "Pil.Image":
-    """The picture on white, at one size, with a margin of its commonest colour; a very large one is made smaller before anything else."""
+    """The picture on white, at one size, with a margin of its commonest colour; a very large one is made smaller before
+    anything else."""
     import numpy as np
     from PIL import Image as Pil
 
@@ -68,13 +88,19 @@ def _normal(picture: "Pil.Image", lattice: Lattice) -> tuple[Any, Any, Any]:
     side = round(3.5 * CELL)
     left, right, across = _spread(lattice.across, upright.width, side)
     top, bottom, down = _spread(lattice.down, upright.height, side)
-    return np.asarray(upright.resize((side, side), Pil.Resampling.BILINEAR, box=(left, top, right, bottom))), across, down
+    return (
+        np.asarray(upright.resize((side, side), Pil.Resampling.BILINEAR, box=(left, top, right, bottom))),
+        across,
+        down,
+    )
 
 
 def _spread(lines: Any, limit: int, side: int) -> tuple[float, float, Any]:
-    """From a quarter of a cell before four lines to a quarter behind them, and where the lines are when that is made `side` long."""
+    """From a quarter of a cell before four lines to a quarter behind them, and where the lines are when that is made
+    `side` long."""
     quarter = (lines[3] - lines[0]) / 12
-    low, high = max(0.0, float(lines[0] - quarter)), min(float(limit), float(lines[3] + quarter))
+    low = max(0.0, float(lines[0] - quarter))
+    high = min(float(limit), float(lines[3] + quarter))
     return low, high, (lines - low) * side / (high - low)
 
 
@@ -84,15 +110,18 @@ def _inside(lines: Any, at: int) -> slice:
 
 
 def _weights(light: Any, across: Any, down: Any) -> tuple[Any, Any]:
-    """For each edge its thickness times its darkness, as a part of a cell's side: [4 lines, 3 edges], vertical ones, horizontal ones."""
+    """For each edge its thickness times its darkness, as a part of a cell's side: [4 lines, 3 edges], vertical ones,
+    horizontal ones."""
     return _weights_down(light, across, down), _weights_down(light.T, down, across)
 
 
 def _weights_down(light: Any, lines: Any, ends: Any) -> Any:
-    """Those of the vertical edges. How dark a place is, is measured by the cell beside it, or by the strip outside the lattice."""
+    """Those of the vertical edges. How dark a place is, is measured by the cell beside it, or by the strip outside the
+    lattice."""
     import numpy as np
 
-    before, after = slice(0, max(1, round(lines[0]) - BAND)), slice(min(round(lines[3]) + BAND, light.shape[1] - 1), None)
+    before = slice(0, max(1, round(lines[0]) - BAND))
+    after = slice(min(round(lines[3]) + BAND, light.shape[1] - 1), None)
     strips = [before, *(_inside(lines, column) for column in range(3)), after]
     paper: Any = np.array([[np.median(light[_inside(ends, row), strip]) for strip in strips] for row in range(3)])
     paper[paper < DIM] = max(DIM, float(np.quantile(light, 0.75)))
@@ -108,7 +137,8 @@ def _weights_down(light: Any, lines: Any, ends: Any) -> Any:
 
 
 def _weight(dark: Any) -> float:
-    """How much ink an edge has across it, at its thinner places; what begins beyond the line (a frame, a letter) is not the line's."""
+    """How much ink an edge has across it, at its thinner places; what begins beyond the line (a frame, a letter) is not
+    the line's."""
     import numpy as np
 
     total: Any = np.cumsum(np.pad(dark, ((1, 0), (0, 0))), axis=0)
@@ -123,23 +153,38 @@ def _weight(dark: Any) -> float:
 def _occupied(vertical: Any, horizontal: Any) -> Any:
     """Which cells have four thick edges, at the weight that tells thick from thin best.
 
-    Weights differ from picture to picture (thin lines may be solid, thick ones doubled between two cells), so each way of cutting them
-    into two is judged: by the gap at the cut, by how near the cut is to a usual one, and by thick edges that are on no occupied cell.
-    """
+    Weights differ from picture to picture (thin lines may be solid, thick ones doubled between two cells), so each way
+    of cutting them into two is judged: by the gap at the cut, by how near the cut is to a usual one, and by thick edges
+    that are on no occupied cell."""
     import numpy as np
 
     sizes: Any = np.maximum(np.sort(np.concatenate([vertical, horizontal], axis=None)), LEAST_WEIGHT)
-    best, cells = -np.inf, None
+    best = -np.inf
+    cells = None
     for thin in range(len(sizes) + 1):
-        low, high = (sizes[thin - 1] if thin else 0.0), (sizes[thin] if thin < len(sizes) else np.inf)
+        if thin:
+            low = sizes[thin - 1]
+        else:
+            low = 0.0
+        if thin < len(sizes):
+            high = sizes[thin]
+        else:
+            high = np.inf
         one_sided = not thin or thin == len(sizes)
-        near = ONE_SIDED / 2 if one_sided else np.log(high / low) / 3
+        if one_sided:
+            near = ONE_SIDED / 2
+        else:
+            near = np.log(high / low) / 3
         cut = float(np.clip(THICK, low * np.exp(near), high * np.exp(-near)))
         occupied, orphans = _cells(vertical > cut, horizontal > cut)
-        judged = ONE_SIDED if one_sided else min(float(np.log(high / low)), WIDEST_GAP)
+        if one_sided:
+            judged = ONE_SIDED
+        else:
+            judged = min(float(np.log(high / low)), WIDEST_GAP)
         judged -= (np.log(cut / THICK) / THICK_SPREAD) ** 2 + ORPHAN * orphans
         if judged > best:
-            best, cells = judged, occupied
+            best = judged
+            cells = occupied
     return cells
 
 
@@ -148,7 +193,8 @@ def _cells(vertical: Any, horizontal: Any) -> tuple[Any, int]:
     import numpy as np
 
     occupied = vertical[:3].T & vertical[1:].T & horizontal[:3] & horizontal[1:]
-    used_vertical, used_horizontal = np.zeros_like(vertical), np.zeros_like(horizontal)
+    used_vertical = np.zeros_like(vertical)
+    used_horizontal = np.zeros_like(horizontal)
     for side in (slice(0, 3), slice(1, 4)):
         used_vertical[side] |= occupied.T
         used_horizontal[side] |= occupied
@@ -161,14 +207,18 @@ def _colour(inner: Any) -> str:
     from PIL import Image as Pil
 
     hsv: Any = np.asarray(Pil.fromarray(inner).convert("HSV")).reshape(-1, 3).astype(int)
-    vivid, hue = (hsv[:, 1] >= 70) & (hsv[:, 2] >= 40), hsv[:, 0] * 360 / 255
+    vivid = (hsv[:, 1] >= 70) & (hsv[:, 2] >= 40)
+    hue = hsv[:, 0] * 360 / 255
     if (vivid & ((hue <= 20) | (hue >= 320))).mean() > FILLED:
         return "r"
-    return "g" if (vivid & (hue >= 70) & (hue <= 190)).mean() > FILLED else "1"
+    if (vivid & (hue >= 70) & (hue <= 190)).mean() > FILLED:
+        return "g"
+    return "1"
 
 
-def points(found: Grid | None, due: Grid, count: int) -> list[int]:
-    """The released logic: a grid at all; the right cells, without which nothing more counts; the right red ones; the right green ones."""
+def score_grid(found: Grid | None, due: Grid, count: int) -> list[int]:
+    """The released logic: a grid at all; the right cells, without which nothing more counts; the right red ones; the
+    right green ones."""
     made = [0] * count
     if found is None:
         return made

@@ -1,9 +1,9 @@
 """The cubes pictures as the benchmark's released scorer reads them, step by step, without OpenCV.
 
-The released scorer thresholds against a local mean, erodes, fills the outer contours that are large enough, cuts the box of all ink into
-nine, and asks of each ninth how much of it is filled and how red or green it is. numpy repeats this here with OpenCV's own arithmetic (its
-integer grey, hue and bilinear weights), so that a score of ours can be laid beside a published one. Our own reader is `grid.read_grid`.
-"""
+The released scorer thresholds against a local mean, erodes, fills the outer contours that are large enough, cuts the
+box of all ink into nine, and asks of each ninth how much of it is filled and how red or green it is. numpy repeats this
+here with OpenCV's own arithmetic (its integer grey, hue and bilinear weights), so that a score of ours can be laid
+beside a published one. Our own reader is `grid.read_grid`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +11,35 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 Grid = tuple[tuple[str, ...], ...]  # "0" empty, "1" occupied, "r" red, "g" green
-SIDE, CELL = 300, 100
-BLOCK, SIGMA, BELOW = 15, 2.6, 10  # the local mean: its window, 0.3 * ((15 - 1) / 2 - 1) + 0.8, and how far below it ink must be
+SIDE = 300
+CELL = 100
+# the local mean: its window, 0.3 * ((15 - 1) / 2 - 1) + 0.8, and how far below it ink must be
+BLOCK = 15
+SIGMA = 2.6
+BELOW = 10
 STRIPE = 512  # rows taken at a time, so that a large picture needs little memory
-MOST_PIXELS = 25_000_000  # it takes all of a picture into memory at once, since a smaller one would be read otherwise
+MAX_PIXELS = 25_000_000  # it takes all of a picture into memory at once, since a smaller one would be read otherwise
 LEAST_AREA = 50
-OCCUPANCY_MARGIN, COLOUR_MARGIN = 10, 20
-LEAST_OCCUPANCY, LEAST_COLOUR = 15, 30  # mean of a mask of 0 and 255
-GREY_WEIGHTS, GREY_BITS = (9798, 19235, 3735), 15  # red, green, blue
-HUE_BITS, WEIGHT_BITS = 12, 11
+OCCUPANCY_MARGIN = 10
+COLOUR_MARGIN = 20
+# mean of a mask of 0 and 255
+LEAST_OCCUPANCY = 15
+LEAST_COLOUR = 30
+# red, green, blue
+GREY_WEIGHTS = (9798, 19235, 3735)
+GREY_BITS = 15
+HUE_BITS = 12
+WEIGHT_BITS = 11
 
 
-def released_grid(picture: "Pil.Image") -> Grid | None:
+def read_grid_as_released(picture: "Pil.Image") -> Grid | None:
     """The nine cells as the released scorer finds them, or None where nothing is darker than what is around it."""
     import numpy as np
 
     pixels = _eight_bit(picture)
     ink = _ink(_grey(pixels))
-    rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
+    rows = np.flatnonzero(ink.any(axis=1))
+    columns = np.flatnonzero(ink.any(axis=0))
     if not len(rows):
         return None
     box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
@@ -36,7 +47,8 @@ def released_grid(picture: "Pil.Image") -> Grid | None:
     mask = _resized(solid[box].astype(np.uint8)[..., None] * np.uint8(255))[..., 0]
     hue, saturation, value = _hue_saturation_value(_resized(pixels[box]))
     vivid = (saturation >= 70) & (value >= 40)
-    red, green = vivid & ((hue <= 10) | (hue >= 160)), vivid & (hue >= 35) & (hue <= 95)
+    red = vivid & ((hue <= 10) | (hue >= 160))
+    green = vivid & (hue >= 35) & (hue <= 95)
     return tuple(tuple(_cell(mask, red, green, row, column) for column in range(3)) for row in range(3))
 
 
@@ -46,16 +58,22 @@ def _cell(mask: Any, red: Any, green: Any, row: int, column: int) -> str:
     inner = _inner(row, column, COLOUR_MARGIN)
     if red[inner].mean() * 255 > LEAST_COLOUR:
         return "r"
-    return "g" if green[inner].mean() * 255 > LEAST_COLOUR else "1"
+    if green[inner].mean() * 255 > LEAST_COLOUR:
+        return "g"
+    return "1"
 
 
 def _inner(row: int, column: int, margin: int) -> tuple[slice, slice]:
     """A cell of the resized picture without its rim."""
-    return (slice(row * CELL + margin, (row + 1) * CELL - margin), slice(column * CELL + margin, (column + 1) * CELL - margin))
+    return (
+        slice(row * CELL + margin, (row + 1) * CELL - margin),
+        slice(column * CELL + margin, (column + 1) * CELL - margin),
+    )
 
 
 def _eight_bit(picture: "Pil.Image") -> Any:
-    """Red, green and blue as OpenCV's file reader gives them: upright, alpha dropped rather than composed, the high byte of 16 bits."""
+    """Red, green and blue as OpenCV's file reader gives them: upright, alpha dropped rather than composed, the high
+    byte of 16 bits."""
     import numpy as np
     from PIL import ImageOps
 
@@ -96,11 +114,15 @@ def _ink(grey: Any) -> Any:
 
 
 def _weighed(source: Any, weights: Any, axis: int) -> Any:
-    """The weighted sum of neighbours along one axis, where the window fits; the two sides of a symmetric window are added first."""
-    half, length = BLOCK // 2, source.shape[axis] - BLOCK + 1
+    """The weighted sum of neighbours along one axis, where the window fits; the two sides of a symmetric window are
+    added first."""
+    half = BLOCK // 2
+    length = source.shape[axis] - BLOCK + 1
 
     def moved(by: int) -> Any:
-        return source[:, by : by + length] if axis == 1 else source[by : by + length]
+        if axis == 1:
+            return source[:, by : by + length]
+        return source[by : by + length]
 
     total = moved(half) * weights[half]
     for step in range(1, half + 1):
@@ -144,7 +166,8 @@ def _large(mask: Any) -> Any:
     # Each square of four is counted for the run that its upper left, else upper right, else lower left pixel is in.
     top, left = np.nonzero(halves)
     from_above = padded[top, left] | padded[top, left + 1]
-    at_row, at_column = np.where(from_above, top, top + 1), np.where(padded[top, left] | (1 - from_above), left, left + 1)
+    at_row = np.where(from_above, top, top + 1)
+    at_column = np.where(padded[top, left] | (1 - from_above), left, left + 1)
     width = mask.shape[1] + 1
     run = (row * width + start).searchsorted(at_row * width + at_column, side="right") - 1
     area = np.bincount(label[run], weights=halves[top, left], minlength=len(row)) / 2
@@ -155,8 +178,8 @@ def _large(mask: Any) -> Any:
 def _parts(mask: Any, touching: int) -> tuple[Any, Any, Any, Any]:
     """The mask's runs along its rows (row, start, end) and for each the number of the connected part it is in.
 
-    `touching` is 1 where corners that touch connect and 0 where they do not. Runs, not pixels, are joined, all of them at once.
-    """
+    `touching` is 1 where corners that touch connect and 0 where they do not. Runs, not pixels, are joined, all of them
+    at once."""
     import numpy as np
 
     padded: Any = np.pad(mask, ((0, 0), (1, 1)))
@@ -178,7 +201,8 @@ def _joined(count: int, one: Any, other: Any) -> Any:
 
     label = np.arange(count)
     while len(one):
-        low, high = np.minimum(label[one], label[other]), np.maximum(label[one], label[other])
+        low = np.minimum(label[one], label[other])
+        high = np.maximum(label[one], label[other])
         np.minimum.at(label, high, low)
         while not np.array_equal(label, shorter := label[label]):
             label = shorter
@@ -213,7 +237,8 @@ def _resized(pixels: Any) -> Any:
 
 
 def _sources(length: int) -> tuple[Any, Any, Any, Any]:
-    """For each of the 300 places the pixel before it, the pixel after it, and the weights of the two, each rounded by itself."""
+    """For each of the 300 places the pixel before it, the pixel after it, and the weights of the two, each rounded by
+    itself."""
     import numpy as np
 
     place: Any = ((np.arange(SIDE) + 0.5) * (length / SIDE) - 0.5).astype(np.float32)

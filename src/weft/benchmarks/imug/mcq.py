@@ -1,10 +1,11 @@
-"""Multiple choice, read and scored twice: as the paper means it (`strict`) and as the released `score_mcq.py` computes it (`official`).
+"""Multiple choice, read and scored twice: as the paper means it (`strict`) and as the released `score_mcq.py` computes
+it (`official`).
 
-Score = max(0, right - wrong chosen) / due, times a weight for the form of the reply: 1 for nothing but letters, 0.75 for letters with
-separators (strict: or with their own option texts), 0.5 for anything longer. The official reader sees only letters that stand alone, so
-that `BCD` is no answer and a key of several letters is no key: both score 0. How strict finds the letters in a longer reply is ours, not
-the paper's, which has no rule for it (docs/errata.md lists what it does).
-"""
+Score = max(0, right - wrong chosen) / due, times a weight for the form of the reply: 1 for nothing but letters, 0.75
+for letters with separators (strict: or with their own option texts), 0.5 for anything longer. The official reader sees
+only letters that stand alone, so that `BCD` is no answer and a key of several letters is no key: both score 0. How
+strict finds the letters in a longer reply is ours, not the paper's, which has no rule for it (docs/errata.md lists what
+it does)."""
 
 import re
 import unicodedata
@@ -23,7 +24,8 @@ _THOUGHT = re.compile(rf"[<\[]{_TAGS}[>\]].*?(?:[<\[]/{_TAGS}[>\]]|\Z)", re.DOTA
 _BEFORE = re.compile(rf"\A.*[<\[]/{_TAGS}[>\]]", re.DOTALL | re.IGNORECASE)  # thinking that the model's template opened
 _KEY_WORD = re.compile(r"\b(?:and|or|both|options?|answers?|choices?)\b", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:option|answer|choice|letter)s?[\s:(*\"']*\Z", re.IGNORECASE)
-_SMALL = re.compile(r"\W*[a-g](?:\s*[,;/&]\s*[a-g])*\W*")  # small letters, apart from one another: `b, c`; `bad` is a word
+# small letters, apart from one another: `b, c`; `bad` is a word
+_SMALL = re.compile(r"\W*[a-g](?:\s*[,;/&]\s*[a-g])*\W*")
 _LINE = re.compile(r"\W*([A-G])(?![A-Za-z0-9])[\s.):\-*]*(.*)", re.DOTALL)
 _GOES_ON = re.compile(  # what follows a letter that is meant, where after an article a noun or an adjective would
     r"(?:is|are|was|were|be|has|have|had|does|did|do|can|could|will|would|shall|should|must|may|might|and|or|nor|but|not|only|alone|too|also|"
@@ -34,10 +36,13 @@ _GOES_ON = re.compile(  # what follows a letter that is meant, where after an ar
 )
 
 
-def options(question: str) -> dict[str, str]:
+def find_options(question: str) -> dict[str, str]:
     """The options of a question by letter: lines such as `A. black`, or all of them on one line."""
-    lines, inline = dict(_OPTION.findall(question)), _on_one_line(question)
-    return inline if len(inline) > len(lines) else lines
+    lines = dict(_OPTION.findall(question))
+    inline = _on_one_line(question)
+    if len(inline) > len(lines):
+        return inline
+    return lines
 
 
 def _on_one_line(question: str) -> dict[str, str]:
@@ -49,11 +54,13 @@ def _on_one_line(question: str) -> dict[str, str]:
         elif marks and match.group(1) == LETTERS[len(marks)]:
             marks.append(match)
     ends = [*(mark.start() for mark in marks[1:]), *([len(question)] if marks else [])]
-    texts = [question[mark.end() : end].partition("\n")[0].strip(" \t,;(") for mark, end in zip(marks, ends, strict=True)]
+    texts = [
+        question[mark.end() : end].partition("\n")[0].strip(" \t,;(") for mark, end in zip(marks, ends, strict=True)
+    ]
     return {mark.group(1): text for mark, text in zip(marks, texts, strict=True) if text}
 
 
-def letters_of(key: str) -> set[str] | None:
+def parse_key(key: str) -> set[str] | None:
     """The letters of a key however it is written: `BCD`; `B, C and D`; `(b)`. None if it holds anything else."""
     words = [word for word in re.split(r"[\W_]+", _KEY_WORD.sub(" ", unicodedata.normalize("NFKC", key))) if word]
     if not words or not all(re.fullmatch("[A-G]+|[a-g]", word) for word in words):
@@ -66,7 +73,7 @@ def key_letters(answer: str) -> set[str]:
     return set(re.sub(r"[^A-G]", "", answer.replace("<DYNAMIC>", "")))
 
 
-def choice_of(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
+def read_choice(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
     """The letters a reply chooses, and the weight of its form."""
     text = _BEFORE.sub(" ", _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response))).strip()
     if not text:
@@ -87,27 +94,34 @@ def choice_of(response: str, offered: Mapping[str, str] | None = None) -> tuple[
     return chosen, 0.5 if _NOT_WORD.sub("", _rest(text, runs)) else 0.75
 
 
-def score(response: str, answer: str, offered: Mapping[str, str] | None = None) -> float:
+def score_strict(response: str, answer: str, offered: Mapping[str, str] | None = None) -> float:
     """Strict: 0 to 1."""
     due = key_letters(answer)
     if not due:
         raise ValueError(f"the answer key {answer!r} has no letter")
-    chosen, weight = choice_of(response, offered)
+    chosen, weight = read_choice(response, offered)
     return _share(chosen, due) * weight
 
 
-def official_letters(text: str) -> set[str]:
+def find_standalone_letters(text: str) -> set[str]:
     """Letters that stand alone."""
     return set(_ALONE.findall(text))
 
 
-def official(response: str, answer: str) -> float:
+def score_as_released(response: str, answer: str) -> float:
     """What the released scorer gives, defects included: 0 to 1, rounded to four digits."""
-    due, chosen = official_letters(answer), official_letters(response)
+    due = find_standalone_letters(answer)
+    chosen = find_standalone_letters(response)
     text = response.strip()
     if not due or not text:
         return 0.0
-    weight = 1.0 if _ONLY.fullmatch(text) else 0.75 if _SEPARATED.fullmatch(text) else 0.5
+    if _ONLY.fullmatch(text):
+        weight = 1.0
+    else:
+        if _SEPARATED.fullmatch(text):
+            weight = 0.75
+        else:
+            weight = 0.5
     return round(_share(chosen, due) * weight, 4)
 
 
@@ -116,8 +130,8 @@ def _share(chosen: set[str], due: set[str]) -> float:
 
 
 def _is_article(text: str, match: re.Match[str]) -> bool:
-    """A lone `A` before a word in small letters is English, unless that word says something of option A (`A is right`, `A shows ...`),
-    or it is called an option (`Option A best matches`)."""
+    """A lone `A` before a word in small letters is English, unless that word says something of option A (`A is right`,
+    `A shows ...`), or it is called an option (`Option A best matches`)."""
     following = re.match(r" ([a-z]+)", text[match.end() :])
     if match.group() != "A" or following is None or _NAMED.search(text[: match.start()]):
         return False
@@ -144,7 +158,9 @@ def _by_lines(text: str, offered: Mapping[str, str]) -> set[str]:
 def _by_text(text: str, offered: Mapping[str, str]) -> set[str]:
     """A reply that is an option's own text and nothing else chooses it."""
     chosen = {letter for letter, option in offered.items() if _bare(option) and _bare(option) == _bare(text)}
-    return chosen if len(chosen) == 1 else set()
+    if len(chosen) == 1:
+        return chosen
+    return set()
 
 
 def _bare(text: str) -> str:

@@ -1,5 +1,5 @@
-"""What can be chosen for IMUG-Bench. The protocol has one history, the dialogue with the model's own replies; `none` shows what it is
-worth."""
+"""What can be chosen for IMUG-Bench. The protocol has one history, the dialogue with the model's own replies; `none`
+shows what it is worth."""
 
 from typing import Annotated, Literal
 
@@ -7,9 +7,13 @@ from msgspec import Meta, Struct
 
 
 class ImugOptions(Struct, frozen=True):
-    history: Annotated[Literal["dialogue", "none"], Meta(description="The whole dialogue in its own order, or none of it.")] = "dialogue"
+    history: Annotated[
+        Literal["dialogue", "none"], Meta(description="The whole dialogue in its own order, or none of it.")
+    ] = "dialogue"
     turns: Annotated[Literal["all", "image", "text"], Meta(description="Which turns are asked and scored.")] = "all"
     official: Annotated[
         bool,
-        Meta(description="Build inputs as the released client does, defects included; what is missing is judged, for the official row."),
+        Meta(
+            description="Build inputs as the released client does, defects included; what is missing is judged, for the official row."
+        ),
     ] = False

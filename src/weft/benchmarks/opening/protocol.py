@@ -1,5 +1,5 @@
-"""OpenING's protocol: one request, an answer in steps, each a text and a picture; how many the reference has is told, as in the authors'
-own generation. Seven scores from 0 to 10 by one call to a judge."""
+"""OpenING's protocol: one request, an answer in steps, each a text and a picture; how many the reference has is told,
+as in the authors' own generation. Seven scores from 0 to 10 by one call to a judge."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from weft.benchmarks.base import Answered, Benchmark, Groups, Item, Terms
-from weft.benchmarks.documents import MOST, Most, pictures_in, sheets_of
-from weft.benchmarks.interleaved_outputs import Outputs
+from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, SampleGroups, WeightedMeans
+from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
+from weft.benchmarks.interleaved_outputs import InterleavedOutputs
 from weft.benchmarks.opening import data, released, rubric, tables
-from weft.benchmarks.opening.data import Goal
+from weft.benchmarks.opening.data import OpeningGold
 from weft.benchmarks.opening.official import OFFICIAL
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
-from weft.types import Dialogue, Message, Part, ReadDataset, Sample, Text, Turn, Verdict
-from weft.untrusted import fields
+from weft.types import Dialogue, LoadedDataset, Message, Part, Sample, Text, Turn, Verdict
+from weft.untrusted import dict_or_empty
 
 Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
 HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"
@@ -25,23 +25,23 @@ HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"
 
 class OpeningOptions(Struct, frozen=True):
     hint: Hint = "yes"
-    judge_pictures: Most = MOST
+    judge_images: MaxImages = MAX_IMAGES
 
 
 class OpeningPresentation(Presentation, frozen=True):
     def describe_gold(self, gold: Any) -> list[str]:
-        return [f"steps of the reference: {fields(gold).get('steps')}"]
+        return [f"steps of the reference: {dict_or_empty(gold).get('steps')}"]
 
 
 class OpeningPreparation(Preparation, frozen=True):
-    def describe_data(self, dataset: ReadDataset) -> list[str]:
+    def describe_data(self, dataset: LoadedDataset) -> list[str]:
         steps = [sample.turns[0].gold.steps for sample in dataset.samples]
         tasks = len({sample.groups["subtask"] for sample in dataset.samples})
         return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
 
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
-            return released.official(Path(prompts.removeprefix("official:")), "criteria")
+            return released.read_official_rubrics(Path(prompts.removeprefix("official:")), "criteria")
         return super().rubrics(benchmark, prompts)
 
 
@@ -53,28 +53,39 @@ class Opening(Benchmark):
     axes = ("subtask", "task")
     official = OFFICIAL
     presentation = OpeningPresentation(title="OpenING", max_score=10.0, digits=2)
-    preparation = OpeningPreparation(outputs=Outputs)
+    preparation = OpeningPreparation(outputs=InterleavedOutputs)
 
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def build_messages(self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions) -> tuple[Message, ...]:
-        goal: Goal = turn.gold
-        hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),) if options.hint == "yes" else ()
-        return (Message("user", (*hint, *turn.ask)),)
+    def build_messages(
+        self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions
+    ) -> tuple[Message, ...]:
+        goal: OpeningGold = turn.gold
+        if options.hint == "yes":
+            hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),)
+        else:
+            hint = ()
+        return (Message("user", (*hint, *turn.prompt)),)
 
-    def questions(self, answered: Answered) -> Iterable[Item]:
-        return asked(answered, answered.reply.said, answered.options.judge_pictures)
+    def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
+        return build_questions(answered, answered.reply.output, answered.options.judge_pictures)
 
-    def headline(self, verdicts: Sequence[Verdict], groups: Groups) -> Terms:
-        return [(1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA]
+    def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
+        return [
+            (1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA
+        ]
 
 
-def asked(answered: Answered, made: Sequence[Part], most: int) -> list[Item]:
+def build_questions(answered: JudgedTurn, made: Sequence[Part], most: int) -> list[Assessment]:
     """The one question about an answer, with sheets where it has too many pictures."""
     if answered.rubrics.official:
-        return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.as_released(answered, made, blobs)])]
-    sections = rubric.sections_of(answered.turn.ask, made)
-    if pictures_in(sections) <= most:
-        return [rubric.about(answered, made)]
-    return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.about(answered, made, sheets_of(sections, most, blobs))])]
+        return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.build_released_question(answered, made, blobs)])]
+    sections = rubric.build_sections(answered.turn.prompt, made)
+    if count_images(sections) <= most:
+        return [rubric.build_question(answered, made)]
+    return [
+        answered.check(
+            rubric.CRITERIA, lambda blobs: [rubric.build_question(answered, made, build_sheets(sections, most, blobs))]
+        )
+    ]

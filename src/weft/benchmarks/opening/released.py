@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.benchmarks.prompts import Rubrics, rubrics_of
+from weft.benchmarks.prompts import Rubrics, build_rubrics
 from weft.errors import UserError
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Text
-from weft.untrusted import text_file
+from weft.untrusted import read_text_file
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -20,44 +20,49 @@ SYSTEMS = {
 }
 SCRIPTS = {"battle": "GPT_judge_AB.py", "criteria": "GPT_score_A.py"}
 SIDE = 512  # of every picture, whatever its shape
-Tagged = tuple[str, str, Sequence[Part]]  # a section's tag, what stands for it where there is nothing, and what it holds
+# a section's tag, what stands for it where there is nothing, and what it holds
+Tagged = tuple[str, str, Sequence[Part]]
 
 
-def official(checkout: Path, which: str) -> Rubrics:
-    texts = {"system": system_prompt(checkout, which), "closing": closing(checkout, which)}
-    return rubrics_of(texts, f"official {SCRIPTS[which]}")
+def read_official_rubrics(checkout: Path, which: str) -> Rubrics:
+    texts = {"system": read_system_prompt(checkout, which), "closing": read_closing_sentence(checkout, which)}
+    return build_rubrics(texts, f"official {SCRIPTS[which]}")
 
 
-def system_prompt(checkout: Path, which: str) -> str:
+def read_system_prompt(checkout: Path, which: str) -> str:
     found = next((checkout / place for place in SYSTEMS[which] if (checkout / place).is_file()), None)
     if found is None:
         raise UserError(f"{checkout} has no {SYSTEMS[which][0]}: give a checkout of OpenING's repository")
-    return text_file(found)
+    return read_text_file(found)
 
 
-def closing(checkout: Path, which: str) -> str:
-    """The sentence that ends their question, from their script: the one text there that begins a line and ends with a colon."""
+def read_closing_sentence(checkout: Path, which: str) -> str:
+    """The sentence that ends their question, from their script: the one text there that begins a line and ends with a
+    colon."""
     script = checkout / SCRIPTS[which]
     if not script.is_file():
         raise UserError(f"{checkout} has no {script.name}: give a checkout of OpenING's repository")
     try:
-        tree = ast.parse(text_file(script))
+        tree = ast.parse(read_text_file(script))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise UserError(f"{script} cannot be read: {error}") from None
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     ends = [text for text in texts if text.startswith("\n") and text.endswith(": ") and len(text) < 300]
     found = dict.fromkeys(text for text in ends if "OUTPUT" not in text)
     if len(found) != 1:
-        raise UserError(f"{script} has {len(found)} sentences that could end its question where one is known: is it another version?")
+        raise UserError(
+            f"{script} has {len(found)} sentences that could end its question where one is known: is it another version?"
+        )
     return next(iter(found))
 
 
-def laid_out(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
-    """Steps of words and pictures under bare tags, the count of pictures running through all of them; then the closing sentence."""
+def build_judge_messages(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
+    """Steps of words and pictures under bare tags, the count of pictures running through all of them; then the closing
+    sentence."""
     parts: list[Part] = []
     number = 0
     for place, (tag, empty, some) in enumerate(sections):
-        steps = steps_of(some, asked=not place)
+        steps = split_steps(some, asked=not place)
         parts += [Text(empty)] if not steps else []
         for at, (text, image) in enumerate(steps):
             said = text
@@ -65,14 +70,14 @@ def laid_out(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tupl
                 said += f" <IMG_{number}></IMG_{number}>"
                 number += 1
             parts.append(Text(said if at else tag + said if said else empty))
-            parts += [blobs.put_picture(squashed(image, blobs))] if image is not None else []
+            parts += [blobs.put_pil(squash_image(image, blobs))] if image is not None else []
     parts.append(Text(rubrics.texts["closing"]))
     return Message("system", (Text(rubrics.texts["system"]),)), Message("user", tuple(parts))
 
 
-def steps_of(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str, Image | None]]:
-    """Words with the picture that follows them, as OpenING keeps them. Spaces around an answer's words go before its markers do; what is
-    asked has been through that, and those that its markers left at an end are sent."""
+def split_steps(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str, Image | None]]:
+    """Words with the picture that follows them, as OpenING keeps them. Spaces around an answer's words go before its
+    markers do; what is asked has been through that, and those that its markers left at an end are sent."""
     steps: list[tuple[str, Image | None]] = []
     for part in parts:
         if isinstance(part, Image):
@@ -81,12 +86,15 @@ def steps_of(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str, I
             else:
                 steps.append(("", part))
         elif isinstance(part, Text):
-            words = part.text if asked else part.text.strip()
+            if asked:
+                words = part.text
+            else:
+                words = part.text.strip()
             steps += [(words.replace("<image>", ""), None)] if words else []
     return steps
 
 
-def squashed(image: Image, blobs: Blobs) -> "Pil.Image":
-    with blobs.opened(image) as opened:
+def squash_image(image: Image, blobs: Blobs) -> "Pil.Image":
+    with blobs.decode_within_memory(image) as opened:
         bits = opened.mode == "1"  # such a picture is not smoothed
         return (opened if bits else opened.convert("RGB")).resize((SIDE, SIDE)).convert("RGB")

@@ -1,13 +1,13 @@
-"""How good one answer is, in seven respects from 0 to 10, by one call; with our rubric, or as the released script asks. Material: `input`,
-`output`."""
+"""How good one answer is, in seven respects from 0 to 10, by one call; with our rubric, or as the released script asks.
+Material: `input`, `output`."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from weft.benchmarks.base import Answered
-from weft.benchmarks.documents import TOLD, Section, Sheet, laid_out
+from weft.benchmarks.base import JudgedTurn
+from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
 from weft.benchmarks.opening import released
-from weft.benchmarks.prompts import filled, object_schema
+from weft.benchmarks.prompts import fill_slots, object_schema
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Question, Text
 
@@ -16,27 +16,39 @@ CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness"
 FULL = 10
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     entry = object_schema(Justification={"type": "string"}, Score={"type": "integer", "minimum": 0, "maximum": FULL})
     return object_schema(**dict.fromkeys(CRITERIA, entry))
 
 
-def sections_of(ask: Sequence[Part], made: Sequence[Part]) -> list[Section]:
-    return [Section("INPUT:", "what was asked for", tuple(ask)), Section("OUTPUT:", "what the model made", tuple(made))]
+def build_sections(ask: Sequence[Part], made: Sequence[Part]) -> list[DocumentSection]:
+    return [
+        DocumentSection("INPUT:", "what was asked for", tuple(ask)),
+        DocumentSection("OUTPUT:", "what the model made", tuple(made)),
+    ]
 
 
-def about(answered: Answered, made: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
-    system = filled(answered.rubrics.texts["criteria"], {"sheets": [Text(TOLD if sheets else "")]})
-    shown = tuple(laid_out(sections_of(answered.turn.ask, made), sheets))
+def build_question(answered: JudgedTurn, made: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
+    system = fill_slots(answered.rubrics.texts["criteria"], {"sheets": [Text(SHEETS_NOTE if sheets else "")]})
+    shown = tuple(format_sections(build_sections(answered.turn.prompt, made), sheets))
     return _question(answered, made, (Message("system", system), Message("user", shown)))
 
 
-def as_released(answered: Answered, made: Sequence[Part], blobs: Blobs) -> Question:
-    sections = [("INPUT: ", "INPUT: ", answered.turn.ask), ("\nOUTPUT: ", "\nOUTPUT: None" if not made else "\nOUTPUT: ", made)]
-    return _question(answered, made, released.laid_out(sections, answered.rubrics, blobs), jpeg=True)
+def build_released_question(answered: JudgedTurn, made: Sequence[Part], blobs: Blobs) -> Question:
+    sections = [
+        ("INPUT: ", "INPUT: ", answered.turn.prompt),
+        ("\nOUTPUT: ", "\nOUTPUT: None" if not made else "\nOUTPUT: ", made),
+    ]
+    return _question(answered, made, released.build_judge_messages(sections, answered.rubrics, blobs), jpeg=True)
 
 
-def _question(answered: Answered, made: Sequence[Part], messages: tuple[Message, ...], **more: Any) -> Question:
-    material = {"input": answered.turn.ask, "output": tuple(made)}
-    told: dict[str, Any] = {"material": material, "value": "Score", "reason": "Justification", "gold": answered.turn.gold, **more}
-    return Question(CRITERIA, messages, schema(), answered.place, **told)
+def _question(answered: JudgedTurn, made: Sequence[Part], messages: tuple[Message, ...], **more: Any) -> Question:
+    material = {"input": answered.turn.prompt, "output": tuple(made)}
+    told: dict[str, Any] = {
+        "material": material,
+        "value": "Score",
+        "reason": "Justification",
+        "gold": answered.turn.gold,
+        **more,
+    }
+    return Question(CRITERIA, messages, build_schema(), answered.turn_ref, **told)

@@ -1,4 +1,5 @@
-"""Small maps, flowcharts and interfaces, drawn: the pictures of the template, and of what is measured of readers of words."""
+"""Small maps, flowcharts and interfaces, drawn: the pictures of the template, and of what is measured of readers of
+words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,17 +9,24 @@ if TYPE_CHECKING:
 
 Point = tuple[int, int]
 Font = Callable[[int], Any]  # of a size in pixels
-INK, PAPER, SOFT, BLUE, GREEN = "#222222", "#ffffff", "#d9dde3", "#1f5fd0", "#2f9e57"
+INK = "#222222"
+PAPER = "#ffffff"
+SOFT = "#d9dde3"
+BLUE = "#1f5fd0"
+GREEN = "#2f9e57"
 
 
-def plain_font(size: int) -> Any:
+def load_plain_font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.load_default(size)
 
 
-def park(
-    places: Mapping[str, Point], paths: Sequence[Sequence[Point]], route: Sequence[Point] = (), font: Font = plain_font
+def draw_park(
+    places: Mapping[str, Point],
+    paths: Sequence[Sequence[Point]],
+    route: Sequence[Point] = (),
+    font: Font = load_plain_font,
 ) -> "Pil.Image":
     """A map: paths, places with their names, and a route along the paths."""
     picture, pen = _sheet((720, 520), "#dcebd2")
@@ -33,7 +41,7 @@ def park(
     return picture
 
 
-def flowchart(steps: Sequence[str], font: Font = plain_font) -> "Pil.Image":
+def draw_flowchart(steps: Sequence[str], font: Font = load_plain_font) -> "Pil.Image":
     """Boxes from top to bottom, an arrow from each to the next."""
     picture, pen = _sheet((520, 60 + 100 * len(steps)), PAPER)
     for at, step in enumerate(steps):
@@ -45,7 +53,7 @@ def flowchart(steps: Sequence[str], font: Font = plain_font) -> "Pil.Image":
     return picture
 
 
-def panel(title: str, switches: Mapping[str, bool], font: Font = plain_font) -> "Pil.Image":
+def draw_settings(title: str, switches: Mapping[str, bool], font: Font = load_plain_font) -> "Pil.Image":
     """A page of settings, one switch a line."""
     picture, pen = _sheet((520, 110 + 70 * len(switches)), PAPER)
     pen.text((36, 32), title, font=font(28), fill=INK)
@@ -54,12 +62,15 @@ def panel(title: str, switches: Mapping[str, bool], font: Font = plain_font) -> 
         pen.line((36, y - 22, 484, y - 22), fill=SOFT, width=1)
         pen.text((36, y), name, font=font(20), fill=INK)
         pen.rounded_rectangle((412, y - 2, 476, y + 30), radius=16, fill=GREEN if on else "#aab1bb")
-        left = 446 if on else 414
+        if on:
+            left = 446
+        else:
+            left = 414
         pen.ellipse((left, y, left + 28, y + 28), fill=PAPER)
     return picture
 
 
-def form(title: str, fields: Sequence[str], button: str, font: Font = plain_font) -> "Pil.Image":
+def draw_form(title: str, fields: Sequence[str], button: str, font: Font = load_plain_font) -> "Pil.Image":
     """A page to fill in."""
     picture, pen = _sheet((520, 180 + 84 * len(fields)), "#f5f6f8")
     pen.text((36, 30), title, font=font(28), fill=INK)

@@ -1,12 +1,12 @@
-"""PlanViz's released scorer: tasks without an image, and replies that do not end in a digit, are in no mean, and nothing keeps a score
-within its scale. Scores are shares of full marks."""
+"""PlanViz's released scorer: tasks without an image, and replies that do not end in a digit, are in no mean, and
+nothing keeps a score within its scale. Scores are shares of full marks."""
 
 from collections.abc import Mapping
 
 from weft.benchmarks.official import FAILED, Official
 from weft.benchmarks.planviz import released, rubric
-from weft.benchmarks.planviz.facts import plan_facts
-from weft.types import Missing, Question, Reading, Verdict
+from weft.benchmarks.planviz.facts import read_plan_facts
+from weft.types import MissingScore, OfficialReading, Question, Verdict
 
 
 class PlanVizOfficial(Official):
@@ -14,18 +14,24 @@ class PlanVizOfficial(Official):
     prompts = rubric.CONSTANTS
     published_judge = "qwen3-vl-235b-a22b-instruct"
 
-    def reading(self, question: Question, text: str) -> Mapping[str, Reading]:
+    def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         """A reply is never asked for again: what has no score is left out."""
-        return {question.metrics[0]: Reading(released.share(question, text))} if question.plain else {}
+        if question.text_only:
+            return {question.metrics[0]: OfficialReading(released.read_share(question, text))}
+        return {}
 
-    def kept(self, verdict: Verdict) -> Reading | Missing:
-        return FAILED if verdict.by == "failure" else super().kept(verdict)
+    def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
+        if verdict.by == "failure":
+            return FAILED
+        return super().find_reading(verdict)
 
-    def is_unasked(self, verdict: Verdict) -> bool:
+    def lacks_official_question(self, verdict: Verdict) -> bool:
         """Where the released code shows its judge something else, about which nobody was asked."""
-        if verdict.asked is not None:
+        if verdict.variant_reading is not None:
             return False
-        return any(map(self.is_unasked, verdict.behind)) if verdict.behind else plan_facts(verdict).elsewhere
+        if verdict.merged_from:
+            return any(map(self.lacks_official_question, verdict.merged_from))
+        return read_plan_facts(verdict).official_input_differs
 
 
 OFFICIAL = PlanVizOfficial()

@@ -3,9 +3,9 @@
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from weft.benchmarks.base import Finished, Groups
-from weft.benchmarks.planviz.rubric import SHORT as METRICS
-from weft.benchmarks.rows import Entry, cell_of, verdicts_of
+from weft.benchmarks.base import RunResults, SampleGroups
+from weft.benchmarks.planviz.rubric import COLUMNS as METRICS
+from weft.benchmarks.rows import CountedVerdict, build_mean_cell, flatten_verdicts
 from weft.types import Cell, Row, Table
 
 AS_WRITTEN = "as written"
@@ -16,11 +16,11 @@ NOTE = (
 )
 
 
-def is_study(groups: Groups) -> bool:
+def is_study(groups: SampleGroups) -> bool:
     return any("style" in of for of in groups.values())
 
 
-def style_tables(runs: Sequence[tuple[Finished, Sequence[Entry]]], title: str) -> Iterator[Table]:
+def build_style_tables(runs: Sequence[tuple[RunResults, Sequence[CountedVerdict]]], title: str) -> Iterator[Table]:
     """Of runs with their verdicts, by task, in the order of the run's own."""
     if not runs:
         return
@@ -30,7 +30,10 @@ def style_tables(runs: Sequence[tuple[Finished, Sequence[Entry]]], title: str) -
     for run, of in runs:
         found = _styled(run, of)
         tasks = list(dict.fromkeys(one.sample for _, one in found))
-        parts = [Row(task, _of_task([(style, one) for style, one in found if one.sample == task]), kind="part") for task in tasks]
+        parts = [
+            Row(task, _of_task([(style, one) for style, one in found if one.sample == task]), kind="part")
+            for task in tasks
+        ]
         names = tuple(f"{name} {what}" for name in METRICS for what in ("mean", "deviation"))
         yield Table(f"{run.name}: tasks over their wordings", (*names, "wordings"), tuple(parts), "", 2, "breakdown")
         styles = list(dict.fromkeys(style for style, _ in found))
@@ -38,16 +41,16 @@ def style_tables(runs: Sequence[tuple[Finished, Sequence[Entry]]], title: str) -
         yield Table(f"{run.name}: by style of wording", (*METRICS, "Avg"), tuple(by_style), "", 2, "breakdown")
 
 
-def _styled(run: Finished, verdicts: Sequence[Entry]) -> list[tuple[str, Entry]]:
+def _styled(run: RunResults, verdicts: Sequence[CountedVerdict]) -> list[tuple[str, CountedVerdict]]:
     """Each verdict with the style of its wording."""
     return [(run.groups[one.verdict.sample].get("style", AS_WRITTEN), one) for one in verdicts]
 
 
-def _some(found: Sequence[tuple[str, Entry]], metric: str, *, reworded: bool) -> list[Entry]:
+def _some(found: Sequence[tuple[str, CountedVerdict]], metric: str, *, reworded: bool) -> list[CountedVerdict]:
     return [one for style, one in found if one.metric == metric and (style != AS_WRITTEN) == reworded]
 
 
-def _by_task(entries: Sequence[Entry]) -> dict[str, list[float]]:
+def _by_task(entries: Sequence[CountedVerdict]) -> dict[str, list[float]]:
     """Scores by task; none for a task of which nothing is scored."""
     made: dict[str, list[float]] = {}
     for one in entries:
@@ -55,18 +58,25 @@ def _by_task(entries: Sequence[Entry]) -> dict[str, list[float]]:
     return made
 
 
-def _over_tasks(found: Sequence[tuple[str, Entry]]) -> dict[str, Cell]:
+def _over_tasks(found: Sequence[tuple[str, CountedVerdict]]) -> dict[str, Cell]:
     """`due` counts tasks; the verdicts are those of all their wordings."""
     cells: dict[str, Cell] = {}
     for name, metric in METRICS.items():
         reworded, written = (_some(found, metric, reworded=one) for one in (True, False))
-        said, as_written = _by_task(reworded), _by_task(written)
+        said = _by_task(reworded)
+        as_written = _by_task(written)
         several = {task: values for task, values in said.items() if len(values) > 1}
         behind = [one for one in reworded if one.sample in several]
-        cells[f"{name} mean"] = _mean([statistics.fmean(values) for values in said.values() if values], len(said), reworded)
+        cells[f"{name} mean"] = _mean(
+            [statistics.fmean(values) for values in said.values() if values], len(said), reworded
+        )
         deviation = _mean([statistics.stdev(values) for values in several.values()], len(several), behind)
-        mean = _mean([statistics.fmean(values) for values in several.values()], len(several), behind).value  # of the same tasks
-        variation = None if not mean or deviation.value is None else round(100 * deviation.value / mean, 2)
+        # of the same tasks
+        mean = _mean([statistics.fmean(values) for values in several.values()], len(several), behind).value
+        if not mean or deviation.value is None:
+            variation = None
+        else:
+            variation = round(100 * deviation.value / mean, 2)
         cells[f"{name} deviation"] = deviation
         cells[f"{name} variation"] = Cell(variation, len(several), len(several), verdicts=deviation.verdicts)
         means = [statistics.fmean(values) for values in as_written.values() if values]
@@ -74,26 +84,29 @@ def _over_tasks(found: Sequence[tuple[str, Entry]]) -> dict[str, Cell]:
     return cells
 
 
-def _of_task(found: Sequence[tuple[str, Entry]]) -> Mapping[str, Cell]:
+def _of_task(found: Sequence[tuple[str, CountedVerdict]]) -> Mapping[str, Cell]:
     cells: dict[str, Cell] = {}
-    most: Sequence[Entry] = ()
+    most: Sequence[CountedVerdict] = ()
     for name, metric in METRICS.items():
         entries = _some(found, metric, reworded=True)
         values = [one.value for one in entries if one.value is not None]
         most = max(most, entries, key=len)
         cells[f"{name} mean"] = mean = _mean(values, len(entries), entries)
         several = len(values) > 1
-        deviation = Cell(round(statistics.stdev(values), 4), mean.scored, mean.due, verdicts=mean.verdicts) if several else Cell(None)
+        if several:
+            deviation = Cell(round(statistics.stdev(values), 4), mean.scored, mean.expected, verdicts=mean.verdicts)
+        else:
+            deviation = Cell(None)
         cells[f"{name} deviation"] = deviation
-    return {**cells, "wordings": Cell(float(len(most)), len(most), len(most), verdicts=verdicts_of([most]))}
+    return {**cells, "wordings": Cell(float(len(most)), len(most), len(most), verdicts=flatten_verdicts([most]))}
 
 
-def _of_style(verdicts: Sequence[Entry]) -> Mapping[str, Cell]:
+def _of_style(verdicts: Sequence[CountedVerdict]) -> Mapping[str, Cell]:
     by_metric = {name: [one for one in verdicts if one.metric == metric] for name, metric in METRICS.items()}
-    cells = {name: cell_of(some, digits=4) for name, some in by_metric.items()}
-    return {**cells, "Avg": cell_of([(1 / len(METRICS), some) for some in by_metric.values()], digits=4)}
+    cells = {name: build_mean_cell(some, digits=4) for name, some in by_metric.items()}
+    return {**cells, "Avg": build_mean_cell([(1 / len(METRICS), some) for some in by_metric.values()], digits=4)}
 
 
-def _mean(values: Sequence[float], due: int, entries: Sequence[Entry]) -> Cell:
-    behind = verdicts_of([entries])
+def _mean(values: Sequence[float], due: int, entries: Sequence[CountedVerdict]) -> Cell:
+    behind = flatten_verdicts([entries])
     return Cell(round(statistics.fmean(values), 4) if values else None, len(values), due, verdicts=behind)

@@ -2,11 +2,17 @@
 
 from pathlib import Path
 
-from weft.benchmarks.planviz.drawings import flowchart, form, panel, park
-from weft.benchmarks.planviz.files import Task, write
+from weft.benchmarks.planviz.drawings import draw_flowchart, draw_form, draw_park, draw_settings
+from weft.benchmarks.planviz.files import PlanVizTask, write_tasks
 from weft.store.images import encode_png
 
-PLACES = {"Gate": (80, 440), "Lake": (600, 110), "Rose garden": (300, 250), "Cafe": (560, 400), "Playground": (110, 130)}
+PLACES = {
+    "Gate": (80, 440),
+    "Lake": (600, 110),
+    "Rose garden": (300, 250),
+    "Cafe": (560, 400),
+    "Playground": (110, 130),
+}
 PATHS = (
     ((80, 440), (300, 250), (600, 110)),
     ((80, 440), (560, 400), (600, 110)),
@@ -68,11 +74,11 @@ marks to all. It scores Cor 0, Vis 1 and Ef 1 in editing, and 0 in generation, w
 """
 
 
-def tasks() -> list[Task]:
+def build_tasks() -> list[PlanVizTask]:
     walk = ((80, 440), (300, 250), (600, 110))
     after = {**SWITCHES, "Bluetooth": True, "Location": False}
     return [
-        Task(
+        PlanVizTask(
             "route",
             "gen",
             "Draw a simple map for a one-day food walk through Lyon with four stops, and show in which order to visit them.",
@@ -85,7 +91,7 @@ def tasks() -> list[Task]:
             "open",
             "lyon-food-walk",
         ),
-        Task(
+        PlanVizTask(
             "route",
             "edit",
             "Draw the shortest walk along the paths from the Gate to the Lake on this map.",
@@ -98,10 +104,10 @@ def tasks() -> list[Task]:
             ],
             "closed",
             "gate-to-lake",
-            encode_png(park(PLACES, PATHS)),
-            encode_png(park(PLACES, PATHS, walk)),
+            encode_png(draw_park(PLACES, PATHS)),
+            encode_png(draw_park(PLACES, PATHS, walk)),
         ),
-        Task(
+        PlanVizTask(
             "workflow",
             "gen",
             "Draw a flowchart of how to prepare a team meeting, from finding a date to sending the minutes.",
@@ -115,7 +121,7 @@ def tasks() -> list[Task]:
             "open",
             "team-meeting",
         ),
-        Task(
+        PlanVizTask(
             "workflow",
             "edit",
             "Draw a flowchart of the steps that a new user takes on this page to create an account.",
@@ -128,10 +134,14 @@ def tasks() -> list[Task]:
             ],
             "closed",
             "sign-up",
-            encode_png(form("Create an account", ["E-mail address", "Password", "Full name"], "Sign up")),
-            encode_png(flowchart(["Enter the e-mail address", "Choose a password", "Enter the full name", "Press Sign up"])),
+            encode_png(draw_form("Create an account", ["E-mail address", "Password", "Full name"], "Sign up")),
+            encode_png(
+                draw_flowchart(
+                    ["Enter the e-mail address", "Choose a password", "Enter the full name", "Press Sign up"]
+                )
+            ),
         ),
-        Task(
+        PlanVizTask(
             "ui",
             "gen",
             'Draw the sign-in page of a library: a title "City Library", fields for card number and PIN, and a button "Sign in".',
@@ -144,7 +154,7 @@ def tasks() -> list[Task]:
             "closed",
             "library-sign-in",
         ),
-        Task(
+        PlanVizTask(
             "ui",
             "edit",
             "Show this page after Bluetooth was switched on and Location was switched off.",
@@ -155,12 +165,12 @@ def tasks() -> list[Task]:
             ],
             "closed",
             "two-switches",
-            encode_png(panel("Settings", SWITCHES)),
-            encode_png(panel("Settings", after)),
+            encode_png(draw_settings("Settings", SWITCHES)),
+            encode_png(draw_settings("Settings", after)),
         ),
     ]
 
 
 def write_template(folder: Path) -> None:
-    write(folder, tasks())
+    write_tasks(folder, build_tasks())
     (folder / "README.md").write_text(HOW, encoding="utf-8")

@@ -1,17 +1,18 @@
 """Whether an edited picture is its source again, as far as anyone can see. PlanScore gives such a picture no point.
 
-The made picture is brought to the source's size. It is unchanged if no window of it differs from the source by more than rounding and the
-gentlest encoding leave: on average by 5 of 255 in 5 x 5 pixels, 3 in 17 x 17, 2 in 65 x 65, in brightness and in hue. A digit in small
-print, a hairline, a label in another colour, a row or a page that is a shade darker are edits, whatever the size of the picture
-(tests/benchmarks/test_planviz_unchanged.py). Transparent pictures are looked at on white and on black.
+The made picture is brought to the source's size. It is unchanged if no window of it differs from the source by more
+than rounding and the gentlest encoding leave: on average by 5 of 255 in 5 x 5 pixels, 3 in 17 x 17, 2 in 65 x 65, in
+brightness and in hue. A digit in small print, a hairline, a label in another colour, a row or a page that is a shade
+darker are edits, whatever the size of the picture (tests/benchmarks/test_planviz_unchanged.py). Transparent pictures
+are looked at on white and on black.
 
-That is narrow on purpose. Small edits of a page are no larger than what JPEG does to coloured print: what may be either is left to the
-judge, who can say that it is the source again. The rule spares a judge the obvious, and never decides a doubtful case.
-"""
+That is narrow on purpose. Small edits of a page are no larger than what JPEG does to coloured print: what may be either
+is left to the judge, who can say that it is the source again. The rule spares a judge the obvious, and never decides a
+doubtful case."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from weft.store.images import flat
+from weft.store.images import flatten
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -23,10 +24,10 @@ GROUNDS = ("white", "black")
 
 
 def is_unchanged(source: "Pil.Image", made: "Pil.Image") -> bool:
-    return change(source, made) <= 1.0
+    return measure_change(source, made) <= 1.0
 
 
-def change(source: "Pil.Image", made: "Pil.Image") -> float:
+def measure_change(source: "Pil.Image", made: "Pil.Image") -> float:
     """By how much the window that differs most does, in parts of what may differ there."""
     clear = any(picture.has_transparency_data for picture in (source, made))
     return max(_on(ground, source, made) for ground in (GROUNDS if clear else GROUNDS[:1]))
@@ -36,7 +37,7 @@ def _on(ground: str, source: "Pil.Image", made: "Pil.Image") -> float:
     from PIL import Image as Pil
     from PIL import ImageChops, ImageFilter
 
-    first, second = flat(source, ground), flat(made, ground)
+    first, second = flatten(source, ground), flatten(made, ground)
     if abs(first.width / first.height / (second.width / second.height) - 1) > FORMAT or _is_plain(first, second):
         return 255.0
     if first.size != second.size:
@@ -50,8 +51,8 @@ def _on(ground: str, source: "Pil.Image", made: "Pil.Image") -> float:
 
 
 def _is_plain(first: "Pil.Image", second: "Pil.Image") -> bool:
-    """Whether a large picture was changed so much that it shows in a small one: what differs there on average differs at least as much in
-    some window of the large one."""
+    """Whether a large picture was changed so much that it shows in a small one: what differs there on average differs
+    at least as much in some window of the large one."""
     from PIL import Image as Pil
     from PIL import ImageChops
 
@@ -60,4 +61,6 @@ def _is_plain(first: "Pil.Image", second: "Pil.Image") -> bool:
         return False
     small = first.reduce(by)
     other = second.reduce(by) if second.size == first.size else second.resize(small.size, Pil.Resampling.BOX)
-    return any(high > PLAIN for _, high in ImageChops.difference(small.convert("YCbCr"), other.convert("YCbCr")).getextrema())  # pyright: ignore
+    difference = ImageChops.difference(small.convert("YCbCr"), other.convert("YCbCr"))
+    extrema: Any = difference.getextrema()
+    return any(high > PLAIN for _, high in extrema)

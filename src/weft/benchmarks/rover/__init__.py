@@ -1,5 +1,5 @@
-"""ROVER: reasoning that must cross between words and pictures. `ig`: thinking in words, for a picture; `tg`: a picture, for an answer in
-words."""
+"""ROVER: reasoning that must cross between words and pictures. `ig`: thinking in words, for a picture; `tg`: a picture,
+for an answer in words."""
 
 from weft.benchmarks.rover.ig import RoverIG
 from weft.benchmarks.rover.tg import RoverTG

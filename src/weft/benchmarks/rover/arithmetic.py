@@ -1,103 +1,112 @@
 """What both halves do with scores: 1 to 5 become 0 to 100; means over tasks (micro) and means of group means (macro).
 
-`strict`: a model's failure is 0, what is unscored is in no mean. `official`: what the released code has of the same replies: tasks without
-a picture are in no mean, a score counts as (s - 1) * 25 whatever it is, and AVG pools all scores of all metrics. Where it kept a score
-that is no number its summary stops, and there is no official number at all."""
+`strict`: a model's failure is 0, what is unscored is in no mean. `official`: what the released code has of the same
+replies: tasks without a picture are in no mean, a score counts as (s - 1) * 25 whatever it is, and AVG pools all scores
+of all metrics. Where it kept a score that is no number its summary stops, and there is no official number at all."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from weft.benchmarks.base import Finished
-from weft.benchmarks.official import or_none
-from weft.benchmarks.rover.official import RoverOfficial, Stops
-from weft.stats.intervals import spread
-from weft.types import Cell, Missing, Reading, Verdict
+from weft.benchmarks.base import RunResults
+from weft.benchmarks.official import score_or_none
+from weft.benchmarks.rover.official import RoverOfficial, SummaryStops
+from weft.stats.intervals import bootstrap_interval
+from weft.types import Cell, MissingScore, OfficialReading, Verdict
 
-UNASKED = (
+NOT_ASKED_NOTE = (
     "Thinking stands outside of whole <think> tags, where the released code does not see it; a run with --official asks the judge as it "
     "does, and has the official numbers that are not here."
 )
-STOPS = (
+SUMMARY_STOPS_NOTE = (
     "The released summary stops at a score that is no number, which the judge gave here: there is no official row then. "
     "The strict rows leave such replies unscored."
 )
 
 
-class Entry(Struct, frozen=True):
+class RoverEntry(Struct, frozen=True):
     """A verdict as both arithmetics count it, from 0 to 100, under the metric of a table's column."""
 
     verdict: Verdict
     metric: str
     strict: float | None
-    official: float | Missing
-    unasked: bool
+    official: float | MissingScore
+    lacks_official_question: bool
 
     def value(self, *, official: bool) -> float | None:
-        return or_none(self.official) if official else self.strict
+        if official:
+            return score_or_none(self.official)
+        return self.strict
 
     @property
     def is_left_out(self) -> bool:
         """Whether the released code leaves out what is scored by ours."""
-        return self.verdict.value is not None and isinstance(self.official, Missing)
+        return self.verdict.value is not None and isinstance(self.official, MissingScore)
 
 
-Of = Callable[[Entry], str]
+Of = Callable[[RoverEntry], str]
 
 
-def entry(verdict: Verdict, official: RoverOfficial, metric: str = "") -> Entry:
-    strict = None if verdict.value is None else 100 * verdict.value
-    return Entry(verdict, metric or verdict.metric, strict, official.score(verdict), official.is_unasked(verdict))
+def build_entry(verdict: Verdict, official: RoverOfficial, metric: str = "") -> RoverEntry:
+    if verdict.value is None:
+        strict = None
+    else:
+        strict = 100 * verdict.value
+    return RoverEntry(
+        verdict, metric or verdict.metric, strict, official.score(verdict), official.lacks_official_question(verdict)
+    )
 
 
-def unsaid_entry(verdict: Verdict, metric: str, kept: Reading, official: RoverOfficial) -> Entry:
+def build_official_entry(verdict: Verdict, metric: str, kept: OfficialReading, official: RoverOfficial) -> RoverEntry:
     """What the released code has of words that a model does not have, which stands with the verdict on its picture."""
-    return Entry(verdict, metric, None, official.points(kept), unasked=False)
+    return RoverEntry(verdict, metric, None, official.to_points(kept), lacks_official_question=False)
 
 
-def stops(entries: Iterable[Entry]) -> bool:
-    return any(isinstance(one.official, Stops) for one in entries)
+def stops_summary(entries: Iterable[RoverEntry]) -> bool:
+    return any(isinstance(one.official, SummaryStops) for one in entries)
 
 
-def is_unknown(entries: Sequence[Entry]) -> bool:
+def has_no_official_score(entries: Sequence[RoverEntry]) -> bool:
     """Whether there is no official number of them."""
-    return stops(entries) or any(one.unasked for one in entries)
+    return stops_summary(entries) or any(one.lacks_official_question for one in entries)
 
 
-def cell(entries: Sequence[Entry], *, official: bool) -> Cell:
+def build_micro_cell(entries: Sequence[RoverEntry], *, official: bool) -> Cell:
     """The mean over tasks."""
     scored = _by_sample(entries, official)
     values = [value for some in scored.values() for value in some]
     behind = [one.verdict for one in entries if not (official and one.is_left_out)]
-    if official and (not values or is_unknown(entries)):
+    if official and (not values or has_no_official_score(entries)):
         return Cell(None)
     if not values:
         return Cell(None, 0, len(behind), verdicts=behind)
-    bounds = spread([(1.0, scored)])
+    bounds = bootstrap_interval([(1.0, scored)])
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
     return Cell(round(sum(values) / len(values), 2), len(values), len(behind), low, high, verdicts=behind)
 
 
-def macro(groups: Sequence[Sequence[Entry]], *, official: bool) -> Cell:
+def build_macro_cell(groups: Sequence[Sequence[RoverEntry]], *, official: bool) -> Cell:
     """The plain mean of the groups' means; without a value where a group has none."""
     there = [group for group in groups if group]
     clusters = [(1 / len(there), _by_sample(group, official)) for group in there]
     every = [one for group in there for one in group]
     behind = [one.verdict for one in every if not official or one.value(official=True) is not None]
     whole = bool(there) and all(scored for _, scored in clusters)
-    if official and (not whole or any(map(is_unknown, there))):
+    if official and (not whole or any(map(has_no_official_score, there))):
         return Cell(None)
     count = sum(len(some) for _, scored in clusters for some in scored.values())
     if not whole:
         return Cell(None, count, len(behind), verdicts=behind)
-    value = sum(weight * statistics.fmean([one for some in scored.values() for one in some]) for weight, scored in clusters)
-    bounds = spread(clusters)
+    value = sum(
+        weight * statistics.fmean([one for some in scored.values() for one in some]) for weight, scored in clusters
+    )
+    bounds = bootstrap_interval(clusters)
     low, high = (round(bounds[0], 2), round(bounds[1], 2)) if bounds else (None, None)
     return Cell(round(value, 2), count, len(behind), low, high, verdicts=behind)
 
 
-def _by_sample(entries: Iterable[Entry], official: bool) -> dict[str, list[float]]:
+def _by_sample(entries: Iterable[RoverEntry], official: bool) -> dict[str, list[float]]:
     scored: dict[str, list[float]] = {}
     for one in entries:
         found = one.value(official=official)
@@ -106,24 +115,26 @@ def _by_sample(entries: Iterable[Entry], official: bool) -> dict[str, list[float
     return scored
 
 
-def macro_of_printed(values: Sequence[float | None]) -> Cell | None:
+def build_printed_macro_cell(values: Sequence[float | None]) -> Cell | None:
     """The same of a paper's cells."""
     there = [value for value in values if value is not None]
-    return Cell(round(sum(there) / len(there), 2)) if len(there) == len(values) else None
+    if len(there) == len(values):
+        return Cell(round(sum(there) / len(there), 2))
+    return None
 
 
-def parts(entries: Iterable[Entry], of: Of) -> dict[str, list[Entry]]:
-    made: dict[str, list[Entry]] = {}
+def group_entries(entries: Iterable[RoverEntry], of: Of) -> dict[str, list[RoverEntry]]:
+    made: dict[str, list[RoverEntry]] = {}
     for one in entries:
         made.setdefault(of(one), []).append(one)
     return made
 
 
-def metric(entries: Iterable[Entry], *names: str) -> list[Entry]:
+def select_metrics(entries: Iterable[RoverEntry], *names: str) -> list[RoverEntry]:
     return [one for one in entries if one.metric in names]
 
 
-def group_of(run: Finished, name: str) -> Of:
+def build_group_key(run: RunResults, name: str) -> Of:
     return lambda one: run.groups[one.verdict.sample][name]
 
 
@@ -134,14 +145,20 @@ def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
     return statistics.correlation(first, second)
 
 
-def correlation(names: Sequence[str], scores: Mapping[str, Mapping[str, Cell]]) -> dict[str, dict[str, Cell]]:
-    """Between each two of some names, over all who have a score in both; `scores` by who, then by name. `due` counts those."""
+def build_correlation_cells(
+    names: Sequence[str], scores: Mapping[str, Mapping[str, Cell]]
+) -> dict[str, dict[str, Cell]]:
+    """Between each two of some names, over all who have a score in both; `scores` by who, then by name. `due` counts
+    those."""
     made: dict[str, dict[str, Cell]] = {}
     for row in names:
         made[row] = {}
         for column in names:
             both = [(some[row], some[column]) for some in scores.values() if row in some and column in some]
-            found = pearson([one.value or 0.0 for one, _ in both], [one.value or 0.0 for _, one in both]) if both else None
+            if both:
+                found = pearson([one.value or 0.0 for one, _ in both], [one.value or 0.0 for _, one in both])
+            else:
+                found = None
             behind = [one for pair in both for of in (pair[:1] if row == column else pair) for one in of.verdicts]
             made[row][column] = Cell(None if found is None else round(found, 3), len(both), len(both), verdicts=behind)
     return made

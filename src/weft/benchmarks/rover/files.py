@@ -4,9 +4,8 @@
     a save       what `datasets` writes with save_to_disk, of one half or of both (extra `parquet`)
     JSON         ROVER-IG.json or .jsonl beside its pictures; `image` is a path
 
-Pictures are bytes in the first two. A file is never in memory as a whole. A file that lacks a column is left out, which is said once; the
-others are read.
-"""
+Pictures are bytes in the first two. A file is never in memory as a whole. A file that lacks a column is left out, which
+is said once; the others are read."""
 
 import hashlib
 import importlib
@@ -17,11 +16,18 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from weft.benchmarks.download import download
-from weft.benchmarks.record_files import Changed, Rows, check_stamp, digest_of_file, json_records, stamp_of
+from weft.benchmarks.download import download_folders
+from weft.benchmarks.record_files import (
+    FileChangedError,
+    RecordRows,
+    check_stamp,
+    digest_file,
+    read_json_records,
+    read_stamp,
+)
 from weft.errors import UserError
 from weft.types import Problem
-from weft.untrusted import bytes_file, fields, json_file, json_from
+from weft.untrusted import dict_or_empty, parse_json, read_bytes_file, read_json_file
 
 HUB = "cheryyunl/ROVER"
 CHUNK = 8  # records of a table that are in memory at a time
@@ -35,69 +41,83 @@ HOW = (
 )
 
 
-class Half(Struct, frozen=True):
+class RoverSubset(Struct, frozen=True):
     """One of the two: its name on the hub, what its records must have, and the column that no other half has."""
 
     name: str
     columns: tuple[str, ...]
-    mark: str
+    marker_column: str
 
 
-class Found(Struct, frozen=True):
+class RoverFiles(Struct, frozen=True):
     """`names`: those that the numbers of the column `dimension` stand for."""
 
     file: Path  # what problems are said of
-    rows: Rows
+    rows: RecordRows
     problems: tuple[Problem, ...] = ()
-    names: tuple[str, ...] = ()
+    dimension_names: tuple[str, ...] = ()
 
 
-def find(data: Path, half: Half) -> Found:
+def find_records(data: Path, half: RoverSubset) -> RoverFiles:
     """The records of one half in a folder, or of a file; by the dataset's name on the hub, from there."""
     if not data.exists() and "/".join(data.parts[-2:]) == HUB:
-        data = download(HUB, None, [half.name], half.name)
+        data = download_folders(HUB, None, [half.name], half.name)
     if not data.exists():
         raise UserError(f"there is no {data}: {HOW.format(half=half.name)}")
-    written = [data] if data.is_file() else _called(data, half, ("*.json", "*.jsonl"))
+    if data.is_file():
+        written = [data]
+    else:
+        written = _called(data, half, ("*.json", "*.jsonl"))
     written = [path for path in written if path.suffix in (".json", ".jsonl")]
     if written:
-        return Found(written[0], json_records(written[0]))
-    saves = [data] if data.suffix == ".arrow" else _saves(data, half)
+        return RoverFiles(written[0], read_json_records(written[0]))
+    if data.suffix == ".arrow":
+        saves = [data]
+    else:
+        saves = _saves(data, half)
     if saves:
         return _tables(saves, half, _mapped)
-    files = [data] if data.is_file() else sorted(path for depth in ("", "*/", "*/*/") for path in data.glob(f"{depth}*.parquet"))
+    if data.is_file():
+        files = [data]
+    else:
+        files = sorted(path for depth in ("", "*/", "*/*/") for path in data.glob(f"{depth}*.parquet"))
     ours = [path for path in files if half.name.lower() in str(path.relative_to(data.parent)).lower()] or files
-    ours = [path for path in ours if path.name.lower().startswith("train")] or ours  # one split, as the released code takes it
+    # one split, as the released code takes it
+    ours = [path for path in ours if path.name.lower().startswith("train")] or ours
     if not ours:
         raise UserError(f"there is nothing of {half.name} in {data}: {HOW.format(half=half.name)}")
     return _tables(ours, half, _parquet)
 
 
-def _called(data: Path, half: Half, patterns: Sequence[str]) -> list[Path]:
+def _called(data: Path, half: RoverSubset, patterns: Sequence[str]) -> list[Path]:
     return sorted(path for pattern in patterns for path in data.glob(pattern) if path.stem.lower() == half.name.lower())
 
 
-def _saves(data: Path, half: Half) -> list[Path]:
+def _saves(data: Path, half: RoverSubset) -> list[Path]:
     """The tables of a `datasets` save, of one split: in the half's own folder, in `train`, or right there."""
     named = [path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == half.name.lower()]
     for folder in (*named, data):
         for inner in (folder / "train", folder):
             if (inner / "state.json").is_file():
-                listed: Any = fields(json_file(inner / "state.json")).get("_data_files")
-                names = [str(fields(one).get("filename", "")) for one in cast(list[Any], listed)] if isinstance(listed, list) else []
+                listed: Any = dict_or_empty(read_json_file(inner / "state.json")).get("_data_files")
+                names = (
+                    [str(dict_or_empty(one).get("filename", "")) for one in cast(list[Any], listed)]
+                    if isinstance(listed, list)
+                    else []
+                )
                 paths = [inner / Path(name).name for name in names] or sorted(inner.glob("*.arrow"))
                 return [path for path in paths if path.is_file()]
     return []
 
 
-class Opened(Struct, frozen=True):
+class OpenTable(Struct, frozen=True):
     count: int
     columns: tuple[str, ...]
-    about: bytes  # what the hub says of the columns, as JSON
+    column_info: bytes  # what the hub says of the columns, as JSON
     rows: Callable[[], Iterable[Mapping[str, Any]]]  # each may raise UserError where it cannot be read any further
 
 
-def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
+def _tables(files: Sequence[Path], half: RoverSubset, opened: Any) -> RoverFiles:
     """Files that have the half's columns; one that lacks some is named."""
     try:
         importlib.import_module("pyarrow")
@@ -106,16 +126,16 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
             f"{files[0]}: tables are read with pyarrow, which is not here; install the extra, from the clone: pip install -e '.[parquet]'"
         ) from None
     problems: list[Problem] = []
-    tables: list[Opened] = []
+    tables: list[OpenTable] = []
     used: list[Path] = []
     names: tuple[str, ...] = ()
     for path in files:
         try:
-            one: Opened = opened(path, half)
+            one: OpenTable = opened(path, half)
         except (OSError, ValueError) as error:  # pyarrow's own are of these
             problems.append(Problem("error", path.name, "", "", f"cannot be read: {error}"))
             continue
-        if half.mark not in one.columns and len(set(half.columns) & set(one.columns)) < len(half.columns) - 1:
+        if half.marker_column not in one.columns and len(set(half.columns) & set(one.columns)) < len(half.columns) - 1:
             continue  # of the other half, or of something else
         missing = [column for column in half.columns if column not in one.columns]
         if missing:
@@ -124,20 +144,25 @@ def _tables(files: Sequence[Path], half: Half, opened: Any) -> Found:
             continue
         tables.append(one)
         used.append(path)
-        names = names or _names(one.about)
+        names = names or _names(one.column_info)
     if not tables:
-        why = f"; {problems[0]}" if problems else ""
-        raise UserError(f"{files[0].parent}: none of its {len(files)} tables is of {half.name}{why}: {HOW.format(half=half.name)}")
-    return Found(files[0].parent / half.name, Tables(tables, used), tuple(problems), names)
+        if problems:
+            why = f"; {problems[0]}"
+        else:
+            why = ""
+        raise UserError(
+            f"{files[0].parent}: none of its {len(files)} tables is of {half.name}{why}: {HOW.format(half=half.name)}"
+        )
+    return RoverFiles(files[0].parent / half.name, TableRows(tables, used), tuple(problems), names)
 
 
-class Tables(Rows):
+class TableRows(RecordRows):
     """The records of several tables. Where one cannot be read any further, the next is read, and `broken` says why."""
 
-    def __init__(self, tables: Sequence[Opened], files: Sequence[Path]) -> None:
-        self._tables = list(zip(tables, files, map(stamp_of, files), strict=True))
+    def __init__(self, tables: Sequence[OpenTable], files: Sequence[Path]) -> None:
+        self._tables = list(zip(tables, files, map(read_stamp, files), strict=True))
         self.broken: list[str] = []
-        digest = hashlib.sha256("\n".join(f"{path.name} {digest_of_file(path)}" for path in files).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join(f"{path.name} {digest_file(path)}" for path in files).encode()).hexdigest()
         super().__init__(digest, sum(table.count for table in tables))
 
     def __iter__(self) -> Iterator[Any]:
@@ -147,7 +172,7 @@ class Tables(Rows):
                 for row in table.rows():
                     check_stamp(path, stamp)
                     yield row
-            except Changed:
+            except FileChangedError:
                 raise
             except UserError as error:
                 self.broken.append(str(error))
@@ -156,16 +181,18 @@ class Tables(Rows):
 def _names(about: bytes) -> tuple[str, ...]:
     """What the numbers in `dimension` stand for."""
     try:
-        known = fields(json_from(about, "what it says of its columns")) if about else {}
+        known = dict_or_empty(parse_json(about, "what it says of its columns")) if about else {}
     except UserError:  # then the numbers are told by the ids
         known = {}
-    info = fields(known.get("info"))
-    label = fields(fields(info.get("features") or known.get("features")).get("dimension"))
+    info = dict_or_empty(known.get("info"))
+    label = dict_or_empty(dict_or_empty(info.get("features") or known.get("features")).get("dimension"))
     names: Any = label.get("names")
-    return tuple(str(name) for name in cast(list[Any], names)) if isinstance(names, list) else ()
+    if isinstance(names, list):
+        return tuple(str(name) for name in cast(list[Any], names))
+    return ()
 
 
-def _parquet(path: Path, half: Half) -> Opened:
+def _parquet(path: Path, half: RoverSubset) -> OpenTable:
     parquet: Any = importlib.import_module("pyarrow.parquet")  # it has no types
     table = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     schema = table.schema_arrow
@@ -175,7 +202,7 @@ def _parquet(path: Path, half: Half) -> Opened:
         for batch in _guarded(path, table.iter_batches(batch_size=CHUNK, columns=kept, use_threads=False)):
             yield from _rows(batch)
 
-    return Opened(table.metadata.num_rows, tuple(schema.names), _about(schema), rows)
+    return OpenTable(table.metadata.num_rows, tuple(schema.names), _about(schema), rows)
 
 
 def _about(schema: Any) -> bytes:
@@ -183,7 +210,7 @@ def _about(schema: Any) -> bytes:
     return kept.get(NAMES, b"")
 
 
-def _mapped(path: Path, half: Half) -> Opened:
+def _mapped(path: Path, half: RoverSubset) -> OpenTable:
     pyarrow: Any = importlib.import_module("pyarrow")
 
     def reader() -> Iterable[Any]:
@@ -193,7 +220,10 @@ def _mapped(path: Path, half: Half) -> Opened:
     schema = opened.schema
     kept = [name for name in schema.names if name in half.columns or name in KNOWN]
     beside = path.parent / "dataset_info.json"
-    about = bytes_file(beside) if beside.is_file() else _about(schema)
+    if beside.is_file():
+        about = read_bytes_file(beside)
+    else:
+        about = _about(schema)
 
     sizes = [batch.num_rows for batch in _guarded(path, reader())]
 
@@ -203,7 +233,7 @@ def _mapped(path: Path, half: Half) -> Opened:
                 batch: Any = next(islice(_guarded(path, reader()), number, None)).select(kept)
                 yield from _rows(batch.slice(start, min(AGAIN, size - start)))
 
-    return Opened(sum(sizes), tuple(schema.names), about, rows)
+    return OpenTable(sum(sizes), tuple(schema.names), about, rows)
 
 
 def _rows(batch: Any) -> Iterator[Mapping[str, Any]]:

@@ -1,21 +1,21 @@
-"""What ROVER's released code makes of a judge's reply, and of the scores it keeps. Both halves read replies alike, in four ways one after
-the other; the second half (TG) takes digits from more places.
+"""What ROVER's released code makes of a judge's reply, and of the scores it keeps. Both halves read replies alike, in
+four ways one after the other; the second half (TG) takes digits from more places.
 
 1. The whole reply is JSON, with a score that is 1 to 5 once it is cut to a whole number.
-2. The same in doubled braces; 3. an object without inner braces anywhere in the reply: whatever whole number stands there counts, 0 and 6
+2. The same in doubled braces; 3. an object without inner braces anywhere in the reply: whatever whole number stands
+there counts, 0 and 6
    included.
 4. The first of a list of patterns that is found anywhere.
 
-What none of them reads stays as it was found: a score that is no number is kept, and the summary stops at it. A score s counts as
-(s - 1) * 25, whatever it is: 0 becomes -25.
-"""
+What none of them reads stays as it was found: a score that is no number is kept, and the summary stops at it. A score s
+counts as (s - 1) * 25, whatever it is: 0 becomes -25."""
 
 import json
 import math
 import re
 from typing import Any, cast
 
-from weft.types import Reading
+from weft.types import OfficialReading
 
 DIGIT = "([1-5])"
 SIGN = r"\s*[:：]?\s*"
@@ -23,7 +23,7 @@ LARGEST = 1_000_000  # what is more is no score in any arithmetic
 TRIES = 3
 
 
-def read(text: str, key: str, *, loose: bool) -> Any:
+def read_score(text: str, key: str, *, loose: bool) -> Any:
     """The score that the released code takes from a reply; None where it finds none, and asks again."""
     said = text.strip()
     found: Any = None
@@ -80,16 +80,18 @@ def _patterns(key: str, loose: bool) -> list[str]:
     return made
 
 
-def reading(text: str, key: str, *, loose: bool) -> Reading | None:
+def build_reading(text: str, key: str, *, loose: bool) -> OfficialReading | None:
     """What is kept of a reply. A score that is no number is kept as text: the summary stops at it."""
-    score = read(text, key, loose=loose)
+    score = read_score(text, key, loose=loose)
     if score is None:
         return None
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        return Reading(text=str(score)[:40])
-    return Reading(score) if math.isfinite(score) and abs(score) <= LARGEST else Reading(text=str(score))
+        return OfficialReading(text=str(score)[:40])
+    if math.isfinite(score) and abs(score) <= LARGEST:
+        return OfficialReading(score)
+    return OfficialReading(text=str(score))
 
 
-def points(score: float) -> float:
+def to_points(score: float) -> float:
     """On the paper's scale."""
     return (score - 1) * 25

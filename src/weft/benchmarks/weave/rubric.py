@@ -1,18 +1,17 @@
 """WEAVE's four questions to the judge (section 3.3, B.1), as requests with pictures in order.
 
-With our rubrics, dataset text and the model's text are fenced off, and the reply's schema is asked for. With the official prompts, the
-message is what the released `eval/main.py` sends, word for word: prompt, then the numbered key points, a picture as JPEG for each
-`<image>`, no schema, at most 1,400 tokens.
+With our rubrics, dataset text and the model's text are fenced off, and the reply's schema is asked for. With the
+official prompts, the message is what the released `eval/main.py` sends, word for word: prompt, then the numbered key
+points, a picture as JPEG for each `<image>`, no schema, at most 1,400 tokens.
 
-Material: `made`, `requirements` (as they are shown), `reference 1`, `reference 2`, ... (one for each key point that shows a picture);
-for an answer `reference` and `answer`.
-"""
+Material: `made`, `requirements` (as they are shown), `reference 1`, `reference 2`, ... (one for each key point that
+shows a picture); for an answer `reference` and `answer`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Answered
-from weft.benchmarks.prompts import fence, filled, joined, object_schema
+from weft.benchmarks.base import JudgedTurn
+from weft.benchmarks.prompts import fence, fill_slots, join_texts, object_schema
 from weft.benchmarks.weave.data import MARKER, KeyPoint
 from weft.types import Image, Part, Question, Text
 
@@ -29,37 +28,58 @@ SCORES: Mapping[str, dict[str, Any]] = {
 SCHEMAS = {metric: object_schema(reasoning={"type": "string"}, score=score) for metric, score in SCORES.items()}
 
 
-def about_picture(metric: str, answered: Answered, pictures: Sequence[Image | None], variant: str = "") -> Question:
-    """A question about a picture: `pictures` has it, then one for each key point that shows one, in order. What is None is not there, and
-    leaves no trace in the prompt, as in the released scripts."""
-    text, rubrics = answered.rubrics.texts[metric], answered.rubrics
+def build_image_question(
+    metric: str, answered: JudgedTurn, pictures: Sequence[Image | None], variant: str = ""
+) -> Question:
+    """A question about a picture: `pictures` has it, then one for each key point that shows one, in order. What is None
+    is not there, and leaves no trace in the prompt, as in the released scripts."""
+    text = answered.rubrics.texts[metric]
+    rubrics = answered.rubrics
     points: tuple[KeyPoint, ...] = answered.turn.gold
-    listed = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1)) if metric != "image_quality" else ""
-    made, references = pictures[0], pictures[1:]
+    if metric != "image_quality":
+        listed = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1))
+    else:
+        listed = ""
+    made = pictures[0]
+    references = pictures[1:]
     requirements = packed(listed, references)
     if rubrics.official:
         parts = packed(text + listed, pictures)
     else:
-        fenced = fence(requirements, "the list of requirements") if requirements else ()
-        parts = filled(text, {"picture": [made] if made else [], "requirements": fenced})
+        if requirements:
+            fenced = fence(requirements, "the list of requirements")
+        else:
+            fenced = ()
+        parts = fill_slots(text, {"picture": [made] if made else [], "requirements": fenced})
     shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1) if image is not None}
     material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else (), "requirements": requirements, **shown}
     sent = {"plain": rubrics.official, "jpeg": rubrics.official}
     return answered.ask(metric, parts, SCHEMAS[metric], material=material, gold=points, variant=variant, **sent)
 
 
-def about_answer(answered: Answered, answer: str, variant: str = "") -> Question:
-    rubrics, text = answered.rubrics, answered.rubrics.texts["accuracy"]
+def build_answer_question(answered: JudgedTurn, answer: str, variant: str = "") -> Question:
+    rubrics = answered.rubrics
+    text = answered.rubrics.texts["accuracy"]
     reference = "".join(part.text for part in answered.turn.reference if isinstance(part, Text))
     if rubrics.official:
-        marked = text.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1").replace("{{", "{").replace("}}", "}")
+        marked = (
+            text.replace("{standard_answer}", "\0")
+            .replace("{generated_answer}", "\1")
+            .replace("{{", "{")
+            .replace("}}", "}")
+        )
         parts: tuple[Part, ...] = (Text(marked.replace("\0", reference).replace("\1", answer)),)
     else:
-        slots = {"reference": fence([Text(reference)], "the reference answer"), "answer": fence([Text(answer)], "the answer to judge")}
-        parts = filled(text, slots)
+        slots = {
+            "reference": fence([Text(reference)], "the reference answer"),
+            "answer": fence([Text(answer)], "the answer to judge"),
+        }
+        parts = fill_slots(text, slots)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
     sent = {"plain": rubrics.official, "jpeg": rubrics.official}
-    return answered.ask("accuracy", parts, SCHEMAS["accuracy"], material=material, gold=reference, variant=variant, **sent)
+    return answered.ask(
+        "accuracy", parts, SCHEMAS["accuracy"], material=material, gold=reference, variant=variant, **sent
+    )
 
 
 def packed(text: str, pictures: Sequence[Image | None]) -> tuple[Part, ...]:
@@ -67,6 +87,9 @@ def packed(text: str, pictures: Sequence[Image | None]) -> tuple[Part, ...]:
     parts: list[Part] = []
     left = list(pictures)
     for at, piece in enumerate(text.split(MARKER)):
-        image = left.pop(0) if at and left else None
+        if at and left:
+            image = left.pop(0)
+        else:
+            image = None
         parts += [*((image,) if image is not None else ()), Text(piece)]
-    return joined(parts)
+    return join_texts(parts)

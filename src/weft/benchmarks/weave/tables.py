@@ -1,27 +1,27 @@
 """WEAVE's arithmetic (section 3.3, Tables 2 and 7-10; released `summarize.py`).
 
-A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals; Avg is computed from the rounded metrics:
-0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of what there is otherwise.
-`strict` counts a model's failure as zero; what is unscored is in no mean. `official` computes what the released scripts compute: they
-have a missing output judged all the same, so its score is known only where the judge was asked about it (a run with `official`; else the
-cells that it belongs to have no value); they take whatever number a reply holds; and they leave out a record, with all that
-was scored of it, as long as one of its verdicts is missing.
-"""
+A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals; Avg is computed from the rounded
+metrics: 0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of
+what there is otherwise. `strict` counts a model's failure as zero; what is unscored is in no mean. `official` computes
+what the released scripts compute: they have a missing output judged all the same, so its score is known only where the
+judge was asked about it (a run with `official`; else the cells that it belongs to have no value); they take whatever
+number a reply holds; and they leave out a record, with all that was scored of it, as long as one of its verdicts is
+missing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from weft.benchmarks.base import Finished
-from weft.benchmarks.official import or_none
-from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
+from weft.benchmarks.base import RunResults
+from weft.benchmarks.official import score_or_none
+from weft.benchmarks.rows import build_breakdown, build_published_rows, build_rows, read_published
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
-from weft.stats.intervals import spread
+from weft.stats.intervals import bootstrap_interval
 from weft.types import Cell, Table, Verdict
 
-SHORT = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
+SHORT_NAMES = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
 JUDGE = OFFICIAL.published_judge
 PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
@@ -38,14 +38,16 @@ UNASKED = (
 )
 
 
-def weights(measured: Collection[str]) -> dict[str, float]:
+def average_weights(measured: Collection[str]) -> dict[str, float]:
     """How the paper's Avg weighs the metrics that were measured, by their short names."""
     have = [name for name in COLUMNS[:4] if name in measured]
     if have == ["KP", "VC", "IQ"]:
         return {"KP": 0.5, "VC": 0.2, "IQ": 0.3}
     if len(have) == 4:
         return {"KP": 0.4, "VC": 0.1, "IQ": 0.2, "ACC": 0.3}
-    return dict.fromkeys(have, 1 / len(have)) if have else {}
+    if have:
+        return dict.fromkeys(have, 1 / len(have))
+    return {}
 
 
 def average(values: Mapping[str, float | None]) -> float | None:
@@ -54,32 +56,43 @@ def average(values: Mapping[str, float | None]) -> float | None:
     if not have:
         return None
     if set(have) >= {"KP", "VC", "IQ"}:
-        return round(sum(weight * have[name] for name, weight in weights(have).items()), 3)
+        return round(sum(weight * have[name] for name, weight in average_weights(have).items()), 3)
     return round(sum(have.values()) / len(have), 3)
 
 
-def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
-    """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a value."""
+def build_metric_cells(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
+    """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a
+    value."""
     cells: dict[str, Cell] = {}
     scores: dict[str, dict[str, list[float]]] = {}
     unknown_somewhere = False
-    lost = left_out(verdicts) if official else set[str]()
-    for metric, short in SHORT.items():
+    if official:
+        lost = left_out(verdicts)
+    else:
+        lost = set[str]()
+    for metric, short in SHORT_NAMES.items():
         due = [verdict for verdict in verdicts if verdict.metric == metric]
         counted = [one for one in due if one.sample not in lost]
-        found = [(one, points) for one in counted if (points := points_of(one, official=official)) is not None]
-        unknown = official and any(OFFICIAL.is_unasked(one) for one in counted)
+        found = [(one, points) for one in counted if (points := points_out_of_ten(one, official=official)) is not None]
+        unknown = official and any(OFFICIAL.lacks_official_question(one) for one in counted)
         unknown_somewhere |= unknown
         if due:
             scores[short] = by_dialogue(found)
-            value = round(sum(points for _, points in found) / len(found) / 10, 3) if found and not unknown else None
+            if found and not unknown:
+                value = round(sum(points for _, points in found) / len(found) / 10, 3)
+            else:
+                value = None
             cells[short] = Cell(value, len(found), len(due), verdicts=due)
     scored = sum(cell.scored for cell in cells.values())
     behind = [one for cell in cells.values() for one in cell.verdicts]
     known = {name: cell for name, cell in cells.items() if cell.value is not None}
-    complete = len(known) == len(cells) or (official and not unknown_somewhere)  # to the scripts a metric without a score was never due
-    value = average({name: cell.value for name, cell in known.items()}) if complete else None
-    terms = [(weight, scores[name]) for name, weight in weights(known).items()] if complete else []
+    # to the scripts a metric without a score was never due
+    complete = len(known) == len(cells) or (official and not unknown_somewhere)
+    if complete:
+        value = average({name: cell.value for name, cell in known.items()})
+    else:
+        value = None
+    terms = [(weight, scores[name]) for name, weight in average_weights(known).items()] if complete else []
     cells["Avg"] = Cell(value, scored, len(behind), verdicts=behind)
     return {
         name: cell if cell.value is None else _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])])
@@ -87,17 +100,22 @@ def metrics(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell
     }
 
 
-def points_of(verdict: Verdict, *, official: bool) -> float | None:
+def points_out_of_ten(verdict: Verdict, *, official: bool) -> float | None:
     """Out of ten; None where there are none."""
-    return or_none(OFFICIAL.score(verdict)) if official else strict_points(verdict)
+    if official:
+        return score_or_none(OFFICIAL.score(verdict))
+    return strict_points(verdict)
 
 
 def left_out(verdicts: Sequence[Verdict]) -> set[str]:
-    """The records that `summarize.py` leaves out with all that was scored of them, since one of their scores is missing."""
+    """The records that `summarize.py` leaves out with all that was scored of them, since one of their scores is
+    missing."""
     return {
         one.sample
         for one in verdicts
-        if points_of(one, official=True) is None and not OFFICIAL.is_unasked(one) and not OFFICIAL.is_passed_over(one)
+        if points_out_of_ten(one, official=True) is None
+        and not OFFICIAL.lacks_official_question(one)
+        and not OFFICIAL.found_no_score(one)
     }
 
 
@@ -109,39 +127,53 @@ def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]
 
 
 def _with_interval(cell: Cell, terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> Cell:
-    found = spread(terms)
-    return cell if found is None else replace(cell, low=round(found[0], 3), high=round(found[1], 3))
+    found = bootstrap_interval(terms)
+    if found is None:
+        return cell
+    return replace(cell, low=round(found[0], 3), high=round(found[1], 3))
 
 
-def tables(runs: Sequence[Finished]) -> Iterator[Table]:
+def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
     """Table 2 and Tables 7-10 with our rows before the published ones, then our domains."""
-    paper: Mapping[str, Any] = published("weft.benchmarks.weave") if all(run.dataset != "tabletop" for run in runs) else {}
-    data = "WEAVEBench" if paper else "Tabletop in WEAVEBench's format"
+    if all(run.dataset != "tabletop" for run in runs):
+        paper: Mapping[str, Any] = read_published("weft.benchmarks.weave")
+    else:
+        paper = {}
+    if paper:
+        data = "WEAVEBench"
+    else:
+        data = "Tabletop in WEAVEBench's format"
     columns = (*CLASSES, "Avg")
-    theirs = published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
+    theirs = build_published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
     title = f"{data}: Avg by class and overall (paper, Table 2)"
-    unasked = any(OFFICIAL.is_unasked(verdict) for run in runs for verdict in run.verdicts)
+    unasked = any(OFFICIAL.lacks_official_question(verdict) for run in runs for verdict in run.verdicts)
     note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
-    yield Table(title, columns, rows_of(runs, _by_class, paper=theirs), note)
+    yield Table(title, columns, build_rows(runs, _by_class, paper=theirs), note)
     for name, number in PAPER_TABLE.items():
-        theirs = published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
-        ours = rows_of(runs, lambda run, official, name=name: metrics(_part(run, "class", name), official=official), paper=theirs)
+        theirs = build_published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
+        ours = build_rows(
+            runs,
+            lambda run, official, name=name: build_metric_cells(_part(run, "class", name), official=official),
+            paper=theirs,
+        )
         yield Table(f"{data}: {name} (paper, Table {number.removeprefix('table')})", COLUMNS, ours)
     for run in runs:
-        yield from both_ways(run, "by domain", COLUMNS, _by_domain)
+        yield from build_breakdown(run, "by domain", COLUMNS, _by_domain)
 
 
-def _by_domain(run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
-    parts = {f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains}
+def _by_domain(run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
+    parts = {
+        f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains
+    }
     parts = {**{name: some for name, some in parts.items() if some}, "overall": run.verdicts}
-    return {name: metrics(some, official=official) for name, some in parts.items()}
+    return {name: build_metric_cells(some, official=official) for name, some in parts.items()}
 
 
-def _by_class(run: Finished, official: bool) -> dict[str, Cell]:
+def _by_class(run: RunResults, official: bool) -> dict[str, Cell]:
     parts = {name: _part(run, "class", name) for name in CLASSES}
-    by_class = {name: metrics(some, official=official)["Avg"] for name, some in parts.items() if some}
-    return {**by_class, "Avg": metrics(run.verdicts, official=official)["Avg"]}
+    by_class = {name: build_metric_cells(some, official=official)["Avg"] for name, some in parts.items() if some}
+    return {**by_class, "Avg": build_metric_cells(run.verdicts, official=official)["Avg"]}
 
 
-def _part(run: Finished, group: str, name: str) -> Sequence[Verdict]:
+def _part(run: RunResults, group: str, name: str) -> Sequence[Verdict]:
     return [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]

@@ -1,5 +1,5 @@
-"""WeaverBench: one request, a whole document of words and pictures back, scored in eight respects; and whether its pictures are as many
-as were asked for."""
+"""WeaverBench: one request, a whole document of words and pictures back, scored in eight respects; and whether its
+pictures are as many as were asked for."""
 
 from weft.benchmarks.weaverbench.protocol import WeaverBench
 

@@ -44,13 +44,15 @@ marks to all; Acc is right where one picture was asked for.
 """
 
 
-def prompts() -> list[dict[str, Any]]:
+def build_prompts() -> list[dict[str, Any]]:
     return [
         {
             "id": "repot-a-plant",
             "category": "Daily Life",
             "input": [
-                {"text": "Write an illustrated guide to repotting this plant in exactly 3 steps, with one picture for each step."},
+                {
+                    "text": "Write an illustrated guide to repotting this plant in exactly 3 steps, with one picture for each step."
+                },
                 {"image": "images/plant.png"},
             ],
             "required_images": 3,
@@ -58,25 +60,33 @@ def prompts() -> list[dict[str, Any]]:
         {
             "id": "night-train",
             "category": "Travel Guide",
-            "input": [{"text": "Write a short illustrated article about taking the night train from Vienna to Venice."}],
+            "input": [
+                {"text": "Write a short illustrated article about taking the night train from Vienna to Venice."}
+            ],
             "required_images": None,
         },
         {
             "id": "plant-poster",
             "category": "Art Creation",
-            "input": [{"image": "images/plant.png"}, {"text": "Make one poster of this plant in the style of a woodcut."}],
+            "input": [
+                {"image": "images/plant.png"},
+                {"text": "Make one poster of this plant in the style of a woodcut."},
+            ],
             "required_images": 1,
         },
         {
             "id": "how-many-leaves",
             "category": "Reasoning",
-            "input": [{"image": "images/plant.png"}, {"text": "How many leaves does this plant have? Answer in a sentence."}],
+            "input": [
+                {"image": "images/plant.png"},
+                {"text": "How many leaves does this plant have? Answer in a sentence."},
+            ],
             "required_images": 0,
         },
     ]
 
 
-def plant() -> "Pil.Image":
+def draw_plant() -> "Pil.Image":
     from PIL import Image as Pil
     from PIL import ImageDraw
 
@@ -86,14 +96,20 @@ def plant() -> "Pil.Image":
     draw.rectangle((160, 310, 320, 336), fill="#c9744c")
     draw.line((240, 312, 240, 130), fill="#3f7d46", width=9)
     for left, top, side in ((240, 130, 1), (240, 180, -1), (240, 230, 1), (240, 265, -1), (240, 95, 0)):
-        across = (left, left + 95) if side > 0 else (left - 95, left) if side < 0 else (left - 30, left + 30)
+        if side > 0:
+            across = (left, left + 95)
+        else:
+            if side < 0:
+                across = (left - 95, left)
+            else:
+                across = (left - 30, left + 30)
         draw.ellipse((across[0], top, across[1], top + 44), fill="#4f9a57", outline="#2f6b38", width=3)
     return picture
 
 
 def write_template(folder: Path) -> None:
     (folder / "images").mkdir(parents=True, exist_ok=True)
-    (folder / "images" / "plant.png").write_bytes(encode_png(plant()))
-    lines = [json.dumps(prompt, ensure_ascii=False) for prompt in prompts()]
+    (folder / "images" / "plant.png").write_bytes(encode_png(draw_plant()))
+    lines = [json.dumps(prompt, ensure_ascii=False) for prompt in build_prompts()]
     (folder / "weaverbench.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(HOW, encoding="utf-8")

@@ -1,22 +1,24 @@
-"""What the card of a run's judge says of its main number: the judge's bias on the card, metric by metric, in the main number's own mix.
+"""What the card of a run's judge says of its main number: the judge's bias on the card, metric by metric, in the main
+number's own mix.
 
-Intervals of metrics add up as they are: the same answers stand behind them, so that they err together.
-"""
+Intervals of metrics add up as they are: the same answers stand behind them, so that they err together."""
 
 from weft.judge_eval.agreement.corrected import Bias
-from weft.results.cards import card_for
-from weft.results.run import Run, terms_of
+from weft.results.cards import find_card
+from weft.results.run import Run, headline_terms
 
 
 def bias_of(run: Run) -> Bias | None:
     """None where its judge has no card, or one that does not have all that it judged."""
-    card = card_for(run.home, run.record.manifest)
+    card = find_card(run.home, run.record.manifest)
     if card is None:
         return None
     totals = [0.0, 0.0, 0.0]
-    for weight, some in terms_of(run.benchmark, [one for one in run.verdicts if one.value is not None], run.groups):
+    for weight, some in headline_terms(
+        run.benchmark, [one for one in run.verdicts if one.value is not None], run.groups
+    ):
         for metric in {one.metric for one in some if one.by == "judge"}:
-            known = card.of(run.benchmark.name, metric)
+            known = card.for_metric(run.benchmark.name, metric)
             if known is None or known.agreement.bias.value is None:
                 return None
             share = weight * sum(one.metric == metric and one.by == "judge" for one in some) / len(some)

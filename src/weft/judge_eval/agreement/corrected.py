@@ -1,20 +1,27 @@
-"""A run's main number, corrected: by people who rated some of what its judge judged, or by what is known of the judge from elsewhere.
+"""A run's main number, corrected: by people who rated some of what its judge judged, or by what is known of the judge
+from elsewhere.
 
-It stands beside the plain number, never in its place. By people it is prediction-powered (`stats/prediction_powered.py`): unbiased where
-what they rated was drawn at random, whatever the judge does. By a card it presumes that the judge errs here as it does there.
-"""
+It stands beside the plain number, never in its place. By people it is prediction-powered
+(`stats/prediction_powered.py`): unbiased where what they rated was drawn at random, whatever the judge does. By a card
+it presumes that the judge errs here as it does there."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from weft.benchmarks.agreed import counted, measured
+from weft.benchmarks.paired_verdicts import build_count_cell, build_measure_cell
 from weft.errors import UserError
 from weft.judge_eval.agreement.pairs import means, place_of
 from weft.judge_eval.agreement.scores import Place, Said
-from weft.results.run import Run, main_number, terms_of
-from weft.stats.agreement import Measured
-from weft.stats.prediction_powered import Part, Powered, corrected_by_card, evened, powered_sum
+from weft.results.run import Run, headline_score, headline_terms
+from weft.stats.agreement import NullableEstimate
+from weft.stats.prediction_powered import (
+    PoweredEstimate,
+    WeightedMean,
+    estimate_powered_sum,
+    subtract_bias,
+    weigh_rated_items,
+)
 from weft.types import Cell, Row, Table, Verdict
 
 NOTE = (
@@ -50,10 +57,10 @@ class Corrected(Struct, frozen=True):
     name: str
     run: str
     judge: str
-    plain: Measured
-    people: Powered | None = None
+    plain: NullableEstimate
+    people: PoweredEstimate | None = None
     raters: int = 0
-    card: Measured | None = None
+    card: NullableEstimate | None = None
     bias: Bias | None = None
     full: float = 1.0
     digits: int = 3
@@ -66,17 +73,19 @@ class Corrected(Struct, frozen=True):
 
 
 def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> Corrected:
-    """The main number of a run, corrected by people where they rated it, else by its judge's card. Raises UserError where there is
-    neither, or where what is there does not reach."""
+    """The main number of a run, corrected by people where they rated it, else by its judge's card. Raises UserError
+    where there is neither, or where what is there does not reach."""
     if run.benchmark.presentation.pairwise:
         raise UserError(
             f"{run.id} is of battles, which have no number of one model to correct; `weft agree {run.id}` has people beside its judge"
         )
-    found = main_number(run.benchmark, run.verdicts, run.groups)
+    found = headline_score(run.benchmark, run.verdicts, run.groups)
     if found is None:
         raise UserError(f"{run.id} has nothing scored, and so no number to correct")
-    judge, scale = run.record.manifest.judge.name, (run.benchmark.presentation.max_score, run.benchmark.presentation.digits)
-    plain, label = Measured(*found), name or run.name
+    judge = run.record.manifest.judge.name
+    scale = (run.benchmark.presentation.max_score, run.benchmark.presentation.digits)
+    plain = NullableEstimate(*found)
+    label = name or run.name
     if said:
         raters = len({rater for by in said.values() for rater in by})
         return Corrected(label, run.id, judge, plain, by_people(run, means(said)), raters, None, None, *scale)
@@ -86,18 +95,20 @@ def corrected(run: Run, said: Said, cards: Cards = no_cards, name: str = "") -> 
             f"nothing is known by which the number of {run.id} could be corrected: `weft rate {run.id}` has people rate some of it, "
             f"`weft judge check` makes a card of what its judge, {judge}, is worth"
         )
-    card = corrected_by_card(*found, bias.value, bias.low, bias.high)
-    return Corrected(label, run.id, judge, plain, None, 0, Measured(*card), bias, *scale)
+    card = subtract_bias(*found, bias.value, bias.low, bias.high)
+    return Corrected(label, run.id, judge, plain, None, 0, NullableEstimate(*card), bias, *scale)
 
 
-def by_people(run: Run, truth: Mapping[Place, float]) -> Powered:
+def by_people(run: Run, truth: Mapping[Place, float]) -> PoweredEstimate:
     scored = [one for one in run.verdicts if one.value is not None]
-    terms = terms_of(run.benchmark, scored, run.groups)
+    terms = headline_terms(run.benchmark, scored, run.groups)
     inside = [one for _, some in terms for one in some]
     if not any(one.by == "judge" for one in inside):
         raise UserError(f"{run.id}: no judge stands behind its main number, so there is nothing to correct")
     unrated = [
-        some for _, some in terms if any(map(_is_judged, some)) and not any(_is_judged(one) and place_of(one) in truth for one in some)
+        some
+        for _, some in terms
+        if any(map(_is_judged, some)) and not any(_is_judged(one) and place_of(one) in truth for one in some)
     ]
     if unrated:
         which = ", ".join(sorted({one.metric for one in unrated[0]}))
@@ -107,7 +118,7 @@ def by_people(run: Run, truth: Mapping[Place, float]) -> Powered:
         )
     of = {sample: run.benchmark.cluster_of(sample, some) for sample, some in run.groups.items()}
     counts = _counts(inside, truth, of)
-    found = powered_sum([_part(weight, some, truth, of, counts) for weight, some in terms])
+    found = estimate_powered_sum([_part(weight, some, truth, of, counts) for weight, some in terms])
     if found is None:
         raise UserError(f"{run.id}: people rated nothing that its judge judged")
     return found
@@ -118,36 +129,45 @@ def _is_judged(verdict: Verdict) -> bool:
 
 
 def _counts(verdicts: Sequence[Verdict], truth: Mapping[Place, float], of: Mapping[str, str]) -> dict[str, float]:
-    """For how many each rated verdict stands: those who rate as many dialogues as they can rate a greater share of short ones."""
+    """For how many each rated verdict stands: those who rate as many dialogues as they can rate a greater share of
+    short ones."""
     sizes: dict[str, int] = {}
     rated: dict[str, int] = {}
     for one in {place_of(one): one for one in verdicts if _is_judged(one)}.values():
         name = of[one.sample]
         sizes[name] = sizes.get(name, 0) + 1
         rated[name] = rated.get(name, 0) + (place_of(one) in truth)
-    return evened(sizes, rated)
+    return weigh_rated_items(sizes, rated)
 
 
 def _part(
-    weight: float, verdicts: Sequence[Verdict], truth: Mapping[Place, float], of: Mapping[str, str], counts: Mapping[str, float]
-) -> Part:
+    weight: float,
+    verdicts: Sequence[Verdict],
+    truth: Mapping[Place, float],
+    of: Mapping[str, str],
+    counts: Mapping[str, float],
+) -> WeightedMean:
     judged: dict[str, list[float]] = {}
     sure: dict[str, list[float]] = {}
     pairs: dict[str, list[tuple[float, float]]] = {}
     for one in verdicts:
-        value, name = one.value or 0.0, of[one.sample]
+        value = one.value or 0.0
+        name = of[one.sample]
         if not _is_judged(one):
             sure.setdefault(name, []).append(value)
             continue
         judged.setdefault(name, []).append(value)
         if place_of(one) in truth:
             pairs.setdefault(name, []).append((value, truth[place_of(one)]))
-    return Part(weight, judged, pairs, sure, counts)
+    return WeightedMean(weight, judged, pairs, sure, counts)
 
 
 def tables(some: Sequence[Corrected]) -> list[Table]:
     """One for those that people rated, one for those that have a card alone."""
-    made = [table([one for one in some if one.people is not None]), _cards([one for one in some if one.card is not None])]
+    made = [
+        table([one for one in some if one.people is not None]),
+        _cards([one for one in some if one.card is not None]),
+    ]
     return [one for one in made if one.rows]
 
 
@@ -160,18 +180,24 @@ def table(some: Sequence[Corrected]) -> Table:
         found = one.people
         if found is None:
             continue
-        best = Measured(found.value, found.low, found.high)
-        rated = {"verdicts rated": counted(found.n), "raters": counted(one.raters), "dialogues": counted(found.clusters)}
-        ways: dict[str, tuple[Measured, dict[str, Cell]]] = {
-            f"plain, judged by {one.judge}": (one.plain, {"verdicts judged": counted(found.total)}),
+        best = NullableEstimate(found.value, found.low, found.high)
+        rated = {
+            "verdicts rated": build_count_cell(found.n),
+            "raters": build_count_cell(one.raters),
+            "dialogues": build_count_cell(found.clusters),
+        }
+        ways: dict[str, tuple[NullableEstimate, dict[str, Cell]]] = {
+            f"plain, judged by {one.judge}": (one.plain, {"verdicts judged": build_count_cell(found.total)}),
             "corrected by people": (best, {**rated, "lambda": Cell(round(found.weight, 4), digits=2)}),
-            "by people alone": (found.people, rated),
+            "by people alone": (found.people_only, rated),
         }
         for way, (value, more) in ways.items():
-            cells = {"main number": measured(value, found.n, full=one.full, digits=one.digits), **more}
+            cells = {"main number": build_measure_cell(value, found.n, full=one.full, digits=one.digits), **more}
             rows.append(Row(way if len(some) == 1 else f"{one.name}: {way}", cells, run=one.run, judge=one.judge))
     columns = ("main number", "verdicts judged", "verdicts rated", "raters", "dialogues", "lambda")
-    return Table("Main number, corrected", columns, tuple(rows), NOTE, max((one.digits for one in some), default=3), "mixed")
+    return Table(
+        "Main number, corrected", columns, tuple(rows), NOTE, max((one.digits for one in some), default=3), "mixed"
+    )
 
 
 def _cards(some: Sequence[Corrected]) -> Table:
@@ -179,14 +205,27 @@ def _cards(some: Sequence[Corrected]) -> Table:
     for one in some:
         if one.card is None or one.bias is None:
             continue
-        full, digits = one.full, one.digits
-        before = "" if len(some) == 1 else f"{one.name}: "
-        plain, less = (measured(each, 0, full=full, digits=digits) for each in (one.plain, one.card))
-        bias = measured(Measured(one.bias.value, one.bias.low, one.bias.high), 0, full=full, digits=digits)
+        full = one.full
+        digits = one.digits
+        if len(some) == 1:
+            before = ""
+        else:
+            before = f"{one.name}: "
+        plain, less = (build_measure_cell(each, 0, full=full, digits=digits) for each in (one.plain, one.card))
+        bias = build_measure_cell(
+            NullableEstimate(one.bias.value, one.bias.low, one.bias.high), 0, full=full, digits=digits
+        )
         rows.append(Row(f"{before}plain, judged by {one.judge}", {"main number": plain}, run=one.run, judge=one.judge))
-        rows.append(Row(f"{before}less the bias on its card", {"main number": less, "bias": bias}, run=one.run, judge=one.judge))
+        rows.append(
+            Row(f"{before}less the bias on its card", {"main number": less, "bias": bias}, run=one.run, judge=one.judge)
+        )
     told = "; ".join(dict.fromkeys(one.bias.told for one in some if one.bias is not None))
     digits = max((one.digits for one in some), default=3)
     return Table(
-        "Main number, less the bias on the judge's card", ("main number", "bias"), tuple(rows), CARD_NOTE.format(told=told), digits, "mixed"
+        "Main number, less the bias on the judge's card",
+        ("main number", "bias"),
+        tuple(rows),
+        CARD_NOTE.format(told=told),
+        digits,
+        "mixed",
     )

@@ -1,7 +1,7 @@
 """Questions whose answers are known, among the others: they say how far a rater can be trusted, and are in no number.
 
-Where a question shows the picture that is to be judged beside something to judge it by, the picture is a plain grey one instead, and more
-than a third of full marks is wrong. Everywhere else a line says in plain words what to choose."""
+Where a question shows the picture that is to be judged beside something to judge it by, the picture is a plain grey one
+instead, and more than a third of full marks is wrong. Everywhere else a line says in plain words what to choose."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.judge_eval.annotation.form import Form, Path, form_of, found_at, lowest
-from weft.judge_eval.annotation.questions import Asked
-from weft.store.annotations import Rating
+from weft.judge_eval.annotation.form import AnnotationForm, Path, form_of, found_at, lowest
+from weft.judge_eval.annotation.questions import AnnotatedQuestion
+from weft.store.annotations import Annotation
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Question, Text
 
@@ -20,38 +20,41 @@ MOST = 1 / 3
 GREY = "#8c8c8c"
 
 
-class Known(Struct, frozen=True):
+class KnownAnswer(Struct, frozen=True):
     """What is known of the answer: at most this share of full marks, or these values."""
 
     of: str  # the question that it was made from
     most: float | None = None
     values: tuple[tuple[Path, Any], ...] = ()
 
-    def passed(self, rating: Rating) -> bool:
+    def passed(self, rating: Annotation) -> bool:
         if self.most is not None:
             return all(one.value is not None and one.value <= self.most + 1e-9 for one in rating.verdicts)
         return all(found_at(rating.answer, path) == value for path, value in self.values)
 
 
-def name_of(asked: Asked) -> str:
+def name_of(asked: AnnotatedQuestion) -> str:
     """Of the question with a known answer that is made from another: it does not tell that it is one."""
     return hashlib.sha256(f"known {asked.item}".encode()).hexdigest()[:16]
 
 
-def known_of(asked: Asked) -> Known:
+def known_of(asked: AnnotatedQuestion) -> KnownAnswer:
     if _alone(asked) is not None:
-        return Known(asked.item, most=MOST)
-    return Known(asked.item, values=tuple(lowest(form_of(asked.question.schema, asked.lines))))
+        return KnownAnswer(asked.item, most=MOST)
+    return KnownAnswer(asked.item, values=tuple(lowest(form_of(asked.question.schema, asked.lines))))
 
 
-def shown(asked: Asked, blobs: Blobs) -> tuple[Question, str]:
+def shown(asked: AnnotatedQuestion, blobs: Blobs) -> tuple[Question, str]:
     """The question as it is shown, and the line that says what to choose, if one does."""
     made = _alone(asked)
     if made is None:
         return asked.question, told(form_of(asked.question.schema, asked.lines))
     blank = grey(made, blobs)
     messages = [
-        Message(message.role, tuple(blank if isinstance(part, Image) and part.digest == made.digest else part for part in message.parts))
+        Message(
+            message.role,
+            tuple(blank if isinstance(part, Image) and part.digest == made.digest else part for part in message.parts),
+        )
         for message in asked.question.messages
     ]
     return replace(asked.question, messages=tuple(messages)), ""
@@ -60,20 +63,24 @@ def shown(asked: Asked, blobs: Blobs) -> tuple[Question, str]:
 def grey(like: Image, blobs: Blobs) -> Image:
     from PIL import Image as Pil
 
-    return blobs.put_picture(Pil.new("RGB", (like.width, like.height), GREY))
+    return blobs.put_pil(Pil.new("RGB", (like.width, like.height), GREY))
 
 
-def told(form: Form) -> str:
+def told(form: AnnotationForm) -> str:
     kinds = {field.kind for field in form.fields if field.needed and not field.is_words}
     words = {"scale": "the lowest score", "number": "the smallest number", "choice": "the first choice", "yes": "“no”"}
     some = [text for kind, text in words.items() if kind in kinds]
-    whole = some[0] if len(some) == 1 else f"{', '.join(some[:-1])} and {some[-1]}"
+    if len(some) == 1:
+        whole = some[0]
+    else:
+        whole = f"{', '.join(some[:-1])} and {some[-1]}"
     many = sum(not field.is_words for field in form.fields) > 1
     return f"For this one choose {whole}{' everywhere' if many else ''}, whatever is shown."
 
 
-def _alone(asked: Asked) -> Image | None:
-    """The picture to judge, where it is one, is shown once, and stands beside something to judge it by; then a grey one is surely bad."""
+def _alone(asked: AnnotatedQuestion) -> Image | None:
+    """The picture to judge, where it is one, is shown once, and stands beside something to judge it by; then a grey one
+    is surely bad."""
     question = asked.question
     if len(question.metrics) != 1 or not _has_scale(form_of(question.schema, asked.lines)):
         return None
@@ -83,10 +90,12 @@ def _alone(asked: Asked) -> Image | None:
         return None
     words = "".join(part.text for message in question.messages for part in message.parts if isinstance(part, Text))
     beside = any(_is_shown(part, pictures, words, mine[0]) for parts in question.material.values() for part in parts)
-    return mine[0] if beside else None
+    if beside:
+        return mine[0]
+    return None
 
 
-def _has_scale(form: Form) -> bool:
+def _has_scale(form: AnnotationForm) -> bool:
     return any(field.kind in ("scale", "yes") for field in form.fields)
 
 
@@ -96,15 +105,15 @@ def _is_shown(part: Any, pictures: Sequence[Image], words: str, mine: Image) -> 
     return isinstance(part, Text) and bool(part.text.strip()) and part.text in words
 
 
-def kept(known: Known) -> dict[str, Any]:
+def kept(known: KnownAnswer) -> dict[str, Any]:
     """For a study's settings."""
     return {"of": known.of, "most": known.most, "values": [[list(path), value] for path, value in known.values]}
 
 
-def read(settings: Mapping[str, Any]) -> dict[str, Known]:
+def read(settings: Mapping[str, Any]) -> dict[str, KnownAnswer]:
     """Those of a study, by item."""
-    made: dict[str, Known] = {}
+    made: dict[str, KnownAnswer] = {}
     for item, one in cast(dict[str, dict[str, Any]], settings.get("known", {})).items():
         values = tuple((tuple(path), value) for path, value in one.get("values", ()))
-        made[item] = Known(str(one.get("of", "")), one.get("most"), values)
+        made[item] = KnownAnswer(str(one.get("of", "")), one.get("most"), values)
     return made

@@ -9,17 +9,22 @@ def _chance(*words: object) -> str:
 
 
 def drawn(items: Mapping[str, str], count: int, seed: int) -> list[str]:
-    """So many items at random, from as many dialogues as can be: one of each before a second of any. `items` are by their dialogue."""
+    """So many items at random, from as many dialogues as can be: one of each before a second of any. `items` are by
+    their dialogue."""
     by_dialogue: dict[str, list[str]] = {}
     for item in sorted(items, key=lambda item: _chance("item", seed, item)):
         by_dialogue.setdefault(items[item], []).append(item)
-    placed = [(at, _chance("dialogue", seed, name), item) for name, some in by_dialogue.items() for at, item in enumerate(some)]
+    placed = [
+        (at, _chance("dialogue", seed, name), item)
+        for name, some in by_dialogue.items()
+        for at, item in enumerate(some)
+    ]
     return [item for _, _, item in sorted(placed)[:count]]
 
 
 def assigned(items: Sequence[str], raters: Sequence[str], each: int, seed: int) -> dict[str, list[str]]:
-    """Every item to `each` raters; nobody has more than one more than another, and those who rate the same change as much as can be. Each
-    has an order of their own."""
+    """Every item to `each` raters; nobody has more than one more than another, and those who rate the same change as
+    much as can be. Each has an order of their own."""
     load = dict.fromkeys(raters, 0)
     together: dict[frozenset[str], int] = {}
     made: dict[str, list[str]] = {rater: [] for rater in raters}

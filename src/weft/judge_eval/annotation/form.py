@@ -1,8 +1,8 @@
 """A question's schema as a form, and a filled-in form as the reply that a judge would have given. Pure.
 
-A score is a row of buttons, with halves where the scale has them; an enum is buttons; a boolean is yes or no; words are free, and never
-needed. In a list of objects whose entries have a number from an enum (`point_id`), there is a group for each number, which is filled in.
-Nothing is guessed: what was not chosen is missing."""
+A score is a row of buttons, with halves where the scale has them; an enum is buttons; a boolean is yes or no; words are
+free, and never needed. In a list of objects whose entries have a number from an enum (`point_id`), there is a group for
+each number, which is filled in. Nothing is guessed: what was not chosen is missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
@@ -10,14 +10,14 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 
 from weft.errors import UserError, WeftError
-from weft.untrusted import fields as fields_of
+from weft.untrusted import dict_or_empty as fields_of
 
 MANY = 12  # steps of a scale that are buttons; of more, a number is typed
 LONGEST = 4000  # characters of a reason
 Path = tuple[str | int, ...]
 
 
-class Missing(WeftError):
+class MissingAnswer(WeftError):
     """What was not chosen, or cannot be; `at` is the field's number."""
 
     def __init__(self, at: int, why: str) -> None:
@@ -26,7 +26,8 @@ class Missing(WeftError):
 
 
 class Field(Struct, frozen=True):
-    """`halves`: half a step more than the option that is chosen can be said. `group` is the heading that it stands under."""
+    """`halves`: half a step more than the option that is chosen can be said. `group` is the heading that it stands
+    under."""
 
     path: Path
     kind: Literal["scale", "choice", "yes", "number", "text", "lines"]
@@ -44,14 +45,15 @@ class Field(Struct, frozen=True):
         return self.kind in ("text", "lines")
 
 
-class Form(Struct, frozen=True):
+class AnnotationForm(Struct, frozen=True):
     fields: tuple[Field, ...]
     fixed: tuple[tuple[Path, Any], ...] = ()  # numbers of list entries
     lists: tuple[Path, ...] = ()
 
 
-def form_of(schema: Mapping[str, Any], lines: Sequence[str] = ()) -> Form:
-    """`lines` are what the entries of a list are about, if there is one for each. Raises UserError for what no form can be made of."""
+def form_of(schema: Mapping[str, Any], lines: Sequence[str] = ()) -> AnnotationForm:
+    """`lines` are what the entries of a list are about, if there is one for each. Raises UserError for what no form can
+    be made of."""
     fields: list[Field] = []
     fixed: list[tuple[Path, Any]] = []
     lists: list[Path] = []
@@ -62,19 +64,29 @@ def form_of(schema: Mapping[str, Any], lines: Sequence[str] = ()) -> Form:
             inside = one.get("properties", {})
             required = one.get("required", list(inside))
             for name in sorted(inside, key=lambda name: _is_words(inside[name])):  # words last
-                under = label if label and not _holds_objects(one) else group
+                if label and not _holds_objects(one):
+                    under = label
+                else:
+                    under = group
                 walk(inside[name], (*path, name), _said(name), under, needed and name in required)
         elif kind == "array" and fields_of(one.get("items")).get("type") == "object":
             lists.append(path)
             number, values = _numbered(one, path)
             for at, value in enumerate(values):
-                told = lines[at] if len(lines) == len(values) and values[:1] == [1] else ""
+                if len(lines) == len(values) and values[:1] == [1]:
+                    told = lines[at]
+                else:
+                    told = ""
                 title = f"{_said(number or label).removesuffix(' id')} {value}" + (f": {told}" if told else "")
                 entry = dict(one["items"])
                 if number:
                     fixed.append(((*path, at, number), value))
                     rest = {name: part for name, part in entry["properties"].items() if name != number}
-                    entry = {**entry, "properties": rest, "required": [name for name in entry.get("required", rest) if name != number]}
+                    entry = {
+                        **entry,
+                        "properties": rest,
+                        "required": [name for name in entry.get("required", rest) if name != number],
+                    }
                 walk(entry, (*path, at), title, group, needed)
         else:
             fields.append(_field(one, path, label, group, needed))
@@ -82,7 +94,7 @@ def form_of(schema: Mapping[str, Any], lines: Sequence[str] = ()) -> Form:
     walk(schema, (), "", "", True)
     if all(field.is_words for field in fields):
         raise UserError("this question has nothing to choose in its schema, so there is no form for it")
-    return Form(tuple(fields), tuple(fixed), tuple(lists))
+    return AnnotationForm(tuple(fields), tuple(fixed), tuple(lists))
 
 
 def _said(name: str) -> str:
@@ -108,7 +120,9 @@ def _numbered(schema: Mapping[str, Any], path: Path) -> tuple[str, list[Any]]:
     count = schema.get("minItems")
     if count is None or count != schema.get("maxItems"):
         where = ".".join(map(str, path))
-        raise UserError(f"{where}: a list whose entries have no number from an enum, nor a fixed count: there is no form for it")
+        raise UserError(
+            f"{where}: a list whose entries have no number from an enum, nor a fixed count: there is no form for it"
+        )
     return "", list(range(1, count + 1))
 
 
@@ -129,7 +143,9 @@ def _field(schema: Mapping[str, Any], path: Path, label: str, group: str, needed
     return _number(path, label, group, needed, schema.get("minimum"), schema.get("maximum"), whole=kind == "integer")
 
 
-def _number(path: Path, label: str, group: str, needed: bool, low: float | None, high: float | None, *, whole: bool) -> Field:
+def _number(
+    path: Path, label: str, group: str, needed: bool, low: float | None, high: float | None, *, whole: bool
+) -> Field:
     if low is None or high is None or high - low >= MANY or (whole and (low != int(low) or high != int(high))):
         return Field(path, "number", label, group, low=low, high=high, whole=whole, needed=needed)
     if not whole and (high - low <= 2 or low != int(low) or high != int(high)):
@@ -139,7 +155,7 @@ def _number(path: Path, label: str, group: str, needed: bool, low: float | None,
     return Field(path, "scale", label, group, steps, halves=not whole, low=low, high=high, whole=whole, needed=needed)
 
 
-def answer_of(form: Form, given: Mapping[str, str]) -> dict[str, Any]:
+def answer_of(form: AnnotationForm, given: Mapping[str, str]) -> dict[str, Any]:
     """The reply, from what a form sends: `f0`, `f1` and so on, with `h0` for a half. Raises `Missing`."""
     values: list[tuple[Path, Any]] = [*form.fixed]
     for at, field in enumerate(form.fields):
@@ -156,32 +172,37 @@ def _value(field: Field, at: int, said: str, *, half: bool) -> Any:
         return [line.strip() for line in said[:LONGEST].splitlines() if line.strip()]
     if not said:
         if field.needed:
-            raise Missing(at, f"choose something for {told(field)}")
+            raise MissingAnswer(at, f"choose something for {told(field)}")
         return None
     if field.kind == "number":
         return _typed(field, at, said)
     if not said.isdecimal() or int(said) >= len(field.options):
-        raise Missing(at, f"that is no choice for {told(field)}")
+        raise MissingAnswer(at, f"that is no choice for {told(field)}")
     value = field.options[int(said)]
     if half and field.halves:
         value += 0.5
         if field.high is not None and value > field.high:
-            raise Missing(at, f"{told(field)}: {value:g} is more than {field.high:g}")
+            raise MissingAnswer(at, f"{told(field)}: {value:g} is more than {field.high:g}")
     return value
 
 
 def _typed(field: Field, at: int, said: str) -> float:
     try:
-        value = int(said) if field.whole else float(said)
+        if field.whole:
+            value = int(said)
+        else:
+            value = float(said)
     except ValueError:
-        raise Missing(at, f"{told(field)}: {said[:20]!r} is no {'whole ' * field.whole}number") from None
+        raise MissingAnswer(at, f"{told(field)}: {said[:20]!r} is no {'whole ' * field.whole}number") from None
     if not (field.low is None or value >= field.low) or not (field.high is None or value <= field.high):
-        raise Missing(at, f"{told(field)}: {value:g} is not from {field.low:g} to {field.high:g}")
+        raise MissingAnswer(at, f"{told(field)}: {value:g} is not from {field.low:g} to {field.high:g}")
     return value
 
 
 def told(field: Field) -> str:
-    return f"{field.group}, {field.label}" if field.group else field.label
+    if field.group:
+        return f"{field.group}, {field.label}"
+    return field.label
 
 
 def nested(values: Sequence[tuple[Path, Any]], lists: Sequence[Path] = ()) -> dict[str, Any]:
@@ -234,11 +255,17 @@ def chosen(field: Field, answer: Mapping[str, Any]) -> tuple[str, bool]:
     return "", False
 
 
-def lowest(form: Form) -> list[tuple[Path, Any]]:
+def lowest(form: AnnotationForm) -> list[tuple[Path, Any]]:
     """The lowest score, the first choice, `no` and the smallest number, for each field that is to be filled in."""
     made: list[tuple[Path, Any]] = []
     for field in form.fields:
         if not field.is_words and field.needed:
-            least = False if field.kind == "yes" else (field.low or 0) if field.kind == "number" else field.options[0]
+            if field.kind == "yes":
+                least = False
+            else:
+                if field.kind == "number":
+                    least = field.low or 0
+                else:
+                    least = field.options[0]
             made.append((field.path, least))
     return made

@@ -1,6 +1,7 @@
-"""The server behind `weft rate`. A rater is whoever has the link: every address begins with its token, and shows and changes nothing of any
-other rater's. What is sent is saved before the next question is shown. The Host must be this server, and what changes something must come
-from a page of this server, so that no page elsewhere can have a browser do it; pages allow nothing from anywhere else."""
+"""The server behind `weft rate`. A rater is whoever has the link: every address begins with its token, and shows and
+changes nothing of any other rater's. What is sent is saved before the next question is shown. The Host must be this
+server, and what changes something must come from a page of this server, so that no page elsewhere can have a browser do
+it; pages allow nothing from anywhere else."""
 
 import asyncio
 import hmac
@@ -13,14 +14,14 @@ from typing import Any
 
 from aiohttp import web
 
-from weft.calls.structured_output import Unusable
+from weft.calls.structured_output import UnusableReply
 from weft.errors import UserError
-from weft.judge_eval.annotation.form import Missing, answer_of
-from weft.judge_eval.annotation.page import Place, done_page, pictures_of, question_page
-from weft.judge_eval.annotation.questions import Source
-from weft.judge_eval.annotation.study import Item, items_of, rating_of
-from weft.report.gallery import Named, Shown
-from weft.store.annotations import Rating, Ratings, Study
+from weft.judge_eval.annotation.form import MissingAnswer, answer_of
+from weft.judge_eval.annotation.page import PagePosition, done_page, pictures_of, question_page
+from weft.judge_eval.annotation.questions import StudySource
+from weft.judge_eval.annotation.study import AnnotationItem, annotation_of, items_of
+from weft.report.gallery import ImageFiles, Thumbnails
+from weft.store.annotations import Annotation, Annotations, Study
 from weft.types import Image
 from weft.workspace import open_blobs
 
@@ -40,12 +41,14 @@ LONGEST = 3600.0  # seconds that a question can have taken: who goes home in bet
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Rater:
+class AnnotatorPage:
     """One person's questions in their order."""
 
-    def __init__(self, name: str, token: str, items: list[Item], shown: Shown) -> None:
-        self.name, self.token, self.items = name, token, items
-        self.pictures = Named(shown)
+    def __init__(self, name: str, token: str, items: list[AnnotationItem], shown: Thumbnails) -> None:
+        self.name = name
+        self.token = token
+        self.items = items
+        self.pictures = ImageFiles(shown)
         for image in pictures_of(items):
             self.pictures.href(image)
 
@@ -58,11 +61,19 @@ class Rater:
         return place and f"{self.address}/img/{place.rpartition('/')[2]}"
 
 
-class Desk:
-    def __init__(self, home: Path, source: Source, study: Study, tokens: Mapping[str, str], ratings: Ratings) -> None:
-        items, shown = items_of(source, study, open_blobs(home)), Shown(home, SIDE)
-        self._source, self._study, self._ratings = source, study, ratings
-        self.raters = [Rater(name, tokens[name], [items[one] for one in order], shown) for name, order in study.settings["orders"].items()]
+class AnnotationServer:
+    def __init__(
+        self, home: Path, source: StudySource, study: Study, tokens: Mapping[str, str], ratings: Annotations
+    ) -> None:
+        items = items_of(source, study, open_blobs(home))
+        shown = Thumbnails(home, SIDE)
+        self._source = source
+        self._study = study
+        self._ratings = ratings
+        self.raters = [
+            AnnotatorPage(name, tokens[name], [items[one] for one in order], shown)
+            for name, order in study.settings["orders"].items()
+        ]
         self._host = "127.0.0.1"
 
     def app(self) -> web.Application:
@@ -87,8 +98,12 @@ class Desk:
         return runner, runner.addresses[0][1]
 
     def links(self, port: int) -> dict[str, str]:
-        shown = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
-        shown = f"[{shown}]" if ":" in shown else shown
+        if self._host in ("0.0.0.0", "::"):
+            shown = socket.gethostname()
+        else:
+            shown = self._host
+        if ":" in shown:
+            shown = f"[{shown}]"
         return {rater.name: f"http://{shown}:{port}{rater.address}" for rater in self.raters}
 
     @web.middleware
@@ -102,7 +117,9 @@ class Desk:
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
-        response.headers.update({**HEADERS, **({"Cache-Control": kept} if (kept := response.headers.get("Cache-Control")) else {})})
+        response.headers.update(
+            {**HEADERS, **({"Cache-Control": kept} if (kept := response.headers.get("Cache-Control")) else {})}
+        )
         return response
 
     def _is_here(self, host: str) -> bool:
@@ -112,27 +129,31 @@ class Desk:
         names = {self._host, socket.gethostname(), socket.gethostname().partition(".")[0], "localhost"}
         return host in names or _is_number(host)
 
-    def _rater(self, request: web.Request) -> Rater:
+    def _rater(self, request: web.Request) -> AnnotatorPage:
         given = request.match_info["token"].encode("utf-8", "replace")
         found = [rater for rater in self.raters if hmac.compare_digest(given, rater.token.encode())]
         if not found:
             raise web.HTTPNotFound(text="there is nothing here: open the whole link that you were given\n")
         return found[0]
 
-    async def _said(self, rater: Rater) -> dict[str, Rating]:
-        found = await asyncio.to_thread(self._ratings.of, self._study.run, self._study.id, rater.name)
+    async def _said(self, rater: AnnotatorPage) -> dict[str, Annotation]:
+        found = await asyncio.to_thread(self._ratings.find, self._study.run, self._study.id, rater.name)
         return {one.item: one for one in found}
 
     async def _question(self, request: web.Request) -> web.Response:
         rater = self._rater(request)
         said = await self._said(rater)
-        first, asked = _first(rater, said), request.query.get("at", "")
-        at = min(int(asked) - 1, first) if asked.isdecimal() and 0 < int(asked) <= len(rater.items) else first
+        first = _first(rater, said)
+        asked = request.query.get("at", "")
+        if asked.isdecimal() and 0 < int(asked) <= len(rater.items):
+            at = min(int(asked) - 1, first)
+        else:
+            at = first
         if at == len(rater.items):
-            return _html(done_page(Place(rater.address, at + 1, at, at)))
+            return _html(done_page(PagePosition(rater.address, at + 1, at, at)))
         item = rater.items[at]
         before = said.get(item.id)
-        place = Place(rater.address, at + 1, len(rater.items), _count(rater, said))
+        place = PagePosition(rater.address, at + 1, len(rater.items), _count(rater, said))
         return _html(question_page(item, place, rater.href, before.answer if before else {}, {}))
 
     async def _save(self, request: web.Request) -> web.StreamResponse:
@@ -148,11 +169,11 @@ class Desk:
         try:
             answer = answer_of(item.form, given)
             seconds = _seconds(given.get("shown", "")) + (before.seconds if before else 0.0)
-            rating = rating_of(self._source, self._study.id, item, rater.name, answer, seconds=seconds)
-        except (Missing, Unusable) as error:
-            place = Place(rater.address, at + 1, len(rater.items), _count(rater, said))
+            rating = annotation_of(self._source, self._study.id, item, rater.name, answer, seconds=seconds)
+        except (MissingAnswer, UnusableReply) as error:
+            place = PagePosition(rater.address, at + 1, len(rater.items), _count(rater, said))
             return _html(question_page(item, place, rater.href, {}, given, str(error)), status=422)
-        await asyncio.to_thread(self._ratings.put, rating)
+        await asyncio.to_thread(self._ratings.add, rating)
         raise web.HTTPSeeOther(rater.address)
 
     async def _picture(self, request: web.Request) -> web.Response:
@@ -164,12 +185,12 @@ class Desk:
         return web.Response(body=data, content_type=TYPES[name.rpartition(".")[2]], headers=kept)
 
 
-def _first(rater: Rater, said: Mapping[str, Any]) -> int:
+def _first(rater: AnnotatorPage, said: Mapping[str, Any]) -> int:
     """The first question that is not answered; one after the last where all are."""
     return next((at for at, item in enumerate(rater.items) if item.id not in said), len(rater.items))
 
 
-def _count(rater: Rater, said: Mapping[str, Any]) -> int:
+def _count(rater: AnnotatorPage, said: Mapping[str, Any]) -> int:
     return sum(item.id in said for item in rater.items)
 
 

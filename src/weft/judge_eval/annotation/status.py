@@ -1,4 +1,5 @@
-"""How far a study is: for each rater what is done, how many questions with known answers were answered right, how long one takes."""
+"""How far a study is: for each rater what is done, how many questions with known answers were answered right, how long
+one takes."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,10 +8,10 @@ from typing import Any, cast
 from msgspec import Struct
 
 from weft.judge_eval.annotation import attention
-from weft.store.annotations import Rating, Study
+from weft.store.annotations import Annotation, Study
 
 
-class Progress(Struct, frozen=True):
+class AnnotatorProgress(Struct, frozen=True):
     """`assigned` is None where only answers are known, read in from elsewhere."""
 
     rater: str
@@ -25,27 +26,39 @@ class Progress(Struct, frozen=True):
         return self.known - self.passed > self.known / 2
 
 
-def progress(study: Study, ratings: Sequence[Rating]) -> list[Progress]:
+def progress(study: Study, ratings: Sequence[Annotation]) -> list[AnnotatorProgress]:
     orders: dict[str, list[str]] = study.settings.get("orders", {})
     known = attention.read(study.settings)
-    made: list[Progress] = []
-    for rater in dict.fromkeys([*orders, *(one.rater for one in ratings)]):
-        mine = [one for one in ratings if one.rater == rater]
-        checks = [known[one.item].passed(one) for one in mine if one.attention and one.item in known]
+    made: list[AnnotatorProgress] = []
+    for rater in dict.fromkeys([*orders, *(one.annotator for one in ratings)]):
+        mine = [one for one in ratings if one.annotator == rater]
+        checks = [known[one.item].passed(one) for one in mine if one.is_attention_check and one.item in known]
         took = [one.seconds for one in mine if one.seconds > 0]
-        median = statistics.median(took) if took else None
-        due = len(orders[rater]) if rater in orders else None
-        made.append(Progress(rater, len(mine), due, sum(checks), len(checks), median))
+        if took:
+            median = statistics.median(took)
+        else:
+            median = None
+        if rater in orders:
+            due = len(orders[rater])
+        else:
+            due = None
+        made.append(AnnotatorProgress(rater, len(mine), due, sum(checks), len(checks), median))
     return made
 
 
-def told(study: Study, ratings: Sequence[Rating]) -> list[str]:
+def describe_progress(study: Study, ratings: Sequence[Annotation]) -> list[str]:
     """As lines: what the study is, a table, and who is to be doubted."""
     found = progress(study, ratings)
     table = [("rater", "done", "attention passed", "median seconds")]
     for one in found:
-        done = f"{one.done} of {one.assigned}" if one.assigned is not None else str(one.done)
-        passed = f"{one.passed} of {one.known}" if one.known else "-"
+        if one.assigned is not None:
+            done = f"{one.done} of {one.assigned}"
+        else:
+            done = str(one.done)
+        if one.known:
+            passed = f"{one.passed} of {one.known}"
+        else:
+            passed = "-"
         table.append((one.rater, done, passed, "-" if one.seconds is None else f"{one.seconds:.1f}"))
     widths = [max(len(row[at]) for row in table) for at in range(4)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
@@ -61,7 +74,13 @@ def _settings(settings: dict[str, Any]) -> str:
     if "orders" not in settings:
         return "read in from a file"
     raters = cast(list[str], settings["raters"])
-    each = "" if settings["each"] == len(raters) else f", each by {settings['each']}"
+    if settings["each"] == len(raters):
+        each = ""
+    else:
+        each = f", each by {settings['each']}"
     known = len(settings["known"])
-    extra = f", {known} attention question{'s' * (known != 1)} besides" if known else ""
+    if known:
+        extra = f", {known} attention question{'s' * (known != 1)} besides"
+    else:
+        extra = ""
     return f"{settings['questions']} questions for {len(raters)} rater{'s' * (len(raters) != 1)}{each}, seed {settings['seed']}{extra}"

@@ -1,9 +1,8 @@
-"""How far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults are known, and gets a card.
+"""How far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults are known, and
+gets a card.
 
-from weft.judge_eval.calibration import check
-card = check("openai/gpt-4.1", benchmarks=["weave"], questions=100)
-card.of("weave", "key_point").agreement.pearson
-"""
+from weft.judge_eval.calibration import check card = check("openai/gpt-4.1", benchmarks=["weave"], questions=100)
+card.of("weave", "key_point").agreement.pearson"""
 
 import asyncio
 import time
@@ -12,12 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from weft.errors import JudgeUseless
+from weft.errors import UnusableJudge
 from weft.evaluation.session import Session
 from weft.judge_eval.calibration.card import card_of
 from weft.judge_eval.calibration.exam import PAPERS, SIDES, Exam
-from weft.models.config import usual_home
-from weft.results.cards import Card, keep
+from weft.models.config import default_home
+from weft.results.cards import CalibrationCard, write_card
 from weft.results.run import Run
 
 
@@ -29,10 +28,10 @@ def check(
     sides: Sequence[int] = SIDES,
     home: str | Path = "",
     **more: Any,
-) -> Card:
-    """A judge's card, which is kept in the home as well. Answers that are in the journal are not asked for again. `more` are the fields of
-    `Exam`: judge_options, prompts, concurrency, seed."""
-    exam = Exam(judge, Path(home or usual_home()), tuple(benchmarks), questions, tuple(sides), **more)
+) -> CalibrationCard:
+    """A judge's card, which is kept in the home as well. Answers that are in the journal are not asked for again.
+    `more` are the fields of `Exam`: judge_options, prompts, concurrency, seed."""
+    exam = Exam(judge, Path(home or default_home()), tuple(benchmarks), questions, tuple(sides), **more)
     sittings = exam.sittings()
     runs: dict[str, Run] = {}
     for sitting in sittings:
@@ -40,15 +39,15 @@ def check(
         ids = {name: run.id for name, run in runs.items()}
         runs[sitting.name] = asyncio.run(_sat(exam.opened(sitting, ids)))
     card = card_of(exam, sittings, runs, time.time())
-    keep(exam.home, card)
+    write_card(exam.home, card)
     return card
 
 
 async def _sat(opened: AbstractAsyncContextManager[Session]) -> Run:
     """A sitting's run. That a judge's replies are useless is what its card is to say."""
     async with opened as session:
-        await session.go()
+        await session.run()
         reason = session.halt.reason
-        if reason is not None and not isinstance(reason, JudgeUseless):
+        if reason is not None and not isinstance(reason, UnusableJudge):
             raise reason
-    return Run.stored(session.journal.path.parent, session.run_id, session.plan.benchmark)
+    return Run.from_home(session.journal.path.parent, session.run_id, session.plan.benchmark)

@@ -3,37 +3,70 @@
 from pathlib import Path
 
 from weft.judge_eval.calibration.tables import findings, tables
-from weft.report.html import Html, name, page, tag
-from weft.report.numbers import table_of, top
-from weft.results.cards import ALL, Card, MetricCard
+from weft.report.html import Html, build_page, inline_text, tag
+from weft.report.numbers import page_header, render_table
+from weft.results.cards import ALL_METRICS, CalibrationCard, MetricCard
 from weft.store.blobs import write_file
 from weft.types import Table
 
-SIDE, EDGE = 220, 34
+SIDE = 220
+EDGE = 34
 
 
-def write(card: Card, out: Path) -> None:
+def write(card: CalibrationCard, out: Path) -> None:
     found = findings(card)
-    words = tag("ul", [tag("li", name(one)) for one in found]) if found else tag("p", "Nothing that its intervals leave no doubt about.")
-    curves = [_curve(one) for one in card.metrics if len(one.curve) > 1 and one.metric != ALL]
-    lead = tag("p", name(told(card)), class_="soft")
+    if found:
+        words = tag("ul", [tag("li", inline_text(one)) for one in found])
+    else:
+        words = tag("p", "Nothing that its intervals leave no doubt about.")
+    curves = [_curve(one) for one in card.metrics if len(one.curve) > 1 and one.metric != ALL_METRICS]
+    lead = tag("p", inline_text(describe_card(card)), class_="soft")
     parts = [_section(table) for table in tables(card)]
-    shown = tag("section", tag("h2", "Reliability"), tag("div", curves, class_="curves")) if curves else None
-    body = tag("main", tag("h1", "Judge card: ", name(card.name)), lead, tag("h2", "What must be known"), words, parts, shown)
+    if curves:
+        shown = tag("section", tag("h2", "Reliability"), tag("div", curves, class_="curves"))
+    else:
+        shown = None
+    body = tag(
+        "main",
+        tag("h1", "Judge card: ", inline_text(card.name)),
+        lead,
+        tag("h2", "What must be known"),
+        words,
+        parts,
+        shown,
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_file(out, page(f"weft: judge card, {card.name}", top("", "", {}), body, kind="numbers").encode(), shown=True)
+    write_file(
+        out,
+        build_page(f"weft: judge card, {card.name}", page_header("", "", {}), body, kind="numbers").encode(),
+        world_readable=True,
+    )
 
 
 def _section(table: Table) -> Html:
-    return tag("section", tag("h2", name(table.title)), table_of(table), tag("p", name(table.note), class_="soft"))
+    return tag(
+        "section",
+        tag("h2", inline_text(table.title)),
+        render_table(table),
+        tag("p", inline_text(table.note), class_="soft"),
+    )
 
 
-def told(card: Card) -> str:
+def describe_card(card: CalibrationCard) -> str:
     """What stands behind it, in a line."""
-    cost = "price unknown" if card.cost.usd is None else f"${card.cost.usd:.2f}"
+    if card.cost.usd is None:
+        cost = "price unknown"
+    else:
+        cost = f"${card.cost.usd:.2f}"
     calls = f"{card.cost.calls:,} calls, {card.cost.tokens_in:,} tokens in and {card.cost.tokens_out:,} out, {cost}"
-    paid = f"with repeats, pleas and battles {calls}" if card.cost.calls else "it answers here, at no cost"
-    of = f"{card.options}. " if card.options else ""
+    if card.cost.calls:
+        paid = f"with repeats, pleas and battles {calls}"
+    else:
+        paid = "it answers here, at no cost"
+    if card.options:
+        of = f"{card.options}. "
+    else:
+        of = ""
     return f"{of}{card.questions} verdicts about answers whose faults are known; {paid}. weft {card.weft}."
 
 
@@ -47,7 +80,7 @@ def _curve(one: MetricCard) -> Html:
         return f"{SIDE - EDGE - share * (SIDE - EDGE - 8):.1f}"
 
     marks: list[Html] = [tag("line", x1=x(0), y1=y(0), x2=x(1), y2=y(1), class_="right")]
-    points = [(level.truth, level.judge) for level in one.curve if level.judge.value is not None]
+    points = [(level.reference, level.judge) for level in one.curve if level.judge.value is not None]
     for truth, judge in points:
         if judge.low is not None and judge.high is not None:
             marks.append(tag("line", x1=x(truth), y1=y(judge.low), x2=x(truth), y2=y(judge.high), class_="range"))
@@ -58,4 +91,4 @@ def _curve(one: MetricCard) -> Html:
         marks.append(tag("text", f"{share:g}", x=str(EDGE - 6), y=y(share), class_="up"))
     marks.append(tag("text", "truth", x=x(0.5), y=str(SIDE - 4), class_="across"))
     svg = tag("svg", marks, viewBox=f"0 0 {SIDE} {SIDE}", width=str(SIDE), height=str(SIDE), role="img")
-    return tag("figure", svg, tag("figcaption", name(f"{one.benchmark}: {one.metric}")), class_="curve")
+    return tag("figure", svg, tag("figcaption", inline_text(f"{one.benchmark}: {one.metric}")), class_="curve")

@@ -1,4 +1,5 @@
-"""A local model as an endpoint: calls are gathered into batches, pictures go into the store, and what a class cannot do is an outcome."""
+"""A local model as an endpoint: calls are gathered into batches, pictures go into the store, and what a class cannot do
+is an outcome."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from weft.errors import UserError
-from weft.models.batching import Gatherer, Work
-from weft.models.endpoint import FATAL, NO, CallError, Endpoint, Sent
-from weft.models.thinking import parted
+from weft.models.batching import BatchQueue, BatchWorker
+from weft.models.endpoint import FATAL, NO_RETRY, CallError, Endpoint, EndpointReply
+from weft.models.thinking import split_thinking
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Part, Takes, Text, Thought, Usage, Want, outcome_of
+from weft.types import Gives, Image, Message, Part, Request, Takes, Text, Thought, Usage, outcome_of
 
 if TYPE_CHECKING:
     from PIL import Image as Pil
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 LOST = ("CUDA error", "device-side assert")  # after these nothing on a GPU works any more
 
 
-class Asked(Struct, frozen=True):
+class LocalCall(Struct, frozen=True):
     messages: tuple[Message, ...]
-    want: Want
+    want: Request
     seed: int
-    wanted: Literal["text", "image"]
+    modality: Literal["text", "image"]
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -34,24 +35,24 @@ class Asked(Struct, frozen=True):
         return "\n".join(part.text for message in self.messages for part in message.parts if isinstance(part, Text))
 
 
-class Made(Struct, frozen=True):
+class LocalOutput(Struct, frozen=True):
     """What came of one call. `blocked`: why a filter of the model's own let nothing through."""
 
     parts: "tuple[str | Pil.Image, ...]"
     usage: Usage = Usage()
-    cut: bool = False
+    truncated: bool = False
     blocked: str = ""
     note: str = ""  # what a reader of the answer must know
 
 
 class LocalEndpoint(Endpoint):
-    foreign = False
+    output_checked = False
 
     def __init__(
         self,
         name: str,
         blobs: Blobs,
-        make: "Callable[[Callable[[str], None]], Work[Asked, Made]]",
+        make: "Callable[[Callable[[str], None]], BatchWorker[LocalCall, LocalOutput]]",
         *,
         takes: Takes,
         gives: Gives,
@@ -61,16 +62,26 @@ class LocalEndpoint(Endpoint):
         needs: str = "",
         note: str = "",
     ) -> None:
-        """`make` loads the weights, and tells how far it is. `most`: calls in a batch, by what is wanted. `needs`: why it can draw nothing
-        where there is no picture, if so. `note`: what a user should know before a run."""
+        """`make` loads the weights, and tells how far it is. `most`: calls in a batch, by what is wanted. `needs`: why
+        it can draw nothing where there is no picture, if so. `note`: what a user should know before a run."""
         super().__init__(name)
-        self.identity, self.takes, self.gives = identity, takes, gives
-        self._blobs, self._seed, self._most, self._needs = blobs, seed, most, needs
-        self._told, self._note = "", note
-        self._gatherer: Gatherer[Asked, Made] = Gatherer(name, lambda: self._loaded(make))
-        self.gathers, self.concurrency = True, 2 * max(most.values())  # while one batch is at work, the next one comes together
+        self.identity = identity
+        self.takes = takes
+        self.gives = gives
+        self._blobs = blobs
+        self._seed = seed
+        self._most = most
+        self._needs = needs
+        self._told = ""
+        self._note = note
+        self._gatherer: BatchQueue[LocalCall, LocalOutput] = BatchQueue(name, lambda: self._loaded(make))
+        # while one batch is at work, the next one comes together
+        self.wants_batches = True
+        self.concurrency = 2 * max(most.values())
 
-    def _loaded(self, make: "Callable[[Callable[[str], None]], Work[Asked, Made]]") -> "Work[Asked, Made]":
+    def _loaded(
+        self, make: "Callable[[Callable[[str], None]], BatchWorker[LocalCall, LocalOutput]]"
+    ) -> "BatchWorker[LocalCall, LocalOutput]":
         self._say("loading weights")
         try:
             return make(self._say)
@@ -85,53 +96,76 @@ class LocalEndpoint(Endpoint):
         self._told = told
 
     @property
-    def missing(self) -> str:
+    def missing_setup(self) -> str:
         return self._note
 
     @property
-    def standing(self) -> str:
-        done, smaller = self._gatherer.done, self._gatherer.smaller
+    def status_line(self) -> str:
+        done = self._gatherer.counts
+        smaller = self._gatherer.fitting_sizes
         words = [self._told] if self._told else []
-        words += [f"{done.batches} batches of {done.calls / done.batches:.1f}"] if done.batches and max(self._most.values()) > 1 else []
+        words += (
+            [f"{done.batches} batches of {done.calls / done.batches:.1f}"]
+            if done.batches and max(self._most.values()) > 1
+            else []
+        )
         words += [f"no more than {min(smaller.values())} at once fit in memory"] if smaller else []
         return ", ".join(words)
 
     @property
-    def measured(self) -> Any:
-        return self._gatherer.done
+    def batch_counts(self) -> Any:
+        return self._gatherer.counts
 
     async def load(self) -> None:
-        await self._gatherer.begin()
+        await self._gatherer.wait_until_loaded()
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        wanted = "text" if want.kind == "text" or not self.gives.image else "image"
-        asked = Asked(messages, want, self._seed + want.draw, wanted)
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        if want.modality == "text" or not self.gives.image:
+            wanted = "text"
+        else:
+            wanted = "image"
+        asked = LocalCall(messages, want, self._seed + want.draw, wanted)
         if wanted == "image" and self._needs and not asked.images:
-            return Sent((), "empty", self._needs, served=self.name)
+            return EndpointReply((), "empty", self._needs, served_model=self.name)
         try:
-            made = await self._gatherer.ask(asked, (wanted, bool(asked.images), want.size), self._most.get(wanted, 1))
+            made = await self._gatherer.call(asked, (wanted, bool(asked.images), want.size), self._most.get(wanted, 1))
         except CallError:
             raise
         except Exception as error:
             if any(word in str(error) for word in LOST):
-                raise CallError(f"{self.name}: the GPU cannot be used any more by this process: {error}", FATAL) from error
-            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO) from error
+                raise CallError(
+                    f"{self.name}: the GPU cannot be used any more by this process: {error}", FATAL
+                ) from error
+            raise CallError(f"{self.name} raised {type(error).__name__}: {error}", NO_RETRY) from error
         if made.blocked:
-            return Sent((), "refused", made.blocked, served=self.name, usage=made.usage, ended="blocked")
+            return EndpointReply(
+                (), "refused", made.blocked, served_model=self.name, usage=made.usage, stop_cause="blocked"
+            )
         parts = await asyncio.to_thread(self._kept, made)
-        outcome, reason = outcome_of(parts, want.kind)
-        cut = "the reply was cut at the token limit (option max_tokens)" if made.cut else ""
-        return Sent(parts, outcome, reason or cut or made.note, "", self.name, made.usage, ended="truncated" if made.cut else "")
+        outcome, reason = outcome_of(parts, want.modality)
+        if made.truncated:
+            cut = "the reply was cut at the token limit (option max_tokens)"
+        else:
+            cut = ""
+        return EndpointReply(
+            parts,
+            outcome,
+            reason or cut or made.note,
+            "",
+            self.name,
+            made.usage,
+            stop_cause="truncated" if made.truncated else "",
+        )
 
-    def _kept(self, made: Made) -> tuple[Part, ...]:
+    def _kept(self, made: LocalOutput) -> tuple[Part, ...]:
         parts: list[Part] = []
         for part in made.parts:
             if isinstance(part, str):
-                thought, said = parted(part)
+                thought, said = split_thinking(part)
                 parts += [Thought(thought)] if thought else []
                 parts += [Text(said if thought else part)] if said else []
             else:
-                parts.append(self._blobs.put_picture(part))
+                parts.append(self._blobs.put_pil(part))
         return tuple(parts)
 
     async def close(self) -> None:

@@ -1,10 +1,9 @@
 """Where weights are, and what they are known by.
 
-A folder is taken as it lies, with no network; a name is a repository on the Hugging Face hub, or in its cache. What answers are kept under
-is the commit of a repository, or a digest of all files of a folder: weights that were trained further in the same folder are other weights.
-Digests are remembered by size and time of each file, so that they are taken once. Only safetensors are fetched and read: other formats
-can hold programs.
-"""
+A folder is taken as it lies, with no network; a name is a repository on the Hugging Face hub, or in its cache. What
+answers are kept under is the commit of a repository, or a digest of all files of a folder: weights that were trained
+further in the same folder are other weights. Digests are remembered by size and time of each file, so that they are
+taken once. Only safetensors are fetched and read: other formats can hold programs."""
 
 import functools
 import hashlib
@@ -23,60 +22,82 @@ from msgspec import Struct
 
 from weft.errors import UserError
 from weft.store.blobs import Blobs, write_file
-from weft.untrusted import fields, text_file
+from weft.untrusted import dict_or_empty, read_text_file
 
 SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
 SHORT = re.compile(r"[\w.-]+/[\w.-]+|[\w.-]+")
-OTHER_FORMATS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.pkl", "*.pickle", "*.md", "original/*")
-COUNT = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")  # what a model is made of; no optimizer's state, no log
+OTHER_FORMATS = (
+    "*.bin",
+    "*.pt",
+    "*.pth",
+    "*.ckpt",
+    "*.h5",
+    "*.msgpack",
+    "*.onnx",
+    "*.gguf",
+    "*.pkl",
+    "*.pickle",
+    "*.md",
+    "original/*",
+)
+# what a model is made of; no optimizer's state, no log
+COUNT = (".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")
 PIECE = 1 << 22
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 
 class Weights(Struct, frozen=True):
-    """`known_by` is what of them is part of a model's identity: a commit, a digest, or the version that the user gave."""
+    """`known_by` is what of them is part of a model's identity: a commit, a digest, or the version that the user
+    gave."""
 
     name: str
     folder: Path | None  # none while they are still to be fetched
     repository: str
     commit: str
-    known_by: Mapping[str, str]
+    identity: Mapping[str, str]
     config: Mapping[str, Any]
 
-    def here(self, tell: Tell) -> Path:
+    def ensure_local(self, tell: ReportProgress) -> Path:
         """The folder that they are in, once they are there."""
         if self.folder is not None:
             return self.folder
         try:
-            parts = parts_of(self.config)
+            parts = component_folders(self.config)
             wanted = {"allow_patterns": ["model_index.json", *(f"{part}/*" for part in parts)]} if parts else {}
             left_out = [*OTHER_FORMATS, *(["*.fp16.*", "*.non_ema.*"] if parts else ["*/*"])]
-            told = hub().snapshot_download(
-                self.repository, revision=self.commit, ignore_patterns=left_out, tqdm_class=_bar(self.name, tell), **wanted
+            told = import_hub().snapshot_download(
+                self.repository,
+                revision=self.commit,
+                ignore_patterns=left_out,
+                tqdm_class=_bar(self.name, tell),
+                **wanted,
             )
         except Exception as error:
             raise UserError(_unreachable(self.repository, error)) from None
         return Path(told)
 
 
-def hub() -> Any:
-    return needed("huggingface_hub")
+def import_hub() -> Any:
+    return import_extra("huggingface_hub")
 
 
-def needed(module: str, extra: str = "local") -> Any:
+def import_extra(module: str, extra: str = "local") -> Any:
     """A library of an extra. Raises UserError with what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UserError(f"{module} is needed ({error}); install the extra, from the clone: pip install -e '.[{extra}]'") from None
+        raise UserError(
+            f"{module} is needed ({error}); install the extra, from the clone: pip install -e '.[{extra}]'"
+        ) from None
 
 
-def versions(*names: str) -> dict[str, str]:
+def library_versions(*names: str) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in names}
 
 
-def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: str = "") -> Weights:
-    """The weights that a name means, with what `file` in them says (config.json, model_index.json). Raises UserError."""
+def locate_weights(name: str, file: str, blobs: Blobs, *, revision: str = "", version: str = "") -> Weights:
+    """The weights that a name means, with what `file` in them says (config.json, model_index.json). Raises
+    UserError."""
     place = Path(name).expanduser()
     if place.is_dir():
         if revision:
@@ -89,14 +110,16 @@ def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: st
         elif snapshot:
             known = {"commit": snapshot[1]}
         else:
-            known = {"weights": digest_of(place, parts_of(config), blobs.root.parent / "weights.json")}
+            known = {"weights": weights_digest(place, component_folders(config), blobs.root.parent / "weights.json")}
         return Weights(name, place, "", snapshot[1] if snapshot else "", known, config)
     if name.startswith(("/", "~", ".")) or SHORT.fullmatch(name) is None:
         raise UserError(f"{name}: there is no such folder")
     if place.parent != Path() and place.parent.is_dir():
         there = sorted(one.name for one in place.parent.iterdir() if one.is_dir())[:10]
-        raise UserError(f"{name}: there is no such folder in {place.parent}" + (f" (there is {', '.join(there)})" if there else ""))
-    library = hub()
+        raise UserError(
+            f"{name}: there is no such folder in {place.parent}" + (f" (there is {', '.join(there)})" if there else "")
+        )
+    library = import_hub()
     try:
         at = Path(library.hf_hub_download(name, file, revision=revision or None))
     except Exception as error:
@@ -107,12 +130,18 @@ def found(name: str, file: str, blobs: Blobs, *, revision: str = "", version: st
 
 def _config(path: Path, name: str) -> Mapping[str, Any]:
     if not path.is_file():
-        there = "model_index.json" if path.name == "config.json" else "config.json"
+        if path.name == "config.json":
+            there = "model_index.json"
+        else:
+            there = "config.json"
         kind = {"config.json": "hf/", "model_index.json": "diffusers/"}
-        hint = f"; it has {there}, so write {kind[there]}{name}" if (path.parent / there).is_file() else ""
+        if (path.parent / there).is_file():
+            hint = f"; it has {there}, so write {kind[there]}{name}"
+        else:
+            hint = ""
         raise UserError(f"{name} has no {path.name}: it is no folder of {kind[path.name]} weights{hint}")
     try:
-        return fields(msgspec.json.decode(text_file(path)))
+        return dict_or_empty(msgspec.json.decode(read_text_file(path)))
     except (msgspec.DecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -131,16 +160,22 @@ def _unreachable(name: str, error: Exception, file: str = "") -> str:
         "RepositoryNotFoundError": "there is no such folder here, and no such repository on the hub (or it is private: set HF_TOKEN)",
         "LocalEntryNotFoundError": "there is no such folder here, the hub cannot be reached, and it is not in the hub's cache",
         "OfflineModeIsEnabled": "there is no such folder here, and the hub is switched off (HF_HUB_OFFLINE)",
-    }.get(kind, f"it could not be had from the hub ({kind}: {str(error).strip().splitlines()[0] if str(error).strip() else ''})")
+    }.get(
+        kind,
+        f"it could not be had from the hub ({kind}: {str(error).strip().splitlines()[0] if str(error).strip() else ''})",
+    )
     return f"{name}: {why}. Fetch it where there is a network (hf download {name} --local-dir DIR), and give the folder: DIR"
 
 
-def digest_of(folder: Path, parts: Sequence[str], memory: Path) -> str:
-    """Of the names and bytes of all files that a model is made of: in its folder, and in the `parts` below it. `memory` is where digests of
-    single files are remembered, by size and time."""
+def weights_digest(folder: Path, parts: Sequence[str], memory: Path) -> str:
+    """Of the names and bytes of all files that a model is made of: in its folder, and in the `parts` below it. `memory`
+    is where digests of single files are remembered, by size and time."""
     places = [folder, *(folder / part for part in parts if (folder / part).is_dir())]
     files = [
-        path for place in places for path in sorted(place.iterdir()) if path.suffix in COUNT and path.is_file() and path.name[0] != "."
+        path
+        for place in places
+        for path in sorted(place.iterdir())
+        if path.suffix in COUNT and path.is_file() and path.name[0] != "."
     ]
     known: dict[str, str] = {}
     with suppress(OSError, msgspec.DecodeError, ValueError):
@@ -152,7 +187,9 @@ def digest_of(folder: Path, parts: Sequence[str], memory: Path) -> str:
         with suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
             write_file(memory, msgspec.json.encode({**known, **fresh}))
-    told = "\n".join(f"{path.relative_to(folder).as_posix()} {digest}" for path, (_, digest) in zip(files, found, strict=True))
+    told = "\n".join(
+        f"{path.relative_to(folder).as_posix()} {digest}" for path, (_, digest) in zip(files, found, strict=True)
+    )
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
@@ -178,13 +215,16 @@ def _digest(path: Path) -> str:
     return made.hexdigest()
 
 
-def _bar(name: str, tell: Tell) -> Any:
+def _bar(name: str, tell: ReportProgress) -> Any:
     """What the hub's library shows its progress by: it tells us instead of writing to the screen."""
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     def display(bar: Any, *_: Any, **__: Any) -> None:
         if bar.total:
-            size = f"{bar.n / 1e9:.2f} of {bar.total / 1e9:.2f} GB" if bar.unit == "B" else f"{bar.n} of {bar.total} files"
+            if bar.unit == "B":
+                size = f"{bar.n / 1e9:.2f} of {bar.total / 1e9:.2f} GB"
+            else:
+                size = f"{bar.n} of {bar.total} files"
             tell(f"fetching {name}: {size}")
 
     def begin(bar: Any, *given: Any, **named: Any) -> None:
@@ -199,12 +239,16 @@ class _Nowhere:
     def flush(self) -> None: ...
 
 
-def parts_of(config: Mapping[str, Any]) -> list[str]:
+def component_folders(config: Mapping[str, Any]) -> list[str]:
     """The folders that a pipeline's parts are in; none for a model that is all in one."""
-    return sorted(name for name in config if not name.startswith("_") and "_class_name" in config and Path(name).name == name)
+    return sorted(
+        name for name in config if not name.startswith("_") and "_class_name" in config and Path(name).name == name
+    )
 
 
-def architecture(config: Mapping[str, Any]) -> str:
+def architecture_of(config: Mapping[str, Any]) -> str:
     """The class that weights are of."""
     named: Any = config.get("architectures")
-    return str(cast(list[Any], named)[0]) if isinstance(named, list) and named else ""
+    if isinstance(named, list) and named:
+        return str(cast(list[Any], named)[0])
+    return ""

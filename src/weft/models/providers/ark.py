@@ -1,6 +1,8 @@
-"""Seedream on Ark (Volcengine, BytePlus): one route for pictures from words and for edits, up to 14 pictures before one text.
+"""Seedream on Ark (Volcengine, BytePlus): one route for pictures from words and for edits, up to 14 pictures before one
+text.
 
-Prompts are not rewritten, nothing is stamped on pictures and no series is made of one request, unless the options say otherwise."""
+Prompts are not rewritten, nothing is stamped on pictures and no series is made of one request, unless the options say
+otherwise."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -8,17 +10,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from weft.models.converters import flag
-from weft.models.http import MAX_REPLY, Answer
-from weft.models.http_endpoint import OPTIONS, from_options, url_of
-from weft.models.providers.image_api import PICTURES, ImageApi
-from weft.models.registry import ModelSpec, about, options
+from weft.models.converters import boolean
+from weft.models.http import MAX_REPLY_BYTES, HttpResponse
+from weft.models.http_endpoint import HTTP_OPTIONS, from_options, url_of
+from weft.models.providers.image_api import IMAGE_ONLY, ImageApi
+from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
-from weft.types import Image, Takes, Want
+from weft.types import Image, Request, Takes
 
 URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
-TAKES = Takes(images="list", own_images="user", most=14)
-GIVES = replace(PICTURES, seed=True)
+TAKES = Takes(images="list", own_images="user", max_images=14)
+GIVES = replace(IMAGE_ONLY, seed=True)
 USUAL: dict[str, Any] = {"response_format": "b64_json", "watermark": False, "sequential_image_generation": "disabled"}
 
 
@@ -26,24 +28,27 @@ class Ark(ImageApi):
     provider = "ark"
     takes = TAKES
     gives = GIVES
-    picture_hosts = (".volces.com", ".bytepluses.com")
+    image_hosts = (".volces.com", ".bytepluses.com")
 
-    def _asked(self, prompt: str, images: Sequence[Image], want: Want) -> AbstractAsyncContextManager[Answer]:
-        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, **self._drawn(want)}
+    def _asked(self, prompt: str, images: Sequence[Image], want: Request) -> AbstractAsyncContextManager[HttpResponse]:
+        payload: dict[str, Any] = {"model": self._model, "prompt": prompt, **self._parameters_for(want)}
         if images:
-            payload["image"] = images[0] if len(images) == 1 else list(images)
+            if len(images) == 1:
+                payload["image"] = images[0]
+            else:
+                payload["image"] = list(images)
         if want.size is not None and "size" not in self._parameters:
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
-        return self._post("/images/generations", payload, MAX_REPLY)
+        return self._post("/images/generations", payload, MAX_REPLY_BYTES)
 
 
-@about(TAKES, GIVES, url=URL)
-@options(
-    **OPTIONS,
+@provider_info(TAKES, GIVES, url=URL)
+@provider_options(
+    **HTTP_OPTIONS,
     seed=int,
     **dict.fromkeys(("size", "response_format"), str),
     guidance_scale=float,
-    watermark=flag,
+    watermark=boolean,
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Ark:
     url = url_of(spec, URL)

@@ -1,6 +1,6 @@
-"""What a reply in OpenAI's shape holds: from one choice of a chat completion to ordered parts, whatever shape the server chose, and the
-tokens that it tells of. Image data inside the choice is replaced by `blob:DIGEST` as it is stored, so that the raw reply can be journalled
-without a copy of the bytes."""
+"""What a reply in OpenAI's shape holds: from one choice of a chat completion to ordered parts, whatever shape the
+server chose, and the tokens that it tells of. Image data inside the choice is replaced by `blob:DIGEST` as it is
+stored, so that the raw reply can be journalled without a copy of the bytes."""
 
 import base64
 import binascii
@@ -9,29 +9,30 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from weft.errors import PictureError
+from weft.errors import ImageError
 from weft.store.blobs import Blobs
 from weft.types import Image, Part, Text, Thought, Usage
-from weft.untrusted import fields
+from weft.untrusted import dict_or_empty
 
 INLINE = re.compile(r"!\[[^\]]*\]\(\s*(data:image/[^)\s]+)\s*\)|(data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=]+)")
 PICTURE_KEYS = ("image_url", "image", "b64_json", "image_base64", "data", "source", "inline_data", "inlineData")
 
 
-class Unpacked(Struct, frozen=True):
-    """`links`: (position among the parts, address) of pictures that came as addresses. `broken`: why a picture is unusable."""
+class ReplyContent(Struct, frozen=True):
+    """`links`: (position among the parts, address) of pictures that came as addresses. `broken`: why a picture is
+    unusable."""
 
     parts: tuple[Part, ...]
     refusal: str = ""
-    broken: str = ""
-    cut: bool = False
+    image_error: str = ""
+    truncated: bool = False
     blocked: bool = False
-    links: tuple[tuple[int, str], ...] = ()
+    image_links: tuple[tuple[int, str], ...] = ()
 
 
-def unpack(choice: dict[str, Any], blobs: Blobs) -> Unpacked:
+def read_choice(choice: dict[str, Any], blobs: Blobs) -> ReplyContent:
     """Changes `choice`: picture data becomes `blob:DIGEST`."""
-    message = fields(choice.get("message"))
+    message = dict_or_empty(choice.get("message"))
     finish = choice.get("finish_reason")
     reader = _Reader(blobs)
     reader.thought(message.get("reasoning_content") or message.get("reasoning"))
@@ -40,8 +41,11 @@ def unpack(choice: dict[str, Any], blobs: Blobs) -> Unpacked:
         message["images"] = [reader.picture(one) for one in cast(list[Any], message["images"])]
     refusal = message.get("refusal")
     blocked = not refusal and finish == "content_filter"
-    refusal = "stopped by the content filter" if blocked else refusal
-    return Unpacked(tuple(reader.parts), str(refusal or ""), reader.broken, finish == "length", blocked, tuple(reader.links))
+    if blocked:
+        refusal = "stopped by the content filter"
+    return ReplyContent(
+        tuple(reader.parts), str(refusal or ""), reader.broken, finish == "length", blocked, tuple(reader.links)
+    )
 
 
 class _Reader:
@@ -67,7 +71,7 @@ class _Reader:
         """A picture in any shape: returns the same shape with the data replaced."""
         if isinstance(thing, str):
             return self._data(thing)
-        shape = fields(thing)
+        shape = dict_or_empty(thing)
         for key in (*PICTURE_KEYS, "url"):
             if shape.get(key):
                 return {**shape, key: self.picture(shape[key])}
@@ -76,12 +80,15 @@ class _Reader:
     def _part(self, part: Any) -> Any:
         if isinstance(part, str):
             return self._text(part)
-        shape = fields(part)
-        if shape.get("thought") is True or shape.get("type") in ("thinking", "reasoning"):  # drafts of thinking models are not output
+        shape = dict_or_empty(part)
+        # drafts of thinking models are not output
+        if shape.get("thought") is True or shape.get("type") in ("thinking", "reasoning"):
             self.thought(shape.get("text") or shape.get("thinking") or shape.get("reasoning"))
             return {"type": "thought"}
         if isinstance(shape.get("text"), str) and not any(shape.get(key) for key in PICTURE_KEYS):
-            return {**shape, "text": self._text(shape["text"])} if shape.get("type", "text") in ("text", "output_text") else shape
+            if shape.get("type", "text") in ("text", "output_text"):
+                return {**shape, "text": self._text(shape["text"])}
+            return shape
         return self.picture(part)
 
     def _text(self, text: str) -> str:
@@ -103,27 +110,32 @@ class _Reader:
         if data.startswith(("http://", "https://")):
             self.links.append((len(self.parts), data))
             return data
-        encoded = data.partition(",")[2] if data.startswith("data:") else data
+        if data.startswith("data:"):
+            encoded = data.partition(",")[2]
+        else:
+            encoded = data
         try:
             image: Image = self._blobs.put(base64.b64decode(encoded, validate=False))
-        except (PictureError, binascii.Error) as error:
+        except (ImageError, binascii.Error) as error:
             self.broken = str(error)
             return f"[a picture that {error}]"
         self.parts.append(image)
         return f"blob:{image.digest}"
 
 
-def usage_of(body: Any) -> Usage:
+def read_usage(body: Any) -> Usage:
     """Tokens and costs as OpenAI reports them, and most others do."""
-    numbers = fields(fields(body).get("usage"))
+    numbers = dict_or_empty(dict_or_empty(body).get("usage"))
     cost = numbers.get("cost")
     return Usage(
-        tokens_in=counted(numbers.get("prompt_tokens") or numbers.get("input_tokens")),
-        tokens_out=counted(numbers.get("completion_tokens") or numbers.get("output_tokens")),
+        tokens_in=read_token_count(numbers.get("prompt_tokens") or numbers.get("input_tokens")),
+        tokens_out=read_token_count(numbers.get("completion_tokens") or numbers.get("output_tokens")),
         cost=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
     )
 
 
-def counted(value: Any) -> int:
+def read_token_count(value: Any) -> int:
     """A number of tokens, as far as it can be one."""
-    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
+    if isinstance(value, (int, float)) and 0 <= value < 1e12:
+        return int(value)
+    return 0

@@ -1,10 +1,12 @@
 """OpenAI's Responses with the image tool: a text model that thinks, speaks and draws, in the order of its output.
 
-What is measured is the text model together with the image model that it calls: it writes the prompt itself. A reply in words alone is
-what it chose to say, and no error. Two ways to go on with a dialogue (`history`):
+What is measured is the text model together with the image model that it calls: it writes the prompt itself. A reply in
+words alone is what it chose to say, and no error. Two ways to go on with a dialogue (`history`):
 
-    previous     the server keeps its own replies, with their reasoning: a request names the last one and has only what follows it. That is
-                 done where the dialogue so far is word for word what the server has seen and said; any other is sent whole
+    previous     the server keeps its own replies, with their reasoning: a request names the last one and has only what
+    follows it. That is
+                 done where the dialogue so far is word for word what the server has seen and said; any other is sent
+                 whole
     stateless    every request is whole; the model's earlier pictures stand in the user's messages, byte for byte
 """
 
@@ -16,17 +18,25 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from weft.errors import PictureError
-from weft.models.adapt import own_images_moved
-from weft.models.converters import finite, one_of
-from weft.models.endpoint import NO, TRANSIENT, CallError, Retry, Sent
-from weft.models.http import MAX_REPLY, MAX_TEXT, Answer
-from weft.models.http_endpoint import OPENAI, OPTIONS, HttpEndpoint, decide, is_refusal, key_for, url_of
-from weft.models.providers.openai_reply import usage_of
-from weft.models.registry import ModelSpec, about, options
+from weft.errors import ImageError
+from weft.models.adapt import move_own_images
+from weft.models.converters import finite_number, one_of
+from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, EndpointReply, Retry
+from weft.models.http import MAX_REPLY_BYTES, MAX_TEXT_BYTES, HttpResponse
+from weft.models.http_endpoint import (
+    HTTP_OPTIONS,
+    OPENAI_URL,
+    HttpEndpoint,
+    is_refusal,
+    key_for,
+    retry_decision,
+    url_of,
+)
+from weft.models.providers.openai_reply import read_usage
+from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
-from weft.types import Gives, Image, Message, Part, State, Takes, Text, Thought, Usage, Want, outcome_of
-from weft.untrusted import fields
+from weft.types import Gives, Image, Message, Part, Request, State, Takes, Text, Thought, Usage, outcome_of
+from weft.untrusted import dict_or_empty
 
 GIVES = Gives(thoughts=True, sizes="pixels")
 CAPTION = re.compile(r"Image #\d+:?")
@@ -40,37 +50,57 @@ class OpenAIResponses(HttpEndpoint):
 
     def __init__(self, model: str, url: str, blobs: Blobs, *, history: str, tool: dict[str, Any], **more: Any) -> None:
         """`tool` are the image tool's own settings."""
-        self._history, self._tool = history, {"type": "image_generation", **tool}
+        self._history = history
+        self._tool = {"type": "image_generation", **tool}
         self.takes = Takes(own_images="assistant" if history == "previous" else "user")
         super().__init__(model, url, blobs, tool=tool, history=history, **more)
 
-    async def send(self, messages: tuple[Message, ...], want: Want) -> Sent:
-        payload, most = self._payload(messages, want), MAX_TEXT if want.kind == "text" else MAX_REPLY
+    async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        payload = self._payload(messages, want)
+        if want.modality == "text":
+            most = MAX_TEXT_BYTES
+        else:
+            most = MAX_REPLY_BYTES
         async with self._post("/responses", payload, most) as came:
-            if came.status in (400, 404) and "previous_response_id" in payload and FORGOTTEN in came.said.lower().replace(" ", "_"):
-                raise CallError(f"{self._explain(came.status, came.said)}; history=stateless does without it", NO)
-            status = fields(came.body).get("status")
-            if came.status >= 400 or (came.said and status != "incomplete"):
-                return self._turned_away(_coded(came))
+            if (
+                came.status in (400, 404)
+                and "previous_response_id" in payload
+                and FORGOTTEN in came.error_message.lower().replace(" ", "_")
+            ):
+                raise CallError(
+                    f"{self._explain(came.status, came.error_message)}; history=stateless does without it", NO_RETRY
+                )
+            status = dict_or_empty(came.body).get("status")
+            if came.status >= 400 or (came.error_message and status != "incomplete"):
+                return self._read_error(_coded(came))
             return await self._read(came.body, messages, want)
 
     # the request
 
-    def _payload(self, messages: tuple[Message, ...], want: Want) -> dict[str, Any]:
+    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self._model, "store": self._history == "previous", **self._parameters}
-        if self.longest is not None and "max_output_tokens" not in payload:
-            payload["max_output_tokens"] = self.longest
-        if want.kind != "text":
-            size = {"size": f"{want.size[0]}x{want.size[1]}"} if want.size is not None and "size" not in self._tool else {}
+        if self.max_reply_tokens is not None and "max_output_tokens" not in payload:
+            payload["max_output_tokens"] = self.max_reply_tokens
+        if want.modality != "text":
+            size = (
+                {"size": f"{want.size[0]}x{want.size[1]}"} if want.size is not None and "size" not in self._tool else {}
+            )
             payload["tools"] = [{**self._tool, **size}]
-            payload["tool_choice"] = {"type": "image_generation"} if want.kind == "image" else "auto"
+            if want.modality == "image":
+                payload["tool_choice"] = {"type": "image_generation"}
+            else:
+                payload["tool_choice"] = "auto"
         if want.schema is not None:
-            payload["text"] = {"format": {"type": "json_schema", "name": "verdict", "strict": True, "schema": want.schema}}
+            payload["text"] = {
+                "format": {"type": "json_schema", "name": "verdict", "strict": True, "schema": want.schema}
+            }
         before, rest = self._known(messages)
         payload |= {"previous_response_id": before} if before else {}
-        system = "\n".join(part.text for m in messages if m.role == "system" for part in m.parts if isinstance(part, Text))
+        system = "\n".join(
+            part.text for m in messages if m.role == "system" for part in m.parts if isinstance(part, Text)
+        )
         payload |= {"instructions": system} if system else {}
-        payload["input"] = [_item(m) for m in own_images_moved(rest) if m.role != "system"]
+        payload["input"] = [_item(m) for m in move_own_images(rest) if m.role != "system"]
         return payload
 
     def _known(self, messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
@@ -84,28 +114,48 @@ class OpenAIResponses(HttpEndpoint):
 
     # the reply
 
-    async def _read(self, body: Any, messages: tuple[Message, ...], want: Want) -> Sent:
-        answer = fields(body)
+    async def _read(self, body: Any, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        answer = dict_or_empty(body)
         output: Any = answer.get("output")
         if not isinstance(output, list):
             raise CallError(f"{self.address} answered 200 without `output`", TRANSIENT)
-        parts, refusal, broken = await self._parts([fields(one) for one in cast(list[Any], output)])
-        raw, served = msgspec.json.encode(body).decode(), str(answer.get("model") or self._model)
-        sent = Sent(parts, "empty", "", raw, served, _used(answer))
-        why = str(fields(answer.get("incomplete_details")).get("reason") or "") if answer.get("status") == "incomplete" else ""
+        parts, refusal, broken = await self._parts([dict_or_empty(one) for one in cast(list[Any], output)])
+        raw = msgspec.json.encode(body).decode()
+        served = str(answer.get("model") or self._model)
+        sent = EndpointReply(parts, "empty", "", raw, served, _used(answer))
+        if answer.get("status") == "incomplete":
+            why = str(dict_or_empty(answer.get("incomplete_details")).get("reason") or "")
+        else:
+            why = ""
         if refusal or why == "content_filter":
-            return replace(sent, outcome="refused", reason=refusal or "stopped by the content filter", ended="" if refusal else "blocked")
+            return replace(
+                sent,
+                outcome="refused",
+                reason=refusal or "stopped by the content filter",
+                stop_cause="" if refusal else "blocked",
+            )
         cut = why == "max_output_tokens"
-        if cut and self.longest is not None and "max_output_tokens" not in self._parameters:
-            why = f"the reply was cut at {self.longest} tokens, the limit that --budget sets where there is none: give max_tokens"
-            return replace(sent, parts=(), outcome="failed", reason=why, ended="truncated")
-        outcome, reason = outcome_of(parts, want.kind)
+        if cut and self.max_reply_tokens is not None and "max_output_tokens" not in self._parameters:
+            why = f"the reply was cut at {self.max_reply_tokens} tokens, the limit that --budget sets where there is none: give max_tokens"
+            return replace(sent, parts=(), outcome="failed", reason=why, stop_cause="truncated")
+        outcome, reason = outcome_of(parts, want.modality)
         if outcome == "empty" and broken:
-            return replace(sent, reason=f"its picture {broken}", again=True)
-        kept = self._kept(parts, str(answer.get("id") or ""), messages) if not broken else parts  # what nobody sees the server has
+            return replace(sent, reason=f"its picture {broken}", retry_advised=True)
+        # what nobody sees the server has
+        if not broken:
+            kept = self._kept(parts, str(answer.get("id") or ""), messages)
+        else:
+            kept = parts
         reason = reason or ("the reply was cut at the token limit" if cut else "")
         silent = outcome == "empty" and all(isinstance(part, Thought) for part in parts) and not cut
-        return replace(sent, parts=kept, outcome=outcome, reason=reason, again=silent, ended="truncated" if cut else "")
+        return replace(
+            sent,
+            parts=kept,
+            outcome=outcome,
+            reason=reason,
+            retry_advised=silent,
+            stop_cause="truncated" if cut else "",
+        )
 
     def _kept(self, parts: tuple[Part, ...], name: str, messages: tuple[Message, ...]) -> tuple[Part, ...]:
         """What it said, with where the server has it: its name, and a digest of the dialogue that it ends."""
@@ -117,12 +167,16 @@ class OpenAIResponses(HttpEndpoint):
         return (*parts[:first], replace(said[0], state=state), *parts[first + 1 :])
 
     async def _parts(self, output: list[dict[str, Any]]) -> tuple[tuple[Part, ...], str, str]:
-        """In their order; a refusal in words; why a picture is unusable. Changes `output`: a picture's data becomes `blob:DIGEST`."""
+        """In their order; a refusal in words; why a picture is unusable. Changes `output`: a picture's data becomes
+        `blob:DIGEST`."""
         parts: list[Part] = []
         refusal = broken = ""
         for item in output:
-            contents: Any = item.get("summary") if item.get("type") == "reasoning" else item.get("content")
-            for one in map(fields, cast(list[Any], contents) if isinstance(contents, list) else []):
+            if item.get("type") == "reasoning":
+                contents: Any = item.get("summary")
+            else:
+                contents = item.get("content")
+            for one in map(dict_or_empty, cast(list[Any], contents) if isinstance(contents, list) else []):
                 if item.get("type") == "reasoning" and isinstance(one.get("text"), str) and one["text"]:
                     parts.append(Thought(one["text"]))
                 elif one.get("type") == "output_text" and isinstance(one.get("text"), str) and one["text"]:
@@ -131,26 +185,31 @@ class OpenAIResponses(HttpEndpoint):
                     refusal = str(one.get("refusal") or "the model refused")
             if item.get("type") == "image_generation_call" and isinstance(item.get("result"), str) and item["result"]:
                 try:
-                    image = await self._decoded(item["result"])
-                except PictureError as error:
+                    image = await self._decode_image(item["result"])
+                except ImageError as error:
                     broken, item["result"] = str(error), "(a picture that cannot be used)"
                     continue
                 item["result"] = f"blob:{image.digest}"
                 parts.append(image)
         return tuple(parts), refusal, broken
 
-    def _turned_away(self, came: Answer) -> Sent:
-        if fields(came.body).get("status") == "failed" and not is_refusal(came.codes):  # with 200
-            status = next((status for code, status in CODES.items() if code in came.codes), 0)
-            retry = decide(status, came.codes, came.headers, came.body) if status else Retry("no")
-            raise CallError(self._explain(came.status, came.said), retry, billed=True)
-        return super()._turned_away(came)
+    def _read_error(self, came: HttpResponse) -> EndpointReply:
+        if dict_or_empty(came.body).get("status") == "failed" and not is_refusal(came.error_codes):  # with 200
+            status = next((status for code, status in CODES.items() if code in came.error_codes), 0)
+            if status:
+                retry = retry_decision(status, came.error_codes, came.headers, came.body)
+            else:
+                retry = Retry("no")
+            raise CallError(self._explain(came.status, came.error_message), retry, billed=True)
+        return super()._read_error(came)
 
 
-def _coded(came: Answer) -> Answer:
+def _coded(came: HttpResponse) -> HttpResponse:
     """A picture or a prompt that is turned away has a code of its own here."""
-    turned_away = "invalid_prompt" in came.codes
-    return replace(came, codes=f"{came.codes} content_policy_violation") if turned_away else came
+    turned_away = "invalid_prompt" in came.error_codes
+    if turned_away:
+        return replace(came, error_codes=f"{came.error_codes} content_policy_violation")
+    return came
 
 
 def _item(message: Message) -> dict[str, Any]:
@@ -169,14 +228,22 @@ def _shown(image: Image) -> dict[str, Any]:
 
 def _used(answer: dict[str, Any]) -> Usage:
     """The text model's tokens and, where they are told, those of the image model that it called."""
-    words, drawing = usage_of(answer), usage_of({"usage": fields(answer.get("tool_usage")).get("image_gen")})
+    words = read_usage(answer)
+    drawing = read_usage({"usage": dict_or_empty(answer.get("tool_usage")).get("image_gen")})
     return Usage(words.tokens_in + drawing.tokens_in, words.tokens_out + drawing.tokens_out, words.cost)
 
 
 def _captions(message: Message) -> list[Part]:
     """The numbers that weft gave to pictures of the model's own: each stands right before its picture."""
-    pairs = itertools.pairwise(message.parts) if message.role == "assistant" else ()
-    return [one for one, other in pairs if isinstance(one, Text) and isinstance(other, Image) and CAPTION.fullmatch(one.text.strip())]
+    if message.role == "assistant":
+        pairs = itertools.pairwise(message.parts)
+    else:
+        pairs = ()
+    return [
+        one
+        for one, other in pairs
+        if isinstance(one, Text) and isinstance(other, Image) and CAPTION.fullmatch(one.text.strip())
+    ]
 
 
 def _told_numbers(known: Message, rest: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -190,12 +257,15 @@ def _told_numbers(known: Message, rest: tuple[Message, ...]) -> tuple[Message, .
 
 
 def _digest(messages: tuple[Message, ...]) -> str:
-    """Of what was said and shown, by whom; the numbers that pictures of its own have got meanwhile are not its words."""
+    """Of what was said and shown, by whom; the numbers that pictures of its own have got meanwhile are not its
+    words."""
     told: list[Any] = []
     for message in messages:
         numbers = [id(part) for part in _captions(message)]
         shown = [part for part in message.parts if id(part) not in numbers]
-        said = [part.digest if isinstance(part, Image) else part.text for part in shown if not isinstance(part, Thought)]
+        said = [
+            part.digest if isinstance(part, Image) else part.text for part in shown if not isinstance(part, Thought)
+        ]
         told.append((message.role, said))
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:32]
 
@@ -203,19 +273,23 @@ def _digest(messages: tuple[Message, ...]) -> str:
 TOOL = ("size", "quality", "background", "output_format", "moderation", "input_fidelity", "action")
 
 
-@about(Takes(own_images="assistant"), GIVES, url=OPENAI)
-@options(
-    **dict.fromkeys(("temperature", "top_p"), finite),
+@provider_info(Takes(own_images="assistant"), GIVES, url=OPENAI_URL)
+@provider_options(
+    **dict.fromkeys(("temperature", "top_p"), finite_number),
     **dict.fromkeys(("max_tokens", "output_compression"), int),
-    **OPTIONS,
+    **HTTP_OPTIONS,
     **dict.fromkeys(("image_model", "reasoning_effort", *TOOL), str),
     history=one_of("previous", "stateless"),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIResponses:
-    url, history = url_of(spec), chosen.pop("history", "previous")
+    url = url_of(spec)
+    history = chosen.pop("history", "previous")
     named = {"image_model": "model", **{name: name for name in (*TOOL, "output_compression")}}
     tool = {told: chosen.pop(name) for name, told in named.items() if name in chosen}
-    parameters = {**chosen.pop("extra", {}), **{name: chosen.pop(name) for name in ("temperature", "top_p") if name in chosen}}
+    parameters = {
+        **chosen.pop("extra", {}),
+        **{name: chosen.pop(name) for name in ("temperature", "top_p") if name in chosen},
+    }
     parameters |= {"max_output_tokens": chosen.pop("max_tokens")} if "max_tokens" in chosen else {}
     parameters |= {"reasoning": {"effort": chosen.pop("reasoning_effort")}} if "reasoning_effort" in chosen else {}
     key = key_for(url, chosen.pop("key_env", ""))

@@ -1,7 +1,8 @@
-"""What the server shows, read from the journal: runs with their progress, the contents of some runs together, plots, a search.
+"""What the server shows, read from the journal: runs with their progress, the contents of some runs together, plots, a
+search.
 
-Contents are made again only when a run has got further. One reader at a time; nothing is ever written but smaller pictures.
-"""
+Contents are made again only when a run has got further. One reader at a time; nothing is ever written but smaller
+pictures."""
 
 import itertools
 import re
@@ -15,22 +16,22 @@ import msgspec
 from msgspec import Struct
 
 from weft.report import site
-from weft.report.charts import Plot, plots_of
-from weft.report.dialogues import Writer
-from weft.report.gallery import Named, Shown
+from weft.report.charts import Plot, build_plots
+from weft.report.dialogues import DialogueWriter
+from weft.report.gallery import ImageFiles, Thumbnails
 from weft.report.html import Html
-from weft.report.listing import by_name, listing
-from weft.results.index import Listed, chosen, listed
-from weft.results.run import Gist, load_run, named, tables_of
+from weft.report.listing import build_listing, key_by_name
+from weft.results.index import RunEntry, filter_runs, list_runs
+from weft.results.run import Gist, build_tables, load_run, name_runs
 from weft.workspace import open_journal
 
-KEPT = 4  # combinations of runs whose contents stay in memory
-FOUND = 200
+MAX_CONTENTS = 4  # combinations of runs whose contents stay in memory
+MAX_HITS = 200
 CUTS = 3  # places that are quoted of one reply, request or verdict
 AROUND = 80  # characters on each side of what was found
 
 
-class Cut(Struct, frozen=True):
+class Excerpt(Struct, frozen=True):
     """What was found, as it is written there, and what stands around it."""
 
     before: str
@@ -38,14 +39,14 @@ class Cut(Struct, frozen=True):
     after: str
 
 
-class Hit(Struct, frozen=True):
+class SearchHit(Struct, frozen=True):
     """Where something was found: its first places there, and how many `more` there are."""
 
     run: str
     sample: str
     turn: int
     where: str
-    cuts: list[Cut]
+    excerpts: list[Excerpt]
     more: int
 
 
@@ -53,19 +54,19 @@ class Library:
     def __init__(self, home: Path, benchmarks: Sequence[Any] = ()) -> None:
         self._benchmarks = list(benchmarks)
         self._journal = open_journal(home)
-        self.gallery = Named(Shown(home))
+        self.gallery = ImageFiles(Thumbnails(home))
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[str, ...], tuple[str, site.Contents]] = OrderedDict()
+        self._made: OrderedDict[tuple[str, ...], tuple[str, site.ReportContents]] = OrderedDict()
         self._plots: dict[tuple[tuple[str, ...], str], dict[str, Plot]] = {}
         self._gists: dict[str, Gist] = {}
 
-    def runs(self, **wanted: str) -> list[Listed]:
-        """Those that are wanted (`weft.results.index.chosen`), the latest, the best or the dearest first. What was reckoned of a run that
-        goes on is not reckoned again before it has got further."""
+    def runs(self, **wanted: str) -> list[RunEntry]:
+        """Those that are wanted (`weft.results.index.chosen`), the latest, the best or the dearest first. What was
+        reckoned of a run that goes on is not reckoned again before it has got further."""
         with self._lock:
-            found = listed(self._journal, self._benchmarks or None, self._gists)
+            found = list_runs(self._journal, self._benchmarks or None, self._gists)
             self._gists = {one.record.id: one.gist for one in found}
-            return chosen(found, **wanted)[::-1]
+            return filter_runs(found, **wanted)[::-1]
 
     def stamp(self, ids: tuple[str, ...]) -> str:
         """Changes as the runs go on."""
@@ -77,23 +78,28 @@ class Library:
         stamps: list[str] = []
         for one in ids:
             record = records.get(one)
-            told = (record.state, record.round, record.ended) if record else ()
-            stamps.append(":".join(map(str, (one, *told, *self._journal.progress(one), *self._journal.rated(one)))))
+            if record:
+                told = (record.state, record.round, record.ended)
+            else:
+                told = ()
+            stamps.append(
+                ":".join(map(str, (one, *told, *self._journal.count_done(one), *self._journal.count_annotations(one))))
+            )
         return ";".join(stamps)
 
-    def contents(self, ids: tuple[str, ...]) -> site.Contents:
+    def contents(self, ids: tuple[str, ...]) -> site.ReportContents:
         with self._lock:
             return self._contents(ids)
 
-    def _contents(self, ids: tuple[str, ...]) -> site.Contents:
+    def _contents(self, ids: tuple[str, ...]) -> site.ReportContents:
         stamp = self._stamp(ids)
         there = self._made.get(ids)
         if there is None or there[0] != stamp:
-            runs = named([load_run(self._journal, one, self._benchmarks or None) for one in ids])
-            there = (stamp, site.contents(runs, list(tables_of(runs))))
+            runs = name_runs([load_run(self._journal, one, self._benchmarks or None) for one in ids])
+            there = (stamp, site.build_contents(runs, list(build_tables(runs))))
             self._made[ids] = there
         self._made.move_to_end(ids)
-        while len(self._made) > KEPT:
+        while len(self._made) > MAX_CONTENTS:
             gone, _ = self._made.popitem(last=False)
             self._plots = {key: value for key, value in self._plots.items() if key[0] != gone}
         return there[1]
@@ -101,19 +107,19 @@ class Library:
     def listing(self, ids: tuple[str, ...]) -> dict[str, Any]:
         with self._lock:
             made = self._contents(ids)
-            return listing(made.runs, made.found, by_name, stamp=self._stamp(ids))
+            return build_listing(made.runs, made.dialogues, key_by_name, stamp=self._stamp(ids))
 
     def dialogue(self, ids: tuple[str, ...], key: str) -> tuple[str, Html, str | None, str | None] | None:
         """A sample by its key, its markup, and the keys of those around it."""
         with self._lock:
             made = self._contents(ids)
-            keys = [by_name(number, sample) for number, sample in enumerate(made.found)]
+            keys = [key_by_name(number, sample) for number, sample in enumerate(made.dialogues)]
             if key not in keys:
                 return None
             at = keys.index(key)
-            sample = list(made.found)[at]
-            both = made.found[sample]
-            body = Writer(self.gallery, made.benchmark).body(sample, both, site.calls_of(both, self._journal))
+            sample = list(made.dialogues)[at]
+            both = made.dialogues[sample]
+            body = DialogueWriter(self.gallery, made.benchmark).body(sample, both, site.read_calls(both, self._journal))
             return sample, body, keys[at - 1] if at else None, keys[at + 1] if at + 1 < len(keys) else None
 
     def plots(self, ids: tuple[str, ...]) -> dict[str, Plot]:
@@ -122,29 +128,34 @@ class Library:
             key = (ids, self._stamp(ids))
             if key not in self._plots:
                 self._plots = {other: value for other, value in self._plots.items() if other[0] != ids}
-                self._plots[key] = {plot.name: plot for plot in plots_of(made.runs)}
+                self._plots[key] = {plot.name: plot for plot in build_plots(made.runs)}
             return self._plots[key]
 
-    def search(self, text: str) -> list[Hit]:
+    def search(self, text: str) -> list[SearchHit]:
         """What was asked, shown, answered or given as a reason with these words; the first FOUND of them."""
         with self._lock:
             found = self._journal.search(msgspec.json.encode(text).decode()[1:-1])
-            hits = (Hit(run, sample, turn, where, *cuts_of(said, text)) for run, sample, turn, where, said in found)
-            return list(itertools.islice((hit for hit in hits if hit.cuts), FOUND))
+            hits = (
+                SearchHit(run, sample, turn, where, *find_excerpts(said, text))
+                for run, sample, turn, where, said in found
+            )
+            return list(itertools.islice((hit for hit in hits if hit.excerpts), MAX_HITS))
 
 
-def cuts_of(said: str, text: str) -> tuple[list[Cut], int]:
-    """The first places where JSON from the journal has a text among what people and models said, not among its own names, and how many
-    more there are."""
+def find_excerpts(said: str, text: str) -> tuple[list[Excerpt], int]:
+    """The first places where JSON from the journal has a text among what people and models said, not among its own
+    names, and how many more there are."""
     wanted = re.compile(re.escape(text), re.IGNORECASE)
     places = [(one, found) for one in _said(msgspec.json.decode(said)) for found in wanted.finditer(one)]
     return [_cut(one, found) for one, found in places[:CUTS]], max(0, len(places) - CUTS)
 
 
-def _cut(said: str, found: re.Match[str]) -> Cut:
-    start, end = max(0, found.start() - AROUND), min(len(said), found.end() + AROUND)
-    before, after = said[start : found.start()], said[found.end() : end]
-    return Cut(("…" if start else "") + before, found.group(), after + ("…" if end < len(said) else ""))
+def _cut(said: str, found: re.Match[str]) -> Excerpt:
+    start = max(0, found.start() - AROUND)
+    end = min(len(said), found.end() + AROUND)
+    before = said[start : found.start()]
+    after = said[found.end() : end]
+    return Excerpt(("…" if start else "") + before, found.group(), after + ("…" if end < len(said) else ""))
 
 
 def _said(value: Any) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""The server behind `weft view`. Loopback alone; every request needs the token of this start, as a cookie after the first; the Host must be
-this server, so that no page elsewhere can have a browser ask for it; nothing but GET; pages allow nothing from anywhere else."""
+"""The server behind `weft view`. Loopback alone; every request needs the token of this start, as a cookie after the
+first; the Host must be this server, so that no page elsewhere can have a browser ask for it; nothing but GET; pages
+allow nothing from anywhere else."""
 
 import asyncio
 import hmac
@@ -13,14 +14,14 @@ import msgspec
 from aiohttp import web
 
 from weft.errors import WeftError
-from weft.report.dialogues import dialogue_page
-from weft.report.html import Html, name, page, tag
-from weft.report.listing import by_name, list_page
-from weft.report.numbers import Drawn, numbers_page, top
-from weft.report.plots import svg
-from weft.report.site import numbers
-from weft.report.view.library import FOUND, Hit, Library
-from weft.report.view.runs import runs_page, wanted_of
+from weft.report.dialogues import build_dialogue_page
+from weft.report.html import Html, build_page, inline_text, tag
+from weft.report.listing import build_list_page, key_by_name
+from weft.report.numbers import PlotLinks, build_numbers_page, page_header
+from weft.report.plots import render_svg
+from weft.report.site import build_numbers
+from weft.report.view.library import MAX_HITS, Library, SearchHit
+from weft.report.view.runs import build_runs_page, parse_filters
 
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -38,7 +39,8 @@ class Viewer:
         """`benchmarks` are the user's own that runs may have been made with."""
         self.library = Library(home, benchmarks)
         self.token = token or secrets.token_urlsafe(24)
-        self.cookie = f"weft_view_{secrets.token_hex(4)}"  # browsers keep cookies by host, not by port: two servers must not share a name
+        # browsers keep cookies by host, not by port: two servers must not share a name
+        self.cookie = f"weft_view_{secrets.token_hex(4)}"
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard])
@@ -76,16 +78,24 @@ class Viewer:
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict", path="/")
             return response
         if not self._is_token(request.cookies.get(self.cookie, "")):
-            return web.Response(status=403, text="open the address that `weft view` printed: it has the token\n", headers=HEADERS)
+            return web.Response(
+                status=403, text="open the address that `weft view` printed: it has the token\n", headers=HEADERS
+            )
         try:
             response = await handler(request)
         except WeftError as error:
-            body = tag("main", tag("p", name(str(error)), class_="warning"), tag("p", tag("a", "all runs", href="/")))
-            response = web.Response(status=404, text=page("weft", top("", "", {"Runs": "/"}), body), content_type="text/html")
+            body = tag(
+                "main", tag("p", inline_text(str(error)), class_="warning"), tag("p", tag("a", "all runs", href="/"))
+            )
+            response = web.Response(
+                status=404, text=build_page("weft", page_header("", "", {"Runs": "/"}), body), content_type="text/html"
+            )
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
-        response.headers.update({**HEADERS, **({} if "Cache-Control" in response.headers else {"Cache-Control": "no-store"})})
+        response.headers.update(
+            {**HEADERS, **({} if "Cache-Control" in response.headers else {"Cache-Control": "no-store"})}
+        )
         return response
 
     def _is_token(self, given: str) -> bool:
@@ -95,13 +105,13 @@ class Viewer:
         return tuple(one for one in request.match_info["ids"].split("+") if one)
 
     async def _runs(self, request: web.Request) -> web.Response:
-        wanted = wanted_of(request.query)
-        return html(runs_page(await asyncio.to_thread(lambda: self.library.runs(**wanted)), wanted))
+        wanted = parse_filters(request.query)
+        return html_response(build_runs_page(await asyncio.to_thread(lambda: self.library.runs(**wanted)), wanted))
 
     async def _progress(self, request: web.Request) -> web.Response:
-        wanted = wanted_of(request.query)
+        wanted = parse_filters(request.query)
         found = await asyncio.to_thread(lambda: self.library.runs(**wanted))
-        return json([{"id": one.record.id, "state": one.state, "progress": one.coverage} for one in found])
+        return json_response([{"id": one.record.id, "state": one.state, "progress": one.coverage} for one in found])
 
     async def _open(self, request: web.Request) -> web.Response:
         chosen = [quote(one) for one in request.query.getall("run", [])]
@@ -110,37 +120,53 @@ class Viewer:
     async def _search(self, request: web.Request) -> web.Response:
         wanted = request.query.get("q", "").strip()
         found = await asyncio.to_thread(self.library.search, wanted) if wanted else []
-        count = f"the first {FOUND}" if len(found) == FOUND else f"{len(found)} found"
+        if len(found) == MAX_HITS:
+            count = f"the first {MAX_HITS}"
+        else:
+            count = f"{len(found)} found"
         find = tag("label", "search all dialogues ", tag("input", type="search", name="q", value=wanted))
         form = tag("form", find, action="/search", method="get", class_="find")
         listed = tag("ul", [_hit(one) for one in found], class_="hits")
-        body = tag("main", tag("h1", "Search: ", name(wanted)), form, tag("p", count, class_="soft"), listed)
-        return html(page("weft: search", top("", "", {"Runs": "/"}), body, forms=True))
+        body = tag("main", tag("h1", "Search: ", inline_text(wanted)), form, tag("p", count, class_="soft"), listed)
+        return html_response(build_page("weft: search", page_header("", "", {"Runs": "/"}), body, forms=True))
 
     async def _numbers(self, request: web.Request) -> web.Response:
         ids = self._ids(request)
         made = await asyncio.to_thread(self.library.contents, ids)
         plots = await asyncio.to_thread(self.library.plots, ids)
         names = {plot.name: quote(plot.name, safe="") for plot in plots.values()}
-        drawn = [Drawn(plot, f"plots/{names[plot.name]}.svg", f"plots/dark/{names[plot.name]}.svg") for plot in plots.values()]
+        drawn = [
+            PlotLinks(plot, f"plots/{names[plot.name]}.svg", f"plots/dark/{names[plot.name]}.svg")
+            for plot in plots.values()
+        ]
         stamp = await asyncio.to_thread(self.library.stamp, ids)
-        body = numbers(made, drawn, "dialogues.html", stamp)
-        return html(numbers_page(made.title, top(made.title, "Numbers", links(ids)), body, live=True))
+        body = build_numbers(made, drawn, "dialogues.html", stamp)
+        return html_response(
+            build_numbers_page(made.title, page_header(made.title, "Numbers", navigation_links(ids)), body, live=True)
+        )
 
     async def _stamp(self, request: web.Request) -> web.Response:
-        return json({"stamp": await asyncio.to_thread(self.library.stamp, self._ids(request))})
+        return json_response({"stamp": await asyncio.to_thread(self.library.stamp, self._ids(request))})
 
     async def _list(self, request: web.Request) -> web.Response:
         ids = self._ids(request)
         made = await asyncio.to_thread(self.library.contents, ids)
         data = await asyncio.to_thread(self.library.listing, ids)
-        return html(list_page(made.title, data, made.benchmark.metrics, top(made.title, "Dialogues", links(ids)), live=True))
+        return html_response(
+            build_list_page(
+                made.title,
+                data,
+                made.benchmark.metrics,
+                page_header(made.title, "Dialogues", navigation_links(ids)),
+                live=True,
+            )
+        )
 
     async def _list_data(self, request: web.Request) -> web.Response:
         ids = self._ids(request)
         if request.query.get("since") == await asyncio.to_thread(self.library.stamp, ids):
-            return json({})
-        return json(await asyncio.to_thread(self.library.listing, ids))
+            return json_response({})
+        return json_response(await asyncio.to_thread(self.library.listing, ids))
 
     async def _dialogue(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self.library.dialogue, self._ids(request), request.match_info["key"])
@@ -148,7 +174,7 @@ class Viewer:
             raise web.HTTPNotFound
         sample, body, *around = found
         before, after = (f"{key}.html" if key else None for key in around)
-        return html(dialogue_page(sample, body, home="../dialogues.html", before=before, after=after))
+        return html_response(build_dialogue_page(sample, body, home="../dialogues.html", before=before, after=after))
 
     async def _plot(self, request: web.Request) -> web.Response:
         plots = await asyncio.to_thread(self.library.plots, self._ids(request))
@@ -156,7 +182,9 @@ class Viewer:
         if plot is None:
             raise web.HTTPNotFound
         dark = "night" in request.match_info
-        return web.Response(text=await asyncio.to_thread(svg, plot.chart, dark=dark), content_type="image/svg+xml")
+        return web.Response(
+            text=await asyncio.to_thread(render_svg, plot.chart, dark=dark), content_type="image/svg+xml"
+        )
 
     async def _picture(self, request: web.Request) -> web.Response:
         called = request.match_info["name"]
@@ -167,23 +195,28 @@ class Viewer:
         return web.Response(body=data, content_type=TYPES[called.rpartition(".")[2]], headers=kept)
 
 
-def _hit(one: Hit) -> Html:
+def _hit(one: SearchHit) -> Html:
     """Where it is, and the words around it."""
-    place = f"/r/{quote(one.run)}/d/{by_name(0, one.sample)}.html#turn-{one.turn + 1}"
-    quoted = [tag("p", tag("bdi", cut.before, tag("mark", cut.hit), cut.after), class_="words small") for cut in one.cuts]
-    more = tag("p", f"and {one.more} more here", class_="soft small") if one.more else None
-    where = tag("span", f" {one.where}, ", name(one.run), class_="soft")
-    return tag("li", tag("a", name(f"{one.sample}, turn {one.turn + 1}"), href=place), where, quoted, more)
+    place = f"/r/{quote(one.run)}/d/{key_by_name(0, one.sample)}.html#turn-{one.turn + 1}"
+    quoted = [
+        tag("p", tag("bdi", cut.before, tag("mark", cut.hit), cut.after), class_="words small") for cut in one.excerpts
+    ]
+    if one.more:
+        more = tag("p", f"and {one.more} more here", class_="soft small")
+    else:
+        more = None
+    where = tag("span", f" {one.where}, ", inline_text(one.run), class_="soft")
+    return tag("li", tag("a", inline_text(f"{one.sample}, turn {one.turn + 1}"), href=place), where, quoted, more)
 
 
-def links(ids: tuple[str, ...]) -> dict[str, str]:
+def navigation_links(ids: tuple[str, ...]) -> dict[str, str]:
     place = f"/r/{'+'.join(map(quote, ids))}"
     return {"Runs": "/", "Numbers": f"{place}/", "Dialogues": f"{place}/dialogues.html"}
 
 
-def html(text: str) -> web.Response:
+def html_response(text: str) -> web.Response:
     return web.Response(text=text, content_type="text/html")
 
 
-def json(value: Any) -> web.Response:
+def json_response(value: Any) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), content_type="application/json")

@@ -1,25 +1,28 @@
-"""ROVER-IG's five questions to the judge. Pictures in the stated order: process the source alone; visual source, made, target; alignment
-and consistency source, made; quality the one that was made.
+"""ROVER-IG's five questions to the judge. Pictures in the stated order: process the source alone; visual source, made,
+target; alignment and consistency source, made; quality the one that was made.
 
-With our rubrics what a dataset or a model wrote is fenced off. With the official prompts the message is what the released code sends: the
-prompt with its slots filled, then the pictures; those of the dataset as JPEG, the one that was made as it is; no schema.
+With our rubrics what a dataset or a model wrote is fenced off. With the official prompts the message is what the
+released code sends: the prompt with its slots filled, then the pictures; those of the dataset as JPEG, the one that was
+made as it is; no schema.
 
-Material: `source`, `made`, `target`, `task`, `thinking`.
-"""
+Material: `source`, `made`, `target`, `task`, `thinking`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.benchmarks.base import Answered
-from weft.benchmarks.prompts import Rubrics, fence, filled, object_schema
+from weft.benchmarks.base import JudgedTurn
+from weft.benchmarks.prompts import Rubrics, fence, fill_slots, object_schema
 from weft.benchmarks.rover import prompts
-from weft.benchmarks.rover.ig.data import Goal
+from weft.benchmarks.rover.ig.data import RoverIGGold
 from weft.benchmarks.rover.official import RoverOfficial
 from weft.types import Image, Part, Question, Text
 
-PROCESS, VISUAL, ALIGNMENT = "reasoning_process", "reasoning_visual", "reasoning_alignment"
-CONSISTENCY, QUALITY = "visual_consistency", "image_quality"
+PROCESS = "reasoning_process"
+VISUAL = "reasoning_visual"
+ALIGNMENT = "reasoning_alignment"
+CONSISTENCY = "visual_consistency"
+QUALITY = "image_quality"
 METRICS = (PROCESS, VISUAL, ALIGNMENT, CONSISTENCY, QUALITY)
 RUBRICS = {PROCESS: "process", VISUAL: "visual", ALIGNMENT: "alignment", CONSISTENCY: "consistency", QUALITY: "quality"}
 RUBRIC_OF = {"mathematical": "logical", "abstract": "logical"}  # types that are judged by another's rubric
@@ -32,26 +35,41 @@ CONSTANTS = {
 OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, loose=False)
 
 
-def official(checkout: Path) -> Rubrics:
-    return prompts.official(checkout, CONSTANTS, "think_output", SETTINGS)
+def read_official_rubrics(checkout: Path) -> Rubrics:
+    return prompts.read_official_rubrics(checkout, CONSTANTS, "think_output", SETTINGS)
 
 
-def schema(metric: str) -> dict[str, Any]:
-    return object_schema(reasoning={"type": "string"}, **{f"{metric}_score": {"type": "integer", "minimum": 1, "maximum": 5}})
+def build_schema(metric: str) -> dict[str, Any]:
+    return object_schema(
+        reasoning={"type": "string"}, **{f"{metric}_score": {"type": "integer", "minimum": 1, "maximum": 5}}
+    )
 
 
-def about(metric: str, answered: Answered, thinking: str, *, made: Image | None, **more: Any) -> Question:
-    goal: Goal = answered.turn.gold
-    source, target = (goal.source,), (goal.target,) if goal.target else ()
-    drawn = (made,) if made else ()
+def build_question(metric: str, answered: JudgedTurn, thinking: str, *, made: Image | None, **more: Any) -> Question:
+    goal: RoverIGGold = answered.turn.gold
+    source = (goal.source,)
+    if goal.target:
+        target = (goal.target,)
+    else:
+        target = ()
+    if made:
+        drawn = (made,)
+    else:
+        drawn = ()
     shown: Mapping[str, tuple[Image, ...]] = {
         PROCESS: source,
         VISUAL: (*source, *drawn, *target),
         QUALITY: drawn,
     }
     pictures = shown.get(metric, (*source, *drawn))
-    prompt = answered.turn.words
-    material = {"source": source, "made": drawn, "target": target, "task": (Text(prompt),), "thinking": (Text(thinking),)}
+    prompt = answered.turn.prompt_text
+    material = {
+        "source": source,
+        "made": drawn,
+        "target": target,
+        "task": (Text(prompt),),
+        "thinking": (Text(thinking),),
+    }
     if answered.rubrics.official:
         more |= {
             "plain": True,
@@ -60,31 +78,50 @@ def about(metric: str, answered: Answered, thinking: str, *, made: Image | None,
         }
         parts: Sequence[Part] = (Text(_released(metric, answered.rubrics, goal, prompt, thinking)), *pictures)
     else:
-        parts = filled(answered.rubrics.texts[RUBRICS[metric]], _slots(metric, answered.rubrics, goal, prompt, thinking, made))
-    return answered.ask(metric, parts, schema(metric), material=material, value=f"{metric}_score", gold=goal, **more)
+        parts = fill_slots(
+            answered.rubrics.texts[RUBRICS[metric]], _slots(metric, answered.rubrics, goal, prompt, thinking, made)
+        )
+    return answered.ask(
+        metric, parts, build_schema(metric), material=material, value=f"{metric}_score", gold=goal, **more
+    )
 
 
 def _place_of_made(metric: str) -> int:
-    return 0 if metric == QUALITY else -1 if metric == PROCESS else 1
+    if metric == QUALITY:
+        return 0
+    if metric == PROCESS:
+        return -1
+    return 1
 
 
-def _released(metric: str, rubrics: Rubrics, goal: Goal, prompt: str, thinking: str) -> str:
-    """The prompt with its slots filled. That of image quality is never filled, so that its doubled braces reach the judge."""
+def _released(metric: str, rubrics: Rubrics, goal: RoverIGGold, prompt: str, thinking: str) -> str:
+    """The prompt with its slots filled. That of image quality is never filled, so that its doubled braces reach the
+    judge."""
     if metric == QUALITY:
         return rubrics.texts[metric]
     text = rubrics.texts[f"{metric} {RUBRIC_OF.get(goal.kind, goal.kind)}" if metric in (PROCESS, VISUAL) else metric]
-    slots = {"prompt": prompt, "dimension": goal.dimension, "keywords": goal.keywords, "target_description": goal.description}
-    return prompts.formatted(text, {**slots, "think_output": thinking or rubrics.texts[prompts.NOTHING]})
+    slots = {
+        "prompt": prompt,
+        "dimension": goal.dimension,
+        "keywords": goal.keywords,
+        "target_description": goal.description,
+    }
+    return prompts.format_prompt(text, {**slots, "think_output": thinking or rubrics.texts[prompts.NO_TEXT]})
 
 
-def _slots(metric: str, rubrics: Rubrics, goal: Goal, prompt: str, thinking: str, made: Image | None) -> dict[str, Sequence[Part]]:
+def _slots(
+    metric: str, rubrics: Rubrics, goal: RoverIGGold, prompt: str, thinking: str, made: Image | None
+) -> dict[str, Sequence[Part]]:
     kind = RUBRIC_OF.get(goal.kind, goal.kind)
     task = [Text(f"Request: {prompt}")]
     if metric in (PROCESS, VISUAL):
         told = [f"Domain: {goal.dimension.replace('_', ' ')}", *([f"Ideas: {goal.keywords}"] if goal.keywords else [])]
         told += [f"Expected result: {goal.description}"] if goal.description else []
         task = [Text("\n".join([task[0].text, *told]))]
-    words = [Text(thinking)] if thinking else [Text("(nothing)")]
+    if thinking:
+        words = [Text(thinking)]
+    else:
+        words = [Text("(nothing)")]
     pictures: list[Part] = [Text("The picture that the request is about:\n"), goal.source]
     pictures += [Text("\nThe picture that was made:\n"), made] if made else []
     pictures += [Text("\nReference, what the result looks like:\n"), goal.target] if goal.target else []

@@ -1,41 +1,42 @@
-"""ROVER-IG's tables: overall, Tables 2 and 4 of the paper with our rows before the published ones, then our own domains and types, and how
-far reasoning types go together over models.
+"""ROVER-IG's tables: overall, Tables 2 and 4 of the paper with our rows before the published ones, then our own domains
+and types, and how far reasoning types go together over models.
 
-`micro` is the mean over tasks, as the released summary has it, `macro` the plain mean of the four domains. The paper's column Overall is
-sometimes the one and sometimes the other (docs/errata.md), so it stands apart. The official way sorts tasks by their ids."""
+`micro` is the mean over tasks, as the released summary has it, `macro` the plain mean of the four domains. The paper's
+column Overall is sometimes the one and sometimes the other (docs/errata.md), so it stands apart. The official way sorts
+tasks by their ids."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.benchmarks.base import Finished
+from weft.benchmarks.base import RunResults
 from weft.benchmarks.rover.arithmetic import (
-    STOPS,
-    UNASKED,
-    Entry,
-    cell,
-    correlation,
-    entry,
-    group_of,
-    macro,
-    macro_of_printed,
-    metric,
-    parts,
-    stops,
-    unsaid_entry,
+    NOT_ASKED_NOTE,
+    SUMMARY_STOPS_NOTE,
+    RoverEntry,
+    build_correlation_cells,
+    build_entry,
+    build_group_key,
+    build_macro_cell,
+    build_micro_cell,
+    build_official_entry,
+    build_printed_macro_cell,
+    group_entries,
+    select_metrics,
+    stops_summary,
 )
-from weft.benchmarks.rover.facts import rover_facts
+from weft.benchmarks.rover.facts import read_rover_facts
 from weft.benchmarks.rover.ig import rubric
-from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, from_id
-from weft.benchmarks.rows import both_ways, published, published_rows, rows_of
+from weft.benchmarks.rover.ig.data import DIMENSIONS, TYPES, parse_id
+from weft.benchmarks.rows import build_breakdown, build_published_rows, build_rows, read_published
 from weft.types import Cell, Row, Table
 
 JUDGE = rubric.OFFICIAL.published_judge
-HELD = "alignment_held"
+CAPPED_ALIGNMENT = "alignment_held"
 COLUMNS = {
     "RP": rubric.PROCESS,
     "Align.": rubric.ALIGNMENT,
-    "Align. held": HELD,
+    "Align. held": CAPPED_ALIGNMENT,
     "RV": rubric.VISUAL,
     "VC": rubric.CONSISTENCY,
     "IQ": rubric.QUALITY,
@@ -52,77 +53,108 @@ NOTE = (
 PAPER = "Published rows were judged by GPT-4.1 with the authors' prompts; compare only runs with the same judge and prompts."
 
 
-def tables(runs: Sequence[Finished]) -> Iterator[Table]:
-    paper: Mapping[str, Any] = published("weft.benchmarks.rover") if all(run.dataset != "tabletop" for run in runs) else {}
-    data = "ROVER-IG" if paper else "Tabletop in ROVER-IG's format"
+def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
+    if all(run.dataset != "tabletop" for run in runs):
+        paper: Mapping[str, Any] = read_published("weft.benchmarks.rover")
+    else:
+        paper = {}
+    if paper:
+        data = "ROVER-IG"
+    else:
+        data = "Tabletop in ROVER-IG's format"
     yield _overall(runs, paper, f"{data}: overall")
     yield _by_domain(runs, paper, ("RP", "Align.", "RV"), "table2", f"{data}: reasoning by domain (paper, Table 2)")
     yield _by_domain(runs, paper, ("RV", "VC", "IQ"), "table4", f"{data}: pictures by domain (paper, Table 4)")
     for run in runs:
         for group, names in (("dimension", DIMENSIONS), ("type", TYPES)):
             some = functools.partial(_parts, group, names)
-            yield from both_ways(run, f"by {group}", (*COLUMNS, "AVG"), some, 1)
+            yield from build_breakdown(run, f"by {group}", (*COLUMNS, "AVG"), some, 1)
     if len(runs) >= FEWEST:
         yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)")
 
 
-def entries_of(run: Finished, official: bool) -> list[Entry]:
+def build_entries(run: RunResults, official: bool) -> list[RoverEntry]:
     """A run's verdicts; in the official way also those about words that a model does not have."""
-    made = [entry(one, rubric.OFFICIAL) for one in run.verdicts]
+    made = [build_entry(one, rubric.OFFICIAL) for one in run.verdicts]
     if not official:
         return made
-    unsaid = [(one, name, kept) for one in run.verdicts for name, kept in rover_facts(one).unsaid.items()]
-    return made + [unsaid_entry(one, name, kept, rubric.OFFICIAL) for one, name, kept in unsaid]
+    unsaid = [
+        (one, name, kept) for one in run.verdicts for name, kept in read_rover_facts(one).official_readings.items()
+    ]
+    return made + [build_official_entry(one, name, kept, rubric.OFFICIAL) for one, name, kept in unsaid]
 
 
-def cells(entries: Sequence[Entry], official: bool) -> dict[str, Cell]:
-    """Of some tasks, by metric and pooled. What is held is ours alone: it stands in an official row only where that is ours as well."""
+def build_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
+    """Of some tasks, by metric and pooled. What is held is ours alone: it stands in an official row only where that is
+    ours as well."""
     made = _cells(entries, official)
-    strict = _cells([one for one in entries if one.metric == one.verdict.metric], False) if official else made
+    if official:
+        strict = _cells([one for one in entries if one.metric == one.verdict.metric], False)
+    else:
+        strict = made
     same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
-    return made if same else {**made, "Align. held": Cell(None)}
+    if same:
+        return made
+    return {**made, "Align. held": Cell(None)}
 
 
-def _cells(entries: Sequence[Entry], official: bool) -> dict[str, Cell]:
-    pooled = metric(entries, *rubric.METRICS)
-    if official and stops(entries):
+def _cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
+    pooled = select_metrics(entries, *rubric.METRICS)
+    if official and stops_summary(entries):
         return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
     return {
-        **{name: cell(metric(entries, one), official=official and one != HELD) for name, one in COLUMNS.items()},
-        "AVG": cell(pooled, official=official),
+        **{
+            name: build_micro_cell(select_metrics(entries, one), official=official and one != CAPPED_ALIGNMENT)
+            for name, one in COLUMNS.items()
+        },
+        "AVG": build_micro_cell(pooled, official=official),
     }
 
 
-def of_group(run: Finished, group: str, official: bool) -> dict[str, list[Entry]]:
+def group_run_entries(run: RunResults, group: str, official: bool) -> dict[str, list[RoverEntry]]:
     """A run's verdicts by dimension or type: as the data say, or as the ids say."""
 
-    def by_id(one: Entry) -> str:
-        return from_id(one.verdict.sample)[0 if group == "dimension" else 1]
+    def by_id(one: RoverEntry) -> str:
+        return parse_id(one.verdict.sample)[0 if group == "dimension" else 1]
 
-    return parts(entries_of(run, official), by_id if official else group_of(run, group))
+    return group_entries(build_entries(run, official), by_id if official else build_group_key(run, group))
 
 
-def _overall(runs: Sequence[Finished], paper: Mapping[str, Any], title: str) -> Table:
-    def over_domains(run: Finished, official: bool) -> dict[str, Cell]:
-        found = of_group(run, "dimension", official)
+def _overall(runs: Sequence[RunResults], paper: Mapping[str, Any], title: str) -> Table:
+    def over_domains(run: RunResults, official: bool) -> dict[str, Cell]:
+        found = group_run_entries(run, "dimension", official)
         there = [found[name] for name in DIMENSIONS if name in found]
-        if official and stops(entries_of(run, True)):
+        if official and stops_summary(build_entries(run, True)):
             return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
-        found = {name: [metric(some, one) for some in there] for name, one in COLUMNS.items()}
-        found["AVG"] = [metric(some, *rubric.METRICS) for some in there]
-        made = {name: macro(some, official=official and name != "Align. held") for name, some in found.items()}
-        strict = made if not official else over_domains(run, False)
+        found = {name: [select_metrics(some, one) for some in there] for name, one in COLUMNS.items()}
+        found["AVG"] = [select_metrics(some, *rubric.METRICS) for some in there]
+        made = {
+            name: build_macro_cell(some, official=official and name != "Align. held") for name, some in found.items()
+        }
+        if not official:
+            strict = made
+        else:
+            strict = over_domains(run, False)
         same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
-        return made if same else {**made, "Align. held": Cell(None)}
+        if same:
+            return made
+        return {**made, "Align. held": Cell(None)}
 
     rows = [
-        *rows_of(runs, lambda run, official: cells(entries_of(run, official), official), of="micro"),
-        *rows_of(runs, over_domains, of="macro"),
+        *build_rows(runs, lambda run, official: build_cells(build_entries(run, official), official), of="micro"),
+        *build_rows(runs, over_domains, of="macro"),
         *_published(paper),
     ]
-    stopped = any(stops(entries_of(run, True)) for run in runs)
-    unasked = any(map(rubric.OFFICIAL.is_unasked, (verdict for run in runs for verdict in run.verdicts)))
-    note = " ".join([NOTE, *([STOPS] if stopped else []), *([UNASKED] if unasked else []), *([PAPER] if paper else [])])
+    stopped = any(stops_summary(build_entries(run, True)) for run in runs)
+    unasked = any(map(rubric.OFFICIAL.lacks_official_question, (verdict for run in runs for verdict in run.verdicts)))
+    note = " ".join(
+        [
+            NOTE,
+            *([SUMMARY_STOPS_NOTE] if stopped else []),
+            *([NOT_ASKED_NOTE] if unasked else []),
+            *([PAPER] if paper else []),
+        ]
+    )
     return Table(title, (*COLUMNS, "AVG"), tuple(rows), note, 1, "mixed")
 
 
@@ -135,7 +167,7 @@ def _published(paper: Mapping[str, Any]) -> list[Row]:
         found = {
             name: mean
             for name, key in KEYS.items()
-            if (mean := macro_of_printed([both.get(f"{PRINTED[one]}_{key}") for one in DIMENSIONS]))
+            if (mean := build_printed_macro_cell([both.get(f"{PRINTED[one]}_{key}") for one in DIMENSIONS]))
         }
         made.append(Row(f"{model}, macro of what is printed", found, kind="published", judge=JUDGE))
         told = {name: both.get(f"Overall_{key}") for name, key in KEYS.items()}
@@ -151,38 +183,46 @@ def _row(paper: Mapping[str, Any], table: str, model: str) -> Mapping[str, Any]:
     return next((row for row in rows if row["model"] == model), nothing)
 
 
-def _by_domain(runs: Sequence[Finished], paper: Mapping[str, Any], names: Sequence[str], table: str, title: str) -> Table:
+def _by_domain(
+    runs: Sequence[RunResults], paper: Mapping[str, Any], names: Sequence[str], table: str, title: str
+) -> Table:
     columns = {f"{TITLES[domain]} {name}": (domain, name) for domain in DIMENSIONS for name in names}
 
-    def found(run: Finished, official: bool) -> dict[str, Cell]:
-        by_domain = of_group(run, "dimension", official)
-        if official and stops(entries_of(run, True)):
+    def found(run: RunResults, official: bool) -> dict[str, Cell]:
+        by_domain = group_run_entries(run, "dimension", official)
+        if official and stops_summary(build_entries(run, True)):
             return dict.fromkeys(columns, Cell(None))
         return {
-            column: cell(metric(by_domain.get(domain, ()), COLUMNS[name]), official=official) for column, (domain, name) in columns.items()
+            column: build_micro_cell(select_metrics(by_domain.get(domain, ()), COLUMNS[name]), official=official)
+            for column, (domain, name) in columns.items()
         }
 
     keys = {column: f"{PRINTED[domain]}_{KEYS[name]}" for column, (domain, name) in columns.items()}
-    theirs = published_rows(paper.get(table, {}), lambda row: row["model"], keys, JUDGE)
-    return Table(title, tuple(columns), rows_of(runs, found, paper=theirs), "", 1)
+    theirs = build_published_rows(paper.get(table, {}), lambda row: row["model"], keys, JUDGE)
+    return Table(title, tuple(columns), build_rows(runs, found, paper=theirs), "", 1)
 
 
-def _parts(group: str, names: Sequence[str], run: Finished, official: bool) -> dict[str, Mapping[str, Cell]]:
+def _parts(group: str, names: Sequence[str], run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
     """Groups that the released summary does not know are in no part of it, and in its overall."""
-    found = of_group(run, group, official)
+    found = group_run_entries(run, group, official)
     order = [name for name in names if name in found] + [name for name in found if name not in names and not official]
-    if official and stops(entries_of(run, True)):
+    if official and stops_summary(build_entries(run, True)):
         return {}
-    return {**{name: cells(found[name], official) for name in order}, "overall": cells(entries_of(run, official), official)}
+    return {
+        **{name: build_cells(found[name], official) for name in order},
+        "overall": build_cells(build_entries(run, official), official),
+    }
 
 
-def _correlations(runs: Sequence[Finished], title: str) -> Table:
+def _correlations(runs: Sequence[RunResults], title: str) -> Table:
     scores: dict[str, dict[str, Cell]] = {}
     for run in runs:
-        found = of_group(run, "type", official=False)
-        means = {name: cell(metric(some, rubric.VISUAL), official=False) for name, some in found.items()}
+        found = group_run_entries(run, "type", official=False)
+        means = {
+            name: build_micro_cell(select_metrics(some, rubric.VISUAL), official=False) for name, some in found.items()
+        }
         scores[run.run or run.name] = {name: mean for name, mean in means.items() if mean.value is not None}
     names = [name for name in TYPES if any(name in some for some in scores.values())]
-    made = correlation(names, scores)
+    made = build_correlation_cells(names, scores)
     note = "Means of RV by type, one point a run. With few models a correlation says little; one where nothing varies has no value."
     return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "breakdown")

@@ -1,11 +1,14 @@
 """Is a final answer right? The paper says exact match, and no more; these are the rules.
 
-Taken is what stands after the last `Final Answer:`; without one, after the last `Answer:`; else the last line that says something. Then, by
-what is due:
+Taken is what stands after the last `Final Answer:`; without one, after the last `Answer:`; else the last line that says
+something. Then, by what is due:
 
-    a letter                 the one that is named, A to H; two different ones are none; it stands for the option's text as well
-    left or right            the one that is named; counter-clockwise is left, clockwise right; what is denied is not named
-    a number                 the one that is named, as a number: 12, 12.0, $12$, it is 12 cm; 1/2 and 0.5; a unit that is due must agree
+    a letter                 the one that is named, A to H; two different ones are none; it stands for the option's text
+    as well
+    left or right            the one that is named; counter-clockwise is left, clockwise right; what is denied is not
+    named
+    a number                 the one that is named, as a number: 12, 12.0, $12$, it is 12 cm; 1/2 and 0.5; a unit that
+    is due must agree
     yes or no                the first word
     several                  the same items, in any order; numbers, and what stands in brackets, in their order
     a word or a formula      the same words, capitals, articles and punctuation aside
@@ -16,17 +19,24 @@ import re
 from collections import Counter
 from fractions import Fraction
 
-STRONG = re.compile(r"final\s+answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
-WEAK = re.compile(r"(?:^|\n)\W*(?:(?:the|my|so the)\s+)?(?:correct\s+)?answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
+FINAL_ANSWER_MARKER = re.compile(r"final\s+answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
+WEAK = re.compile(
+    r"(?:^|\n)\W*(?:(?:the|my|so the)\s+)?(?:correct\s+)?answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE
+)
 HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 LETTER = re.compile(r"(?<![A-Za-z])\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
-SMALL = re.compile(r"\b(?:option|choice|answer|piece)\s+\(?([a-h])\b|(?<![A-Za-z])\(([a-h])\)(?![A-Za-z])|^\W*([a-h])\W*$", re.IGNORECASE)
+SMALL = re.compile(
+    r"\b(?:option|choice|answer|piece)\s+\(?([a-h])\b|(?<![A-Za-z])\(([a-h])\)(?![A-Za-z])|^\W*([a-h])\W*$",
+    re.IGNORECASE,
+)
 FIRST = re.compile(r"\W*(?:(?:option|choice|answer|piece)\s+)?\(?([A-H])\)?(?=$|[\s.,:;)*-])")
 MORE = re.compile(r"\W*(?:or|and|/|&|,)?\s*(?:option\s+)?\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
 WITH_TEXT = re.compile(r"\(?([A-H])[).:]\)?\s+(\S.*)", re.DOTALL)
 DENIED = re.compile(r"\b(?:not|rather than|instead of|isn't|never)\s+(?:to\s+)?(?:the\s+)?[\w-]+", re.IGNORECASE)
 LEFT = re.compile(r"\bleft(?:wards?)?\b|\b(?:counter|anti)[\s-]*clockwise\b|\bccw\b", re.IGNORECASE)
-RIGHT = re.compile(r"\bright(?:wards?)?\b|(?<!counter)(?<!anti)(?<!counter[\s-])(?<!anti[\s-])\bclockwise\b|\bcw\b", re.IGNORECASE)
+RIGHT = re.compile(
+    r"\bright(?:wards?)?\b|(?<!counter)(?<!anti)(?<!counter[\s-])(?<!anti[\s-])\bclockwise\b|\bcw\b", re.IGNORECASE
+)
 NUMBER = re.compile(r"(?<![\w.^])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?|(?<![\w.^])-?\.\d+")
 UNIT = re.compile(r"\s*([a-zA-Z°%µΩ$€£][a-zA-Z°]*(?:/[a-zA-Z]+)?(?:\^?-?[23²³])?)")
 UNITS = {
@@ -46,7 +56,28 @@ UNITS = {
     **dict.fromkeys(("percent", "per cent"), "%"),
     **dict.fromkeys(("unit", "units"), ""),
 }
-MORE_UNITS = ("cm2", "m2", "mm2", "km2", "cm3", "m3", "m/s", "m/s2", "km/h", "ml", "w", "v", "a", "hz", "pa", "c", "k", "°c", "$", "€")
+MORE_UNITS = (
+    "cm2",
+    "m2",
+    "mm2",
+    "km2",
+    "cm3",
+    "m3",
+    "m/s",
+    "m/s2",
+    "km/h",
+    "ml",
+    "w",
+    "v",
+    "a",
+    "hz",
+    "pa",
+    "c",
+    "k",
+    "°c",
+    "$",
+    "€",
+)
 KNOWN = {*UNITS.values(), *MORE_UNITS}
 OTHER_SIZE = {"hundred", "thousand", "million", "billion", "dozen", "half", "times", "x"}
 AGAINST = re.compile(r"\b(?:not|wrong|incorrect|isn't|except|unknown|cannot|can't|or)\b", re.IGNORECASE)
@@ -64,22 +95,30 @@ ABOUT = re.compile(r"≈|~|\bapprox(?:imately|\.)?|\babout\b", re.IGNORECASE)
 POWERS = str.maketrans("²³", "23")
 
 
-def final(text: str) -> str:
+def extract_final_answer(text: str) -> str:
     """What a reply gives as its answer: the rest of the line after its last mark, or the next line."""
-    marks = list(STRONG.finditer(text)) or list(WEAK.finditer(text))
-    after = text[marks[-1].end() :] if marks else ""
+    marks = list(FINAL_ANSWER_MARKER.finditer(text)) or list(WEAK.finditer(text))
+    if marks:
+        after = text[marks[-1].end() :]
+    else:
+        after = ""
     lines = [line for line in (after if marks else text).splitlines() if line.strip(" \t*_`")]
-    return (lines[0] if marks else lines[-1]).strip() if lines else ""
+    if lines:
+        return (lines[0] if marks else lines[-1]).strip()
+    return ""
 
 
-def after_mark(text: str) -> str:
+def extract_text_after_marker(text: str) -> str:
     """All that follows the last mark; the whole text where there is none."""
-    marks = list(STRONG.finditer(text)) or list(WEAK.finditer(text))
-    return text[marks[-1].end() :].strip() if marks else text
+    marks = list(FINAL_ANSWER_MARKER.finditer(text)) or list(WEAK.finditer(text))
+    if marks:
+        return text[marks[-1].end() :].strip()
+    return text
 
 
-def is_right(kind: str, reply: str, answer: str) -> bool:
-    said, due = final(reply).translate(HYPHENS), answer.strip().translate(HYPHENS)
+def is_correct(kind: str, reply: str, answer: str) -> bool:
+    said = extract_final_answer(reply).translate(HYPHENS)
+    due = answer.strip().translate(HYPHENS)
     if not said:
         return False
     if kind == "multi-view" and _side(due):
@@ -103,7 +142,8 @@ def is_right(kind: str, reply: str, answer: str) -> bool:
 def _same(said: str, due: str) -> bool:
     if _words(said) == _words(due):
         return bool(_words(due))
-    mine, right = _items(said), _items(due)
+    mine = _items(said)
+    right = _items(due)
     ordered = bool(re.search(r"[\[(<]", due)) or all(NUMBER.fullmatch(item) for item in right)
     return len(right) > 1 and (mine == right if ordered else Counter(mine) == Counter(right))
 
@@ -115,18 +155,29 @@ def _letter(said: str) -> str | None:
     if first is not None:
         rest = plain[first.end() :]
         more = MORE.match(rest)
-        is_article = first.group(1) == "A" and re.match(r"\s+(?!because|since|is\b|as\b|fits|matches|or\b|and\b)[a-z]", rest)
+        is_article = first.group(1) == "A" and re.match(
+            r"\s+(?!because|since|is\b|as\b|fits|matches|or\b|and\b)[a-z]", rest
+        )
         if not is_article:
-            return None if more is not None and more.group(1) != first.group(1) else first.group(1)
+            if more is not None and more.group(1) != first.group(1):
+                return None
+            return first.group(1)
         plain = rest
     found = set(LETTER.findall(plain)) or {"".join(groups).upper() for groups in SMALL.findall(plain)}
-    return found.pop() if len(found) == 1 else None
+    if len(found) == 1:
+        return found.pop()
+    return None
 
 
 def _side(text: str) -> str:
     plain = DENIED.sub(" ", text)
-    left, right = bool(LEFT.search(plain)), bool(RIGHT.search(plain))
-    return "" if left == right else "left" if left else "right"
+    left = bool(LEFT.search(plain))
+    right = bool(RIGHT.search(plain))
+    if left == right:
+        return ""
+    if left:
+        return "left"
+    return "right"
 
 
 def _number(text: str) -> tuple[Fraction, str] | None:
@@ -136,9 +187,14 @@ def _number(text: str) -> tuple[Fraction, str] | None:
     if match is None:
         return None
     rest = plain[match.end() :].strip(" .")
-    unit = UNIT.fullmatch(rest) if rest else None
+    if rest:
+        unit = UNIT.fullmatch(rest)
+    else:
+        unit = None
     value = _value(match.group())
-    return None if value is None or (rest and unit is None) else (value, _unit(rest))
+    if value is None or (rest and unit is None):
+        return None
+    return (value, _unit(rest))
 
 
 def _says(said: str, due: Fraction, unit: str) -> bool:
@@ -150,12 +206,21 @@ def _says(said: str, due: Fraction, unit: str) -> bool:
     found = list(NUMBER.finditer(plain))
     if len({_value(one.group()) for one in found}) != 1 or "=" in plain or AGAINST.search(plain):
         return False
-    rest, before = plain[found[0].end() :], plain[: found[0].start()].strip()
+    rest = plain[found[0].end() :]
+    before = plain[: found[0].start()].strip()
     after = UNIT.match(rest)
-    named = _unit(after.group(1)) if after else ""
+    if after:
+        named = _unit(after.group(1))
+    else:
+        named = ""
     tight = after is not None and not after.group().startswith((" ", "\t"))
     left = rest[after.end() if after else 0 :]
-    if named in OTHER_SIZE or (tight and named not in KNOWN) or re.match(r"\s*[-+*/^²³]", left) or re.search("[√π<>^×±]", before + left):
+    if (
+        named in OTHER_SIZE
+        or (tight and named not in KNOWN)
+        or re.match(r"\s*[-+*/^²³]", left)
+        or re.search("[√π<>^×±]", before + left)
+    ):
         return False
     if before[-1:] in ("-", "+", "*", "/") or (named == "%" and unit != "%"):
         return False
@@ -180,7 +245,9 @@ def _plain(text: str) -> str:
     for pattern, by in LATEX:
         text = pattern.sub(by, text)
     text = " ".join(text.split())
-    return text[1:-1].strip() if re.fullmatch(r"\[[^\[\],]*\]", text) else text
+    if re.fullmatch(r"\[[^\[\],]*\]", text):
+        return text[1:-1].strip()
+    return text
 
 
 def _words(text: str) -> str:

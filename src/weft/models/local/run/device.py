@@ -11,10 +11,17 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 SHORT = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
 
 
-def settled(device: str, dtype: str) -> tuple[str, str]:
+def resolve_device(device: str, dtype: str) -> tuple[str, str]:
     """Where a model runs and in which numbers, in words: what the user says, else what there is. Raises UserError."""
-    there = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    device = there if device in ("", "auto") else device
+    if torch.cuda.is_available():
+        there = "cuda"
+    else:
+        if torch.backends.mps.is_available():
+            there = "mps"
+        else:
+            there = "cpu"
+    if device in ("", "auto"):
+        device = there
     try:
         kind = torch.device(device).type
     except RuntimeError:
@@ -25,26 +32,33 @@ def settled(device: str, dtype: str) -> tuple[str, str]:
         raise UserError(f"device={device}: there are {torch.cuda.device_count()} GPUs, counted from 0")
     dtype = SHORT.get(dtype, dtype) or ("float32" if kind == "cpu" else "bfloat16")
     if dtype == "auto":
-        dtype = "float32" if kind == "cpu" else "bfloat16"
+        if kind == "cpu":
+            dtype = "float32"
+        else:
+            dtype = "bfloat16"
     if dtype not in DTYPES:
         raise UserError(f"dtype={dtype}: give {', '.join(DTYPES)}")
     return device, dtype
 
 
-def is_full(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Whether there was no memory for it."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     said = str(error).lower()
-    return isinstance(error, RuntimeError) and any(words in said for words in ("out of memory", "can't allocate memory", "alloc_failed"))
+    return isinstance(error, RuntimeError) and any(
+        words in said for words in ("out of memory", "can't allocate memory", "alloc_failed")
+    )
 
 
-def current(device):
+def device_context(device):
     """Within this, what names no device is on this one."""
-    return torch.cuda.device(device) if torch.device(device).type == "cuda" else contextlib.nullcontext()
+    if torch.device(device).type == "cuda":
+        return torch.cuda.device(device)
+    return contextlib.nullcontext()
 
 
-def clear() -> None:
+def free_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,9 +1,9 @@
 """Janus and Janus-Pro: they see when they speak, and not when they draw.
 
-Drawing takes the same number of steps for every picture, so a batch takes about as long as one of it. The class's own loop makes room for
-all positions that a model has, draws for all rows from one stream of chance, and spends most of a step on starting small kernels. So the
-loop is here: room for what is needed, a stream of chance for each row, and on a GPU one step is recorded and replayed.
-"""
+Drawing takes the same number of steps for every picture, so a batch takes about as long as one of it. The class's own
+loop makes room for all positions that a model has, draws for all rows from one stream of chance, and spends most of a
+step on starting small kernels. So the loop is here: room for what is needed, a stream of chance for each row, and on a
+GPU one step is recorded and replayed."""
 
 import threading
 
@@ -11,27 +11,35 @@ import torch
 from PIL import Image as Pil
 from transformers import StaticCache
 
-from weft.models.local.endpoint import Made
-from weft.models.local.run.sampling import RowDraws
-from weft.models.local.run.words import Words
+from weft.models.local.endpoint import LocalOutput
+from weft.models.local.run.sampling import RowSampler
+from weft.models.local.run.text_engine import TextEngine
 from weft.types import Usage
 
-GUIDANCE, TEMPERATURE = 5.0, 1.0
+GUIDANCE = 5.0
+TEMPERATURE = 1.0
 WARM = 3  # steps before one is recorded
 AT_ONCE = 16  # pictures that are made of their tokens at once
 RECORDING = threading.Lock()
 LITTLE = 0.25  # of a GPU's memory
-ROWS, COLUMNS = (1, 2, 4, 8, 16, 24, 32, 48, 64), 64  # what rows and lengths of prompts are rounded up to
+# what rows and lengths of prompts are rounded up to
+ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+COLUMNS = 64
 
 
-class Janus(Words):
+class Janus(TextEngine):
     _steps = None
 
     def draw(self, batch):
         texts = [self.template(one) for one in batch]
-        named = {"padding": True, "padding_side": "left", "return_tensors": "pt", "add_special_tokens": self.begins(texts)}
+        named = {
+            "padding": True,
+            "padding_side": "left",
+            "return_tensors": "pt",
+            "add_special_tokens": self.begins(texts),
+        }
         inputs = self.processor(text=texts, generation_mode="image", **named).to(self.device)
-        draws = RowDraws(
+        draws = RowSampler(
             [one.seed for one in batch],
             temperature=self.settings.get("temperature", TEMPERATURE),
             top_k=self.settings.get("top_k"),
@@ -41,13 +49,25 @@ class Janus(Words):
         )
         tokens = self.tokens(inputs["input_ids"], inputs["attention_mask"], draws)
         told = inputs["attention_mask"].sum(1).tolist()
-        pictures = [picture for rows in tokens.split(AT_ONCE) for picture in self._pictures(self.model.decode_image_tokens(rows))]
-        return [Made((picture,), Usage(int(count), tokens.shape[1])) for picture, count in zip(pictures, told, strict=True)]
+        pictures = [
+            picture
+            for rows in tokens.split(AT_ONCE)
+            for picture in self._pictures(self.model.decode_image_tokens(rows))
+        ]
+        return [
+            LocalOutput((picture,), Usage(int(count), tokens.shape[1]))
+            for picture, count in zip(pictures, told, strict=True)
+        ]
 
     def tokens(self, ids, mask, draws):
-        """A picture's tokens for each row of prompts. Every prompt stands in the batch twice: once as it is, and once without its words."""
-        many, config = self.model.config.vision_config.num_image_tokens, self.model.generation_config
-        pad = config.pad_token_id if config.pad_token_id is not None else self.tokenizer.pad_token_id
+        """A picture's tokens for each row of prompts. Every prompt stands in the batch twice: once as it is, and once
+        without its words."""
+        many = self.model.config.vision_config.num_image_tokens
+        config = self.model.generation_config
+        if config.pad_token_id is not None:
+            pad = config.pad_token_id
+        else:
+            pad = self.tokenizer.pad_token_id
         rows, ids, mask = len(ids), *self._rounded(ids, mask, pad)
         blank = ids.clone()
         begin = self.tokenizer.convert_tokens_to_ids(self.processor.image_start_token)
@@ -64,8 +84,8 @@ class Janus(Words):
         return made
 
     def _rounded(self, ids, mask, pad):
-        """On a GPU rows and lengths are rounded up, so that what was recorded for one batch serves many: added rows are nobody's, and added
-        columns are hidden."""
+        """On a GPU rows and lengths are rounded up, so that what was recorded for one batch serves many: added rows are
+        nobody's, and added columns are hidden."""
         if not ids.is_cuda:
             return ids, mask
         rows = next((size for size in ROWS if size >= len(ids)), -(-len(ids) // ROWS[-1]) * ROWS[-1])
@@ -87,33 +107,41 @@ class Janus(Words):
         if self.device.type == "cuda" and self._steps is not None:
             free, whole = torch.cuda.mem_get_info(self.device)
             if free < LITTLE * whole:  # what was recorded for drawing is in the way
-                self.clear()
+                self.free_memory()
         return super().speak(batch)
 
-    def clear(self):
+    def free_memory(self):
         self._steps = None
-        super().clear()
+        super().free_memory()
 
     def _pictures(self, pixels):
         """Of numbers about 0, with channels last. The library's own way depends on what else is installed."""
         of = self.processor.image_processor
         mean, std = (torch.tensor(values, device=pixels.device) for values in (of.image_mean, of.image_std))
-        return [Pil.fromarray(one) for one in ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8).cpu().numpy()]
+        return [
+            Pil.fromarray(one)
+            for one in ((pixels.float() * std + mean) * 255).clamp(0, 255).to(torch.uint8).cpu().numpy()
+        ]
 
 
 class Steps:
     """The language model, a step at a time, over a cache that is as long as it must be."""
 
     def __init__(self, model, rows, prompt, many):
-        self._model, self.shape, self._length = model, (rows, prompt), prompt + many - 1
-        device, dtype = model.device, model.dtype
-        self._cache, self._hidden = StaticCache(config=model.config.get_text_config(), max_cache_len=self._length), torch.finfo(dtype).min
+        self._model = model
+        self.shape = (rows, prompt)
+        self._length = prompt + many - 1
+        device = model.device
+        dtype = model.dtype
+        self._cache = StaticCache(config=model.config.get_text_config(), max_cache_len=self._length)
+        self._hidden = torch.finfo(dtype).min
         self._seen = torch.empty((rows, 1, 1, self._length), dtype=dtype, device=device)
         self.token = torch.zeros(rows, dtype=torch.long, device=device)  # that was drawn last
         self._at = torch.zeros(1, dtype=torch.long, device=device)  # where the next token goes in the cache,
         self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)  # and which of its row's it is
         self._scores = self._graph = None
-        self._taken, self._records = 0, device.type == "cuda"
+        self._taken = 0
+        self._records = device.type == "cuda"
 
     def again(self):
         """From the beginning, in the same places: what was recorded knows no others."""
@@ -126,7 +154,8 @@ class Steps:
         """What may come first, after the prompts."""
         (rows, prompt), device, shown = self.shape, embedded.device, mask[:, None, None, :].bool()
         before = torch.ones(prompt, prompt, dtype=torch.bool, device=device).tril()
-        allowed = (shown & before) | torch.eye(prompt, dtype=torch.bool, device=device)  # who sees nothing at all would be no number
+        # who sees nothing at all would be no number
+        allowed = (shown & before) | torch.eye(prompt, dtype=torch.bool, device=device)
         seen = torch.full((rows, 1, prompt, self._length), self._hidden, dtype=self._seen.dtype, device=device)
         seen[..., :prompt].masked_fill_(allowed, 0.0)
         self._seen[..., :prompt].masked_fill_(shown, 0.0)
@@ -165,6 +194,10 @@ class Steps:
 
     def _forward(self, embedded, seen, positions):
         out = self._model.model.language_model(
-            inputs_embeds=embedded, attention_mask=seen, position_ids=positions, past_key_values=self._cache, use_cache=True
+            inputs_embeds=embedded,
+            attention_mask=seen,
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
         )
         return self._model.model.generation_head(out.last_hidden_state[:, -1, :])

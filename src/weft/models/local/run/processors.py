@@ -1,5 +1,5 @@
-"""What prepares texts and pictures for a class. Some of these also want to prepare videos, for which they need torchvision; nothing here
-shows a video, so where that is not installed they do without."""
+"""What prepares texts and pictures for a class. Some of these also want to prepare videos, for which they need
+torchvision; nothing here shows a video, so where that is not installed they do without."""
 
 import contextlib
 import importlib
@@ -28,12 +28,14 @@ class NoVideos(PushToHubMixin):
 
 
 @contextlib.contextmanager
-def videos_left_out():
+def without_video_processors():
     if importlib.util.find_spec("torchvision") is not None:
         yield
         return
-    auto = importlib.import_module("transformers.models.auto.video_processing_auto")  # the package itself has a stand-in for it
-    loader, check = auto.AutoVideoProcessor, ProcessorMixin.check_argument_for_proper_class
+    # the package itself has a stand-in for it
+    auto = importlib.import_module("transformers.models.auto.video_processing_auto")
+    loader = auto.AutoVideoProcessor
+    check = ProcessorMixin.check_argument_for_proper_class
     with LOCK:
         auto.AutoVideoProcessor = NoVideos
         ProcessorMixin.check_argument_for_proper_class = lambda self, name, value: (
@@ -42,9 +44,10 @@ def videos_left_out():
         try:
             yield
         finally:
-            auto.AutoVideoProcessor, ProcessorMixin.check_argument_for_proper_class = loader, check
+            auto.AutoVideoProcessor = loader
+            ProcessorMixin.check_argument_for_proper_class = check
 
 
-def processor_of(folder, **named):
-    with videos_left_out():
+def load_processor(folder, **named):
+    with without_video_processors():
         return transformers.AutoProcessor.from_pretrained(folder, **named)

@@ -1,9 +1,10 @@
-"""Texts in which nothing is taken for a token that only templates may write: a dataset's words must not end a turn, nor show a picture."""
+"""Texts in which nothing is taken for a token that only templates may write: a dataset's words must not end a turn, nor
+show a picture."""
 
 APART = "\u200b"
 
 
-class Plain:
+class SpecialTokenEscaper:
     def __init__(self, tokenizers, more=()):
         """`more` are marks that no tokenizer knows as its own."""
         marks = set(more)
