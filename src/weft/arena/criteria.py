@@ -1,5 +1,4 @@
-"""Stored answers of any benchmark, each by itself, scored as OpenING scores them: seven respects, from 0 to 10, by one
-call."""
+"""Stored answers of any benchmark, each scored by itself as in OpenING: seven criteria, 0 to 10, in one call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +38,8 @@ class CriteriaPreparation(Preparation, frozen=True):
 
 
 class Criteria(Benchmark):
+    """The benchmark behind `weft arena score`. Its samples are stored answers; it has no dataset of its own."""
+
     name = "arena-scores"
     version = "1"
     metrics = CRITERIA
@@ -59,13 +60,13 @@ class Criteria(Benchmark):
         duel: Duel = answered.turn.gold
         if not duel.first.answered:
             return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
-        return build_questions(answered, duel.first.parts, answered.options.judge_pictures)
+        return build_questions(answered, duel.first.parts, answered.options.judge_images)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        return [(1 / len(CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in CRITERIA]
+        return Opening().headline(verdicts, groups)
 
     def tables(self, runs: Sequence[RunResults]) -> Iterator[Table]:
         for run in runs:
