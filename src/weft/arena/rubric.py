@@ -63,8 +63,8 @@ def build_released_question(answered: JudgedTurn, order: str, blobs: Blobs) -> Q
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
     messages = released.build_judge_messages(sections, answered.rubrics, blobs)
-    accepts = {**build_schema(), "required": ["winner"]}
-    return _build_question(answered, order, messages, accepts=accepts, text_only=True, jpeg=True)
+    accepted_schema = {**build_schema(), "required": ["winner"]}
+    return _build_question(answered, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
 
 
 def _build_question(answered: JudgedTurn, order: str, messages: tuple[Message, ...], **fields: Any) -> Question:
