@@ -32,7 +32,7 @@ class ArenaOfficial(Official):
 
     settings = SETTINGS
 
-    def read_reply(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
+    def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         if not question.text_only:
             return {}
         stored = read_released_verdict(text)
