@@ -1,5 +1,5 @@
-"""ROVER-TG's protocol: a question about one or two images, answered with an intermediate image (`visual`), in text alone
-(`text`), or both, item by item, so that the two can be compared.
+"""ROVER-TG's protocol: a question about one or two images, answered with an intermediate image (`visual`), in text
+alone (`text`), or both, item by item, so that the two can be compared.
 
 A reply without an image is asked for again, twice at most. If none comes, the intermediate image and its alignment are
 zero; the answer of the first reply counts as it is. A record without a reference image gets no verdict about the
