@@ -231,7 +231,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
     fake.batches.patience = 10**9
 
     class Out(Endpoint):
-        memo = True
+        cacheable = True
 
         async def send(self, messages: Any, want: Any) -> EndpointReply:
             while len(self.asked) > 3 and not fake.batches.looks:  # noqa: ASYNC110
@@ -241,7 +241,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
                 raise CallError("no quota left", FATAL)
             return (
                 EndpointReply((Text("yes"),), "answered")
-                if want.kind == "text"
+                if want.modality == "text"
                 else EndpointReply((self.picture,), "answered")
             )
 
