@@ -313,7 +313,7 @@ def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
     }
 
     def shown(kind: str, turn: int) -> list[bytes]:
-        return [blobs.read(image) for image in found[kind].shown(turn)]
+        return [blobs.read(image) for image in found[kind].input_images(turn)]
 
     assert shown("physical", tg.VISUAL_TURN) == [drawn("view 0")]
     assert shown("embodied", tg.VISUAL_TURN) == [drawn("view 1"), drawn("example 1")]
@@ -420,10 +420,10 @@ GET = """
 import sys
 from pathlib import Path
 from weft.benchmarks.rover.ig import data
-from weft.benchmarks.download import download
+from weft.benchmarks.download import download_folders
 from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
-print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
+print(download_folders("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
 print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).load_all().samples))
 """
