@@ -26,9 +26,7 @@ JSON_GAP = re.compile(
     r"""[\s,}\]{\[]*(?:"\w{1,16}"\s*:\s*"[^"\n]{0,20}"\s*,?[\s}\]{\[,]*)*(?:"\w{1,16}"\s*:\s*)?[\s{\[]*"""
 )
 MAX_GAP = 48  # characters between two points of one path
-ZERO_SCORE_DISTANCE = (
-    0.25  # of the picture's diagonal: a path that is so far off on average, or farther, has nothing of the true one
-)
+ZERO_SCORE_DISTANCE = 0.25  # mean distance as a share of the diagonal: a path this far off scores 0
 COMPARED_POINTS = 50  # of each path
 
 
