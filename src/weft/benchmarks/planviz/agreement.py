@@ -17,21 +17,21 @@ PUBLISHED_NOTE = (
 )
 
 
-def tables(found: PairedVerdicts) -> Iterator[Table]:
+def tables(paired: PairedVerdicts) -> Iterator[Table]:
     """Yield the judge's agreement with people as in Table 2, with the published rows where the data are PlanViz's."""
     other = "other"
-    if found.other == "people":
+    if paired.other == "people":
         other = "people"
     cells: dict[str, Cell] = {}
     for name, metric in COLUMNS.items():
-        agreement, verdicts = found.measure_metric(metric)
+        agreement, verdicts = paired.measure_metric(metric)
         cells[f"{name} judge"] = build_measure_cell(agreement.judge, agreement.n, verdicts)
         cells[f"{name} {other}"] = build_measure_cell(agreement.reference, agreement.n, verdicts)
         cells[f"{name} r"] = build_correlation_cell(agreement.pearson, agreement.n, verdicts)
         cells[f"{name} MAE"] = build_measure_cell(agreement.mae, agreement.n, verdicts)
-    rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
+    rows = [Row(paired.name, cells, run=paired.run, judge=paired.judge)]
     note = NOTE
-    if found.dataset == "planviz":
+    if paired.dataset == "planviz":
         rows += _build_published_rows(("judge", other, "r", "MAE"))
         note = f"{NOTE} {PUBLISHED_NOTE}"
     yield Table("Agreement as in PlanViz, Table 2", tuple(cells), tuple(rows), note, 3, "mixed")

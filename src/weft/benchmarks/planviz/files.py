@@ -107,11 +107,18 @@ def find_unread_lists(root: Path) -> list[Problem]:
     return problems
 
 
+def _find_list_for(task: PlanVizTask) -> TaskList:
+    for task_list in TASK_LISTS:
+        if (task_list.subtask, task_list.task) == (task.subtask, task.task):
+            return task_list
+    raise ValueError(f"there is no list for {task.subtask} {task.task}")
+
+
 def write_tasks(folder: Path, tasks: Iterable[PlanVizTask]) -> dict[str, list[Mapping[str, Any]]]:
     """Write tasks in the official layout. Returns the records by the name of their list."""
     records_by_list: dict[str, list[Mapping[str, Any]]] = {}
     for task in tasks:
-        task_list = next(one for one in TASK_LISTS if (one.subtask, one.task) == (task.subtask, task.task))
+        task_list = _find_list_for(task)
         records = records_by_list.setdefault(task_list.name, [])
         record: dict[str, Any] = {"prompt": task.prompt, POINT_FIELDS[1]: list(task.points)}
         for field, subfolder, data in (("image_path", "imgs", task.source), ("ref_image_path", "refs", task.reference)):

@@ -10,17 +10,17 @@ from weft.benchmarks.rows import read_published
 from weft.types import Cell, Row, Table
 
 
-def tables(found: PairedVerdicts, metrics: Mapping[str, str], figure: str) -> Iterator[Table]:
+def tables(paired: PairedVerdicts, metrics: Mapping[str, str], figure: str) -> Iterator[Table]:
     """Yield the judge's agreement with people. `metrics` maps the paper's names to metrics; `figure` is `figure8`."""
     cells: dict[str, Cell] = {}
     for name, metric in metrics.items():
-        agreement, verdicts = found.measure_metric(metric)
+        agreement, verdicts = paired.measure_metric(metric)
         cells[f"{name} r"] = build_correlation_cell(agreement.pearson, agreement.n, verdicts)
         cells[f"{name} MAE"] = build_measure_cell(agreement.mae, agreement.n, verdicts, full=4.0)
-    rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
+    rows = [Row(paired.name, cells, run=paired.run, judge=paired.judge)]
     number = figure.removeprefix("figure")
     note = "MAE in points of the scale from 1 to 5."
-    if found.dataset != "tabletop":
+    if paired.dataset != "tabletop":
         paper = read_published("weft.benchmarks.rover")[figure]
         name = f"{paper['judge']} and {paper['raters']} experts: {NOT_PRINTED}"
         rows.append(Row(name, {}, kind="published", judge=paper["judge"]))

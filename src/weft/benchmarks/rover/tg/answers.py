@@ -127,42 +127,42 @@ def _find_marker_end(text: str) -> int | None:
 
 def is_correct(kind: str, reply: str, answer: str) -> bool:
     """Whether a reply to a question of this type gives the correct answer."""
-    given = extract_final_answer(reply).translate(HYPHENS)
+    actual = extract_final_answer(reply).translate(HYPHENS)
     expected = answer.strip().translate(HYPHENS)
-    if not given:
+    if not actual:
         return False
     if kind == "multi-view" and _find_side(expected):
-        return _find_side(given) == _find_side(expected)
+        return _find_side(actual) == _find_side(expected)
     option = OPTION_WITH_TEXT.fullmatch(expected)
     if option:
-        letter = _find_letter(given)
+        letter = _find_letter(actual)
         if letter is not None:
             return letter == option.group(1)
         expected = option.group(2).strip()
     letter_match = re.fullmatch(r"\(?([A-Ha-h])\)?\.?", expected)
     if letter_match and (kind == "jigsaw" or expected.strip("(). ").isupper()):
-        return _find_letter(given) == letter_match.group(1).upper()
+        return _find_letter(actual) == letter_match.group(1).upper()
     if re.fullmatch(r"yes|no|true|false", expected, re.IGNORECASE):
-        return _normalize_words(given).split(" ")[0] == expected.lower()
+        return _normalize_words(actual).split(" ")[0] == expected.lower()
     number = _parse_number(expected)
     if number is not None and len(NUMBER.findall(_strip_markup(expected))) == 1:
-        return _names_number(given, *number)
-    candidates = (given, *APPROXIMATELY.split(_strip_markup(given)))
+        return _names_number(actual, *number)
+    candidates = (actual, *APPROXIMATELY.split(_strip_markup(actual)))
     return any(_is_same_text(candidate, expected) for candidate in candidates)
 
 
-def _is_same_text(given: str, expected: str) -> bool:
+def _is_same_text(actual: str, expected: str) -> bool:
     expected_words = _normalize_words(expected)
-    if _normalize_words(given) == expected_words:
+    if _normalize_words(actual) == expected_words:
         return bool(expected_words)
-    given_items = _split_items(given)
+    actual_items = _split_items(actual)
     expected_items = _split_items(expected)
     if len(expected_items) < 2:
         return False
     is_ordered = bool(re.search(r"[\[(<]", expected)) or all(NUMBER.fullmatch(item) for item in expected_items)
     if is_ordered:
-        return given_items == expected_items
-    return Counter(given_items) == Counter(expected_items)
+        return actual_items == expected_items
+    return Counter(actual_items) == Counter(expected_items)
 
 
 def _find_letter(text: str) -> str | None:
