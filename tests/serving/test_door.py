@@ -172,7 +172,7 @@ def shown(url: str) -> dict[str, Any]:
             },
             "base64",
         ),
-        ({"messages": [user(b"no picture at all")]}, "a picture"),
+        ({"messages": [user(b"no picture at all")]}, "an image"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio"),
     ],
 )
@@ -237,8 +237,8 @@ def test_health_metrics_and_what_is_served(tmp_path: Path):
         lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("weft_replica_"))
         told = {name.partition("{")[0]: float(value) for name, value in lines.items()}
         assert told["weft_replica_batch_calls_total"] == 9 and 2 <= told["weft_replica_largest_batch"] <= 4
-        assert told["weft_replica_pictures_held"] == 0
-        assert card["id"] == "mine" and card["weft"]["identity"]["version"] == "1" and card["weft"]["at_once"] == 8
+        assert told["weft_replica_images_held"] == 0
+        assert card["id"] == "mine" and card["weft"]["identity"]["version"] == "1" and card["weft"]["concurrency"] == 8
 
     serve(tmp_path, act, "Batched")
 
@@ -299,20 +299,20 @@ def test_a_draw_a_size_and_every_kind_go_through(tmp_path: Path):
 def test_an_address_that_is_no_server_of_ours_is_said_at_once(tmp_path: Path):
     async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
-        with pytest.raises(UserError, match="serves mine, and no other"):
+        with pytest.raises(UserError, match="serves mine, not other"):
             await in_thread(resolve_endpoint, f"served/other@{address}", blobs)
         with pytest.raises(UserError, match="unknown option 'temperature'"):
             await in_thread(resolve_endpoint, f"served/mine@{address}", blobs, {"temperature": "1"})
 
     serve(tmp_path, act)
-    with pytest.raises(UserError, match=r"nobody answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
+    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
         resolve_endpoint("served/mine@http://127.0.0.1:9", Blobs(tmp_path / "client"))
 
 
 def test_a_token_is_wanted_and_found_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
-        with pytest.raises(UserError, match="wants its token"):
+        with pytest.raises(UserError, match="needs a token"):
             await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
         monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
         endpoint = await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
