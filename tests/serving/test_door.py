@@ -144,7 +144,7 @@ def shown(url: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ([], "no request"),
+        ([], "not a chat completion request"),
         ({}, "messages"),
         ({"messages": [{"role": "king", "content": "x"}]}, "role"),
         ({"messages": [user("x")], "temperature": 0}, "temperature is set when the server is started"),
@@ -226,7 +226,7 @@ def test_health_metrics_and_what_is_served(tmp_path: Path):
         await asyncio.gather(*(post(address, {"messages": [user(f"number {one}", picture())]}) for one in range(9)))
         async with aiohttp.ClientSession() as session:
             async with session.get(f"{address}/health") as came:
-                assert await came.json() == {"status": "ok", "replicas": 1, "due": 1}
+                assert await came.json() == {"status": "ok", "replicas": 1, "expected": 1}
             async with session.get(f"{address}/metrics") as came:
                 text = await came.text()
             async with session.get(f"{address}/v1/models") as came:
@@ -338,15 +338,15 @@ def test_several_addresses_are_used_evenly_and_a_dead_one_is_left_out(tmp_path: 
         endpoint = await in_thread(
             resolve_endpoint, f"served/mine@{addresses[0]},{addresses[1]},http://127.0.0.1:9", blobs
         )
-        assert endpoint.concurrency == 16 and endpoint.missing == "nobody answers at http://127.0.0.1:9"
+        assert endpoint.concurrency == 16 and endpoint.missing_setup == "nobody answers at http://127.0.0.1:9"
         asked = [(Message("user", (Text(f"number {number}"),)),) for number in range(40)]
         await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
-        assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.standing == ""
+        assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.status_line == ""
         await runners[0].cleanup()
         told = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked), return_exceptions=True)
         failed = [one for one in told if isinstance(one, CallError)]
         assert failed and all(one.retry.kind == "transient" and not one.unreachable for one in failed)
-        assert endpoint.standing == "1 of 2 addresses answer"
+        assert endpoint.status_line == "1 of 2 addresses answer"
         again = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
         assert all(one.outcome == "answered" for one in again)
         await runners[1].cleanup()
@@ -450,7 +450,7 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
 
 def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     heads: list[Any] = []
-    real = ServingApp._turned_away
+    real = ServingApp._reject
 
     def noted(self: ServingApp, request: Any) -> Any:
         heads.append(request)
@@ -464,7 +464,7 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
             writer.write(lines.encode())
             await writer.drain()
         await until_in_loop("the heads of all at the server", lambda: len(heads) == len(slow))
-        monkeypatch.setattr("weft.serving.app.SLOWEST", HANGS)  # for those who come now
+        monkeypatch.setattr("weft.serving.app.UPLOAD_TIMEOUT_S", HANGS)  # for those who come now
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
         for reader, writer in slow:
             assert b"408" in await asyncio.wait_for(reader.readline(), HANGS)
@@ -473,8 +473,8 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
         many = {"messages": [{}] * 20_000}
         assert (await post(address, many))[0] == 400
 
-    monkeypatch.setattr(ServingApp, "_turned_away", noted)
-    monkeypatch.setattr("weft.serving.app.SLOWEST", 1.0)
+    monkeypatch.setattr(ServingApp, "_reject", noted)
+    monkeypatch.setattr("weft.serving.app.UPLOAD_TIMEOUT_S", 1.0)
     serve(tmp_path, act)
 
 
