@@ -102,8 +102,9 @@ def read_request(
         raise InvalidRequest(f"the body is not a chat completion request: {error}") from None
     if served_name and request.model not in (None, served_name):
         raise InvalidRequest(f"`model` is {str(request.model)[:80]!r}; this server has {served_name}")
+    fields = msgspec.structs.asdict(request)
     for name in SETTINGS:
-        if getattr(request, name) not in (None, [], {}):
+        if fields[name] not in (None, [], {}):
             raise InvalidRequest(f"{name} is set when the server is started (--model-opt), not with a request")
     if request.stream:
         raise InvalidRequest("stream is not supported: answers come whole")
