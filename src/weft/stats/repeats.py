@@ -14,7 +14,8 @@ from weft.types import Cell, Row, Table, Verdict
 COLUMNS = ("mean", "standard deviation", "variation", "items", "repeats")
 NOTE = (
     "The judge was asked each question several times. mean: of all repeats, as the paper counts; standard deviation: "
-    "of the repeats of one item, over all items (root mean square); variation: standard deviation over mean, in percent."
+    "of the repeats of one item, over all items (root mean square); variation: standard deviation over mean, in "
+    "percent."
 )
 
 
