@@ -509,6 +509,6 @@ def test_an_answer_is_what_was_due_or_none(journal: Journal, blobs: Blobs):
     made = caller(Scripted(EndpointReply((image,), "answered", "why")), journal, blobs=blobs)
     assert (made.name, made.takes, made.role) == ("scripted", Takes(), "model")
     reply = ask(made)
-    assert reply.outcome == "empty" and reply.reason == "a picture where text was due"
+    assert reply.outcome == "empty" and reply.reason == "an image where text was expected"
     kept = caller(Scripted(EndpointReply((Text("ok"),), "answered", "a note")), journal)
     assert ask(kept, 5).reason == "a note"

@@ -18,7 +18,7 @@ from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.outputs import OutputFolder
 from weft.calls.caller import EndpointDown, Halt, RunHalted
 from weft.errors import BudgetReached, ImageError, StoreError, WeftError, wrap_error
-from weft.evaluation.judging import TurnJudge
+from weft.evaluation.judging import TurnJudge, check_messages
 from weft.evaluation.plan import RunPlan
 from weft.models.adapt import adapt_messages_async
 from weft.models.baselines import ReferenceModel
@@ -37,7 +37,6 @@ from weft.types import (
     Sample,
     Turn,
     TurnRef,
-    check_messages,
     find_mentions,
 )
 

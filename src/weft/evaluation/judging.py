@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft.benchmarks.base import Assessment, Check, JudgedTurn
 from weft.calls.caller import EndpointDown, Halt, RunHalted
@@ -17,7 +18,7 @@ from weft.judges.vlm import VlmJudge
 from weft.secrets import scrub
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
-from weft.types import Question, TurnRef, Verdict, check_messages
+from weft.types import Image, Message, Question, Text, Thought, TurnRef, Verdict
 
 OnError = Callable[[TurnRef, Exception], None]
 
@@ -197,3 +198,19 @@ def check_items(items: Sequence[Assessment], place: TurnRef, due: Sequence[str])
 
 def _where(plan: RunPlan, place: TurnRef) -> str:
     return f"benchmark {plan.benchmark.name}, sample {place.sample}, turn {place.turn + 1}"
+
+
+def check_messages(messages: tuple[Message, ...]) -> None:
+    """Raise TypeError if a message holds anything but Text, Image and Thought, before it is sent."""
+    for message in messages:
+        parts: tuple[Any, ...] = message.parts
+        for part in parts:
+            if not isinstance(part, Text | Image | Thought):
+                raise TypeError(
+                    f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; parts are Text, Image or Thought"
+                )
+            if isinstance(part, Image):
+                continue
+            text: Any = part.text
+            if not isinstance(text, str):
+                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
