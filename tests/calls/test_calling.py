@@ -172,7 +172,7 @@ def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
 
 def test_the_mark_of_an_endpoint_is_the_same_for_ever(journal: Journal):
     """States in journals are known by it."""
-    assert caller(Scripted(), journal)._mark == "76cea071c3093577"
+    assert caller(Scripted(), journal)._endpoint_digest == "76cea071c3093577"
 
 
 def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatch: pytest.MonkeyPatch):
