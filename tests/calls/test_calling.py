@@ -493,7 +493,7 @@ def test_what_no_endpoint_may_send_is_a_failed_call(journal: Journal):
     made = caller(Scripted(*bad), journal)
     for draw in range(len(bad)):
         reply = ask(made, draw)
-        assert reply.outcome == "failed" and "scripted sent" in reply.reason, reply
+        assert reply.outcome == "failed" and "scripted returned" in reply.reason, reply
     own = Scripted(EndpointReply((Text("ok"),), "answered"))
     own.output_checked = False
     assert ask(caller(own, journal), 50).outcome == "answered"

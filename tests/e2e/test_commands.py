@@ -425,7 +425,7 @@ def test_models_tells_the_matrix_and_try_what_works(weft: Weft, tmp_path: Path, 
         and "| gemini | mixed |" in weft("models", "--format", "md", "--no-reach").stdout
     )
     done = weft("models", "try", stand(Gemini()).name)
-    assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own picture, a turn later" in done.stdout
+    assert done.returncode == 0 and done.stdout.count("works") == 5 and "its own image, a turn later" in done.stdout
     assert len(list((tmp_path / ".weft" / "tries").rglob("*.png"))) == 3
     words = weft("models", "try", stand(Anthropic()).name)
     assert words.returncode == 0 and words.stdout.count("not asked") == 3
