@@ -63,9 +63,9 @@ def format_line(session: Session) -> str:
 def estimate_turns(session: Session) -> int:
     """Those read so far, and about as many for each sample that is not."""
     progress = session.progress
-    if not progress.samples or progress.samples >= progress.expected or session.all_read:
+    if not progress.samples or progress.samples >= progress.expected_samples or session.all_read:
         return progress.turns
-    return round(progress.turns * progress.expected / progress.samples)
+    return round(progress.turns * progress.expected_samples / progress.samples)
 
 
 def find_notebook_display() -> Any:
