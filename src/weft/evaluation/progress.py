@@ -100,8 +100,8 @@ class NotebookProgress:
             _format_bar("turns", progress.turns_done, turns),
             _format_bar("verdicts", progress.verdicts_done, verdicts),
         ]
-        for line in (format_facts(self._session), *format_roles(self._session)):
-            rows.append(f"<div style='opacity:.7;font-size:90%'>{_escape(line)}</div>")
+        lines = (format_facts(self._session), *format_roles(self._session))
+        rows += [f"<div style='opacity:.7;font-size:90%'>{_escape(line)}</div>" for line in lines]
         return "".join(rows)
 
 
