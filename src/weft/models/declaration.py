@@ -28,7 +28,7 @@ DECLARED_OPTIONS = (
     "images",
     "own_images",
     "max_side",
-    "most",
+    "max_images",
     "drawing",
 )
 
@@ -138,7 +138,7 @@ def _convert(parameter: inspect.Parameter, value: Any, called: str) -> Any:
     annotation = parameter.annotation
     if isinstance(annotation, type):
         annotation = annotation.__name__
-    target: type[Any] = type(parameter.default)
+    target: type[Any] = cast(Any, type(parameter.default))
     if isinstance(annotation, str):
         target = TYPES.get(annotation) or target
     try:

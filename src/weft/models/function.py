@@ -408,8 +408,6 @@ def _build_function_endpoint(
         concurrency = max(1, int(declared.pop("concurrency", 1)))
         timeout = positive_seconds(declared.pop("timeout", DEFAULT_TIMEOUT_S))
         batch_size = _read_batch_size(declared.pop("batch_size", None), declaration, called)
-        if "most" in declared:
-            declared["max_images"] = declared.pop("most")
         takes = msgspec.convert(declared, Takes, strict=False)
     except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
         raise UserError(f"{called}: {error}") from None
