@@ -204,7 +204,7 @@ def test_what_is_no_stream_is_refused():
     odd.feed(
         b'data: {"choices": [7]}\ndata: 5\ndata: {"choices": [{"delta": {"content": 3, "refusal": "no"}, "finish_reason": "stop"}]}\n'
     )
-    with pytest.raises(CallError, match="a form that is not known"):
+    with pytest.raises(CallError, match="an unknown format"):
         odd.build_body()
     refused = ChatEventStream(lambda text: None, "x")
     refused.feed(b'data: {"choices": [{"delta": {"refusal": "no", "reasoning": "hm"}, "finish_reason": "stop"}]}\n')
@@ -246,7 +246,7 @@ def test_a_form_that_is_not_known_is_asked_for_at_once(tmp_path: Path, serve: Se
 
 
 def test_what_a_stream_is_wrapped_in_does_not_count(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.models.providers.openai_chat.MAX_TEXT", 4000)
+    monkeypatch.setattr("weft.models.providers.openai_chat.MAX_TEXT_BYTES", 4000)
     plans, paints = (
         serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN, 1)))),
         serve(answer=painted),
