@@ -80,7 +80,7 @@ def test_a_lenient_judge_is_lenient_by_as_much(home: Path):
 def test_a_blind_judge_does_not_look(home: Path):
     card = erring(home, "weave", blind=1.0)
     found = whole(card)
-    assert holds(found.sees, 0.0) and found.agreement.pearson.value is None, (
+    assert holds(found.slope, 0.0) and found.agreement.pearson.value is None, (
         "metrics that differ in height correlate by that alone"
     )
     pictures = [one for one in card.metrics if one.metric in ("key_point", "visual_consistency")]

@@ -81,7 +81,7 @@ def test_a_cascade_thinks_with_one_model_and_draws_with_another(toy: Path, tmp_p
 
 
 OWN = """
-from weft.models.compose.base import Composition, joined
+from weft.models.compose.base import Composition, join_replies
 from weft.types import Message, Text, Thought
 from msgspec.structs import replace
 
@@ -92,7 +92,7 @@ class Duo(Composition):
         if want.modality == "text":
             return plan
         made = await self.ask("hand", (*messages[:-1], Message("user", (*messages[-1].parts, Text(plan.text)))), want)
-        return joined(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
+        return join_replies(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
 
 def mind(messages, want):
     return "red" if want == "text" else None

@@ -318,7 +318,7 @@ def test_a_part_that_raises_costs_its_turn_alone(tmp_path: Path, monkeypatch: py
     def broken(text: str) -> Any:
         raise ZeroDivisionError("hm")
 
-    monkeypatch.setattr("weft.models.compose.weaver.parse", broken)
+    monkeypatch.setattr("weft.models.compose.weaver.parse_plan", broken)
     model = "weaver:planner=tabletop/oracle,visualizer=tabletop/oracle"
     run = weft.evaluate(
         "weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model
@@ -479,4 +479,4 @@ def test_functions_with_a_size_of_their_own_are_left_alone(tmp_path: Path):
 
 
 def test_orders_have_their_words():
-    assert re.search("<imagine ", weft.models.compose.weaver.HOW) and ImageOrder("x").uses is None
+    assert re.search("<imagine ", weft.models.compose.weaver.PLANNER_PROMPT) and ImageOrder("x").uses is None
