@@ -24,7 +24,7 @@ from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
 
 
 class Oracle(UncachedEndpoint):
-    words = TableWords()
+    phrasing = TableWords()
 
     def __init__(self, blobs: Blobs, error: float = 0.0, seed: int = 0, plan: str = "dense") -> None:
         """`plan`: whether, as a planner, it orders each picture as a whole (`dense`), or as a change of the one before

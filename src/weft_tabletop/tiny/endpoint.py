@@ -26,7 +26,7 @@ class TinyEndpoint(Endpoint):
     """`temperature` is that of its pictures; what it says is always what it holds most likely."""
 
     concurrency = 2
-    words = TableWords()
+    phrasing = TableWords()
 
     def __init__(
         self, blobs: Blobs, *, single: bool = False, temperature: float = 0.0, seed: int = 0, weights: Path = SHIPPED
