@@ -235,7 +235,7 @@ def test_an_interleaved_reply_runs_whole_and_is_shown_in_its_order(data: Path, t
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("merge_variants = lambda self, verdicts: 1 / 0", "settling the verdicts of .*ZeroDivisionError"),
+        ("merge_variants = lambda self, verdicts: 1 / 0", "merging the verdicts of .*ZeroDivisionError"),
         (
             "metrics_for = lambda self, turn: 1 / 0",
             r"benchmark garden, sample g0, turn 1: ZeroDivisionError.*\(bad.py:\d+\)",

@@ -131,7 +131,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
     for words, said in (
         (["compare", good, good], "is given twice"),
         (["compare", good, "nothing"], "no run is called"),
-        (["report", good, good], "a run is given twice"),
+        (["report", good, good], "a run is named twice"),
         (["report", good, "--single-file", "--format", "md"], "--single-file is for html"),
         (["report", good, "--published", "imug"], "--published stands alone"),
         (["report", good, "--format", "pdf"], "unknown format 'pdf'"),

@@ -12,7 +12,7 @@ from weft.report.layout import MIN_SCALE, Column, Layout, plan_layout
 from weft.report.ranking import rank_cells
 from weft.report.select import Choices, format_cell, format_interval
 from weft.report.tex import escape_tex
-from weft.results.run import Summary
+from weft.results.summary import Summary
 from weft.types import Cell, Row, Table
 
 HEADER = (

@@ -15,7 +15,7 @@ from weft.report.html import Html, build_page, inline_text, join, tag
 from weft.report.ranking import rank_cells
 from weft.report.scale import format_number
 from weft.report.select import format_cell
-from weft.results.run import Summary, describe_replies
+from weft.results.summary import Summary, describe_replies
 from weft.types import Cell, Table
 
 MAX_UNFOLDED = 3  # runs or comparisons that are shown unfolded

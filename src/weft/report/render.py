@@ -12,7 +12,7 @@ from weft.errors import UserError
 from weft.report.caveats import published_judge_of
 from weft.report.latex import render_latex
 from weft.report.select import TEXT_FORMATS, Choices, format_with_interval, select_tables, tables_for_json
-from weft.results.run import Summary
+from weft.results.summary import Summary
 from weft.types import Table
 from weft.untrusted import escape_control_characters
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from weft.errors import UserError, wrap_error
-from weft.results.run import Run, count_replies
+from weft.results.run import Run
+from weft.results.summary import count_replies
 from weft.results.titles import TitleInput, distinct_titles, format_title
 from weft.types import Cell, Row, Table
 

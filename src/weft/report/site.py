@@ -33,7 +33,8 @@ from weft.report.numbers import (
     build_warnings,
     page_header,
 )
-from weft.results.run import Run, Summary, describe_shared_settings
+from weft.results.run import Run, describe_shared_settings
+from weft.results.summary import Summary
 from weft.store.blobs import write_file, write_folder
 from weft.store.journal import CallRecord, Journal
 from weft.types import Table
