@@ -156,7 +156,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
     good, bad, _ = two
     found = compare(good, bad)
     main = found.rows[0]
-    assert main.name == "main number" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
+    assert main.name == "headline score" and main.first == 100.0 and main.difference.p == pytest.approx(1e-4)
     assert main.second == pytest.approx(sum(100 * (v.value or 0) for v in bad.verdicts) / len(bad.verdicts))
     assert main.difference.low < main.difference.value < main.difference.high and main.corrected_p >= main.difference.p
     assert {row.name for row in found.rows} >= {"choice", "points", "choice, Hybrid", "points, Static Spatial"}
@@ -171,7 +171,7 @@ def test_two_runs_are_compared_turn_by_turn(two: tuple[weft.Run, weft.Run, Path]
 
 
 def test_what_cannot_be_compared_is_told(two: tuple[weft.Run, weft.Run, Path]):
-    with pytest.raises(UserError, match="given twice"):
+    with pytest.raises(UserError, match="named twice"):
         compare(two[0], two[0])
 
 

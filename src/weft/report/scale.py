@@ -5,7 +5,7 @@ Every number that people read goes through `format_share` or `format_number`."""
 from collections.abc import Mapping, Sequence
 
 from weft.benchmarks.base import Benchmark, SampleGroups
-from weft.results.run import headline_terms, mean_value
+from weft.results.run import headline_terms, weighted_mean
 from weft.types import Verdict
 
 
@@ -14,10 +14,7 @@ def headline_share(benchmark: Benchmark, verdicts: Sequence[Verdict], groups: Sa
     scored = [verdict for verdict in verdicts if verdict.value is not None]
     if not scored:
         return None
-    share = 0.0
-    for weight, members in headline_terms(benchmark, scored, groups):
-        share += weight * mean_value(members)
-    return round(share, 4)
+    return round(weighted_mean(headline_terms(benchmark, scored, groups)), 4)
 
 
 def headline_difference(

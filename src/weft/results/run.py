@@ -197,7 +197,6 @@ def headline_score(
     terms = headline_terms(benchmark, scored, groups)
     if not terms:
         return None
-    score = 0.0
     clustered: list[tuple[float, dict[str, list[float]]]] = []
     for weight, members in terms:
         clusters: dict[str, list[float]] = {}
@@ -205,14 +204,17 @@ def headline_score(
             cluster = benchmark.cluster_of(verdict.sample, groups.get(verdict.sample, {}))
             clusters.setdefault(cluster, []).append(verdict.value or 0.0)
         clustered.append((weight, clusters))
-        score += weight * mean_value(members)
     low, high = bootstrap_interval(clustered) or (None, None)
-    return score, low, high
+    return weighted_mean(terms), low, high
 
 
-def mean_value(verdicts: Sequence[Verdict]) -> float:
-    """Return the mean of scored verdicts."""
-    return sum(verdict.value or 0.0 for verdict in verdicts) / len(verdicts)
+def weighted_mean(terms: WeightedMeans) -> float:
+    """Return the sum of weighted means of scored verdicts."""
+    return sum(weight * sum_values(members) / len(members) for weight, members in terms)
+
+
+def sum_values(verdicts: Iterable[Verdict]) -> float:
+    return sum(verdict.value or 0.0 for verdict in verdicts)
 
 
 def build_tables(runs: Mapping[str, Run]) -> Iterator[Table]:
