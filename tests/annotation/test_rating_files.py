@@ -329,12 +329,12 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
     source = sources["imug"]
     run = load_run(Journal(copied / "journal.sqlite", readonly=True), source.run.id)
     assert (
-        "ratings" not in export_run(run, copied, tmp_path / "before")
-        and not (tmp_path / "before" / "ratings.csv").exists()
+        "annotations" not in export_run(run, copied, tmp_path / "before")
+        and not (tmp_path / "before" / "annotations.csv").exists()
     )
     rate(copied, source)
     counts = export_run(run, copied, tmp_path / "after")
-    assert counts["ratings"] == len(said(copied, source.run.id))
+    assert counts["annotations"] == len(said(copied, source.run.id))
     assert (tmp_path / "after" / "ratings.csv").read_text() == format_csv(
         Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
     )

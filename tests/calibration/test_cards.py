@@ -128,7 +128,7 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
     run = weft.evaluate("weave", judge_options={"lenient": 0.1}, **of)
     assert find_card(home, run.record.manifest) is not None
     assert "calibration card of the judge" in api.report([run])
-    assert "judge card" in api.write_report([run], tmp_path / "page", home=home).read_text()
+    assert "<dt>calibration</dt>" in api.write_report([run], tmp_path / "page", home=home).read_text()
     other = weft.evaluate("weave", judge_options={"lenient": 0.05}, **of)
     assert find_card(home, other.record.manifest) is None and "calibration card" not in api.report([other])
     corrected = run.corrected_score(home=home)

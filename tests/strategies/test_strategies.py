@@ -240,9 +240,9 @@ def test_the_calls_of_a_strategy_are_on_the_report_page(toy: Path, tmp_path: Pat
     run = evaluate(toy, tmp_path / "home", provider, "best-of:2", history="dialogue")
     page = write_report([run], tmp_path / "report", home=tmp_path / "home")
     shown = (page.parent / "d" / "0.html").read_text()
-    assert shown.count("3 calls behind this reply") == 2, (
+    assert shown.count("3 calls for this reply") == 2, (
         "two pictures and the choice between them, for each picture that was due"
     )
-    assert shown.count(": picture") == 4 and shown.count(": words") == 2 and shown.count(", the one that counts") == 2
+    assert shown.count(": image") == 4 and shown.count(": text") == 2 and shown.count(", chosen") == 2
     assert "Which candidate does best what was asked?" in shown, "and what it was asked"
-    assert "best-of:2: 7 model calls behind 3 replies" in page.read_text()
+    assert "best-of:2: 7 model calls for 3 replies" in page.read_text()

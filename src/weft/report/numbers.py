@@ -267,6 +267,7 @@ def _render_comparison(comparison: Comparison, glossary: Glossary) -> Html:
         [tag("p", text, class_="warning") for text in comparison.notes],
         tag("div", tag("table", head, tag("tbody", rows)), class_="scroll", tabindex="0"),
         tag("p", note, class_="soft small"),
+        build_legend([row.name.partition(", ")[0] for row in comparison.rows], glossary),
     )
 
 
