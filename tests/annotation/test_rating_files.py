@@ -335,10 +335,10 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
     rate(copied, source)
     counts = export_run(run, copied, tmp_path / "after")
     assert counts["annotations"] == len(said(copied, source.run.id))
-    assert (tmp_path / "after" / "ratings.csv").read_text() == format_csv(
+    assert (tmp_path / "after" / "annotations.csv").read_text() == format_csv(
         Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
     )
-    assert "ratings.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
+    assert "annotations.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
 
 
 # the command
