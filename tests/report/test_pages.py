@@ -298,7 +298,7 @@ def test_a_folder_of_the_users_is_not_overwritten(tables: tuple[weft.Run, weft.R
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     (tmp_path / "mine" / "index.html").write_text("my own site")
-    with pytest.raises(UserError, match=r"no part of a report \(index.html\)"):
+    with pytest.raises(UserError, match=r"not part of a report \(index.html\)"):
         api.write_report([tables[0]], tmp_path / "mine", home=tables[2] / "home")
     assert (tmp_path / "mine" / "thesis.tex").exists()
     twice = [api.write_report([tables[0]], tmp_path / "twice", home=tables[2] / "home") for _ in range(2)]

@@ -60,7 +60,10 @@ def test_pages_lists_plots_and_comparisons_count_as_the_paper_does(
         full
     )
     numbers = (place / "index.html").read_text()
-    assert f"<td>{full:.{digits}f}</td>" in numbers and f"Of {full:g}, on turns that both have scored" in numbers
+    assert (
+        f"<td>{full:.{digits}f}</td>" in numbers
+        and f"Full marks: {full:g}. Turns that both runs have scored" in numbers
+    )
     bins = [
         row
         for plot in build_plots({"a": good, "b": bad})
