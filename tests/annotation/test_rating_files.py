@@ -406,4 +406,4 @@ def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: 
     assert "by 2 people" not in build_numbers(library.contents((source.run.id,)), [], "", "")
     rate(copied, source)
     assert library.stamp((source.run.id,)) != before
-    assert "40 by 2 people" in build_numbers(library.contents((source.run.id,)), [], "", "")
+    assert "40 by 2 annotators" in build_numbers(library.contents((source.run.id,)), [], "", "")

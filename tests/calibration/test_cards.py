@@ -142,7 +142,7 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
 def test_a_card_that_cannot_be_read_is_told_and_ends_no_report(tmp_path: Path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "broken.json").write_text('{"judge": 3')
-    with pytest.raises(UserError, match="broken.json is no card"):
+    with pytest.raises(UserError, match="broken.json is not a calibration card"):
         read_cards(tmp_path)
     run = weft.evaluate("weave", data=weft_data(tmp_path), model="copy", judge="tabletop/exact", home=tmp_path)
     assert api.report([run])
