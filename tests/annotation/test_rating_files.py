@@ -329,16 +329,16 @@ def test_an_export_has_what_people_said(copied: Path, sources: dict[str, StudySo
     source = sources["imug"]
     run = load_run(Journal(copied / "journal.sqlite", readonly=True), source.run.id)
     assert (
-        "ratings" not in export_run(run, copied, tmp_path / "before")
-        and not (tmp_path / "before" / "ratings.csv").exists()
+        "annotations" not in export_run(run, copied, tmp_path / "before")
+        and not (tmp_path / "before" / "annotations.csv").exists()
     )
     rate(copied, source)
     counts = export_run(run, copied, tmp_path / "after")
-    assert counts["ratings"] == len(said(copied, source.run.id))
-    assert (tmp_path / "after" / "ratings.csv").read_text() == format_csv(
+    assert counts["annotations"] == len(said(copied, source.run.id))
+    assert (tmp_path / "after" / "annotations.csv").read_text() == format_csv(
         Annotations(copied / "journal.sqlite", readonly=True).find(source.run.id)
     )
-    assert "ratings.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
+    assert "annotations.csv" in json.loads((tmp_path / "after" / "manifest.json").read_text())["files"]
 
 
 # the command
@@ -406,4 +406,4 @@ def test_the_page_of_a_run_says_how_many_people_rated_it(copied: Path, sources: 
     assert "by 2 people" not in build_numbers(library.contents((source.run.id,)), [], "", "")
     rate(copied, source)
     assert library.stamp((source.run.id,)) != before
-    assert "40 by 2 people" in build_numbers(library.contents((source.run.id,)), [], "", "")
+    assert "40 by 2 annotators" in build_numbers(library.contents((source.run.id,)), [], "", "")

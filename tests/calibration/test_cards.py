@@ -127,10 +127,10 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
     }
     run = weft.evaluate("weave", judge_options={"lenient": 0.1}, **of)
     assert find_card(home, run.record.manifest) is not None
-    assert "the judge has a card" in api.report([run])
-    assert "judge card" in api.write_report([run], tmp_path / "page", home=home).read_text()
+    assert "calibration card of the judge" in api.report([run])
+    assert "<dt>calibration</dt>" in api.write_report([run], tmp_path / "page", home=home).read_text()
     other = weft.evaluate("weave", judge_options={"lenient": 0.05}, **of)
-    assert find_card(home, other.record.manifest) is None and "has a card" not in api.report([other])
+    assert find_card(home, other.record.manifest) is None and "calibration card" not in api.report([other])
     corrected = run.corrected_score(home=home)
     exact = weft.evaluate("weave", **{**of, "judge": "tabletop/exact"})
     truth = sum(one.value or 0.0 for one in exact.verdicts) / len(exact.verdicts)
@@ -142,7 +142,7 @@ def test_a_card_is_kept_by_judge_version_and_prompts_and_reports_say_so(home: Pa
 def test_a_card_that_cannot_be_read_is_told_and_ends_no_report(tmp_path: Path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "broken.json").write_text('{"judge": 3')
-    with pytest.raises(UserError, match="broken.json is no card"):
+    with pytest.raises(UserError, match="broken.json is not a calibration card"):
         read_cards(tmp_path)
     run = weft.evaluate("weave", data=weft_data(tmp_path), model="copy", judge="tabletop/exact", home=tmp_path)
     assert api.report([run])

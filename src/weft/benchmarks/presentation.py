@@ -34,6 +34,8 @@ class Presentation(Struct, frozen=True, kw_only=True):
     """Full marks as the paper prints them: 1, 10 or 100. Every number that is shown is on this scale."""
     digits: int = 3
     """Decimals of a number that is shown."""
+    glossary: Mapping[str, str] = {}
+    """Columns and metrics spelled out, as `NAME: what it measures`. Reports show them on hover and below tables."""
     pairwise: bool = False
     """A verdict compares two models. Such runs have no headline score; `ranking` is plotted instead."""
     turn_names: tuple[str, ...] = ()
