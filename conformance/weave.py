@@ -240,7 +240,7 @@ def leaks(root: Path, work: Path, server: Server, told: Told) -> None:
             record = records[turn.sample]
             outputs = later(record, turn.turn)
             parts = [part for message in weft_messages(turn.messages_json) for part in message.parts]
-            seen = [pixels_of(blobs.open(part)) for part in parts if isinstance(part, weft.types.Image)]
+            seen = [pixels_of(blobs.decode(part)) for part in parts if isinstance(part, weft.types.Image)]
             own = {pixels[name] for name in outputs} - {
                 pixels[name] for name in record["images"] if name not in outputs
             }

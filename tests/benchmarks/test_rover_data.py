@@ -48,7 +48,7 @@ def in_saves(folder: Path) -> Path:
 def test_all_forms_are_the_same_dataset(write: Write, tmp_path: Path, blobs: Blobs):
     folder, plain = write(tmp_path / "data"), in_json(tmp_path / "plain")
     for half, name in ((ig, "rover-ig"), (tg, "rover-tg")):
-        found, due = half.load(folder, blobs).read(), half.load(plain, blobs).read()
+        found, due = half.load(folder, blobs).load_all(), half.load(plain, blobs).load_all()
         assert (
             found.name == name
             and found.problems == ()
@@ -326,10 +326,10 @@ def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
 LOAD = """
 import sys, tempfile
 from pathlib import Path
-from weft.benchmarks import resolve
+from weft.benchmarks import load_benchmark
 from weft.store.blobs import Blobs
 with tempfile.TemporaryDirectory() as home:
-    found = resolve("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home))).read()
+    found = load_benchmark("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home))).load_all()
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(len(found.samples), int(peak.split()[1]) // 1024)
 """
@@ -425,7 +425,7 @@ from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
 print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
-print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).read().samples))
+print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).load_all().samples))
 """
 
 

@@ -34,7 +34,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch):
 
 
 def judged(fake: Fake, toy: Path, home: Path, **options: Any) -> weft.Run:
-    return weft.evaluate("weave", data=toy, model="copy", judge=fake.name, home=home, patience=QUICK, **options)
+    return weft.evaluate("weave", data=toy, model="copy", judge=fake.name, home=home, retry_policy=QUICK, **options)
 
 
 def scores(run: weft.Run) -> dict[Any, Any]:
@@ -231,7 +231,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
     fake.batches.patience = 10**9
 
     class Out(Endpoint):
-        memo = True
+        cacheable = True
 
         async def send(self, messages: Any, want: Any) -> EndpointReply:
             while len(self.asked) > 3 and not fake.batches.looks:  # noqa: ASYNC110
@@ -241,7 +241,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
                 raise CallError("no quota left", FATAL)
             return (
                 EndpointReply((Text("yes"),), "answered")
-                if want.kind == "text"
+                if want.modality == "text"
                 else EndpointReply((self.picture,), "answered")
             )
 

@@ -31,7 +31,7 @@ QUICK = RetryPolicy(tries=3, rate_limit_tries=50, base=0.001, cap=0.002)
 def evaluate(data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
     options.setdefault("model", f"openai-chat/model@{provider.url}")
     options.setdefault("judge", f"openai-chat/judge@{provider.url}")
-    return weft.evaluate("weave", data=data, home=home, patience=QUICK, concurrency=8, **options)
+    return weft.evaluate("weave", data=data, home=home, retry_policy=QUICK, concurrency=8, **options)
 
 
 def test_the_same_command_again_makes_no_call_and_comes_to_the_same_table(toy: Path, tmp_path: Path, serve: Serve):
@@ -353,7 +353,7 @@ def test_a_benchmark_that_scores_a_failed_reply_is_overruled(toy: Path, tmp_path
 
     class Naive(Weave):
         def questions(self, sample: Any, turn: Any, dialogue: Any, view: Any, rubrics: Any) -> Any:
-            metric = "accuracy" if turn.want == "text" else "key_point"
+            metric = "accuracy" if turn.modality == "text" else "key_point"
             return (Verdict(sample.id, turn.number, metric, 0.0, "nothing came", "failure"),)
 
     def broken(messages: Any, want: Any) -> str:
