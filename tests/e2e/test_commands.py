@@ -116,7 +116,7 @@ def test_outputs_made_elsewhere_are_scored_under_their_official_names(
     assert facts["outcomes"] == {"answered": 8, "empty": 1, "failed": 1}, (
         "outputs that are there are scored, whatever is missing before them"
     )
-    assert "empty: no file mix_5.png in the outputs" in str(facts["zero_by_rule"]) and "toy_3.png is not a PNG" in str(
+    assert "empty: no file mix_5.png in the outputs" in str(facts["zeroed"]) and "toy_3.png is not a PNG" in str(
         facts["unscored"]
     )
 
@@ -232,13 +232,13 @@ def test_a_dry_run_says_calls_tokens_and_price_and_calls_nothing(weft: Weft, toy
     done = weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run")
     assert done.returncode == 0 and provider.count == 0
     assert (
-        "model: 10 calls to make (0 answered already)" in done.stdout
+        "model: 10 calls to make (0 cached)" in done.stdout
         and "judge: 22 calls" in done.stdout
         and "about $0.0" in done.stdout
     )
     weft("run", "weave", "--data", toy, *endpoints(provider))
     assert (
-        "model: 0 calls to make (10 answered already)"
+        "model: 0 calls to make (10 cached)"
         in weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run").stdout
     )
 

@@ -26,7 +26,10 @@ def _align_two_line_rows(
     else:
         indent = " " * GAP
     value_widths = widths[label + 1 :]
-    lines = [indent + _align_row(header[label + 1 :], value_widths, -1, numbers)]
+    lines: list[str] = []
+    if any(header[: label + 1]):
+        lines.append("  ".join([header[0].ljust(widths[0]), *header[1 : label + 1]]).rstrip())
+    lines.append(indent + _align_row(header[label + 1 :], value_widths, -1, numbers))
     for row in rows:
         if label:
             lines.append("  ".join([row[0].ljust(widths[0]), *row[1 : label + 1]]))

@@ -7,8 +7,7 @@ import typer
 
 from weft.cli.terminal import say
 
-TEMPLATE = """# weft.toml: settings that stay the same from one command to the next.
-# It is read from the working directory (or: weft --config FILE ...).
+TEMPLATE = """# weft.toml, read from the working directory (or: weft --config FILE ...): settings for all commands.
 # Keys are never written here: they come from the environment (`weft doctor` names the variables).
 
 [defaults]                        # any option of any command, under its long name

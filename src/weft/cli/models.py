@@ -194,7 +194,7 @@ def build_provider_row(name: str, info: "ProviderInfo") -> list[str]:
     own_images = "-"
     sizes = "-"
     if gives.image:
-        own_images = "user's turns"
+        own_images = "user's"
         if takes.own_images == "assistant":
             own_images = "its turns"
         sizes = gives.sizes

@@ -36,7 +36,7 @@ def print_table(
     if _fits(console, labels, columns, texts):
         _print_grid(console, table.title, labels, columns, texts)
     else:
-        turned = [list(line) for line in zip(*texts, strict=True)]
+        turned = _transpose(texts, len(columns))
         if _fits(console, columns, labels, turned):
             _print_grid(console, table.title, columns, labels, turned)
         else:
@@ -49,7 +49,7 @@ def print_table(
     legend = _build_legend(columns, glossary or {})
     if legend:
         _print_text(console, legend)
-    if _lacks_official_number(table):
+    if table.note and _lacks_official_number(table):
         _print_text(console, table.note)
 
 
@@ -65,6 +65,13 @@ def _format_cells(table: Table, columns: Sequence[str], format_value: FormatCell
         return [format_value(row.cells.get(column), table.digits) for column in columns]
 
     return [format_row(row) for row in table.rows]
+
+
+def _transpose(texts: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the columns of a grid as its rows. `width`: how many there are, also where there is no row."""
+    if not texts:
+        return [[] for _ in range(width)]
+    return [list(line) for line in zip(*texts, strict=True)]
 
 
 def _column_widths(columns: Sequence[str], texts: Sequence[Sequence[str]]) -> list[int]:
@@ -99,20 +106,38 @@ def _count_fitting(
     return max(count, 1)
 
 
+def _plan_widths(
+    width: int, labels: Sequence[str], columns: Sequence[str], texts: Sequence[Sequence[str]]
+) -> tuple[int, list[int]]:
+    """Return the widths of the labels and of the columns, without frames. Room that is left goes to labels first, then
+    to the names of columns, from left to right."""
+    minimums = _column_widths(columns, texts)
+    label_width = _label_width(labels)
+    room = max(width - label_width - sum(minimums), 0)
+    longer_label = max(map(len, labels), default=1) + CELL_FRAME + 1
+    growth = min(longer_label - label_width, room)
+    label_width += growth
+    room -= growth
+    widths: list[int] = []
+    for column, minimum in zip(columns, minimums, strict=True):
+        growth = min(max(len(column) + CELL_FRAME - minimum, 0), room)
+        widths.append(minimum + growth - CELL_FRAME)
+        room -= growth
+    return label_width - CELL_FRAME - 1, widths
+
+
 def _print_grid(
     console: Console, title: str, labels: Sequence[str], columns: Sequence[str], texts: Sequence[Sequence[str]]
 ) -> None:
-    grid = RichTable(title=Text(format_for_terminal(title)), title_justify="left")
-    widths = _column_widths(columns, texts)
-    room = console.width - sum(widths) - CELL_FRAME - 1
-    longest = max(map(len, labels), default=1)
-    grid.add_column("", width=min(longest, max(room, 1)), overflow="fold")
+    grid = RichTable()
+    label_width, widths = _plan_widths(console.width, labels, columns, texts)
+    grid.add_column("", width=label_width, overflow="fold")
     for column, width in zip(columns, widths, strict=True):
-        name = Text(format_for_terminal(column))
-        grid.add_column(name, justify="right", overflow="fold", min_width=width - CELL_FRAME)
+        grid.add_column(Text(format_for_terminal(column)), justify="right", overflow="fold", width=width)
     for label, line in zip(labels, texts, strict=True):
         grid.add_row(Text(format_for_terminal(label)), *map(Text, line))
-    console.print(grid)
+    _print_text(console, title)
+    console.print(grid, soft_wrap=False)  # a soft-wrapping console would not keep to its width
 
 
 def _print_text(console: Console, text: str) -> None:
