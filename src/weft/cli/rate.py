@@ -210,6 +210,7 @@ def _print_status(run: str, home: Path) -> None:
 
 
 def _export_csv(run: str, home: Path, file: Path) -> None:
+    from weft.cli.outcome import format_count
     from weft.errors import UserError
     from weft.report.annotations import format_csv
     from weft.results.run import find_run
@@ -221,8 +222,8 @@ def _export_csv(run: str, home: Path, file: Path) -> None:
     if not annotations:
         raise UserError(f"nobody has annotated {run_id} yet: there is nothing to write")
     write_file(file, format_csv(annotations).encode(), world_readable=True)
-    people = {annotation.annotator for annotation in annotations}
-    say(f"{file}: {len(annotations)} annotations by {len(people)} annotators")
+    names = {annotation.annotator for annotation in annotations}
+    say(f"{file}: {format_count(len(annotations), 'annotation')} by {format_count(len(names), 'annotator')}")
 
 
 def _export_tasks(source: "StudySource", home: Path, settings: "StudySettings", file: Path, *, new_study: bool) -> None:
