@@ -119,7 +119,7 @@ def test_no_table_of_the_half_is_a_clear_error(tmp_path: Path, blobs: Blobs):
 
 
 SPOILT: list[tuple[dict[str, Any], str]] = [
-    ({"image": None}, "image: has no picture; it is null"),
+    ({"image": None}, "image: has no image; it is null"),
     ({"image": {"bytes": b"no picture", "path": None}}, "image: "),
     ({"reasoning_type": "musical"}, "reasoning_type: 'musical' is none of temporal, spatial"),
     ({"dimension": "sports"}, "dimension: 'sports' is none of science, culture"),
@@ -263,7 +263,7 @@ def test_an_id_that_tells_otherwise_is_a_warning(tmp_path: Path, blobs: Blobs):
     records = tasks()
     records[0]["id"] = "logic_abstract_7"
     found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).load_all()
-    assert len(found.samples) == 4 and "tells logic abstract, its fields science temporal" in str(found.problems[0])
+    assert len(found.samples) == 4 and "says logic abstract, its fields science temporal" in str(found.problems[0])
 
 
 def test_puzzles_that_cannot_be_asked(tmp_path: Path, blobs: Blobs):
@@ -313,7 +313,7 @@ def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
     }
 
     def shown(kind: str, turn: int) -> list[bytes]:
-        return [blobs.read(image) for image in found[kind].shown(turn)]
+        return [blobs.read(image) for image in found[kind].input_images(turn)]
 
     assert shown("physical", tg.VISUAL_TURN) == [drawn("view 0")]
     assert shown("embodied", tg.VISUAL_TURN) == [drawn("view 1"), drawn("example 1")]
@@ -420,10 +420,10 @@ GET = """
 import sys
 from pathlib import Path
 from weft.benchmarks.rover.ig import data
-from weft.benchmarks.download import download
+from weft.benchmarks.download import download_folders
 from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
-print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
+print(download_folders("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
 print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).load_all().samples))
 """

@@ -60,7 +60,7 @@ def test_the_exact_judge_has_a_perfect_card(home: Path):
 def test_a_noisy_judge_is_noisy_by_as_much(home: Path):
     card = erring(home, "weaver", sigma=0.1)
     all_of_it = whole(card, "weaverbench")
-    assert holds(all_of_it.deviation_middle, math.sqrt(0.1**2 + 0.1**2 / 12)), (
+    assert holds(all_of_it.standard_deviation_middle, math.sqrt(0.1**2 + 0.1**2 / 12)), (
         "scores are whole numbers of ten, which adds a little"
     )
     assert holds(all_of_it.bias, 0.0)
@@ -71,7 +71,7 @@ def test_a_lenient_judge_is_lenient_by_as_much(home: Path):
     card = erring(home, "weave", questions=240, lenient=0.1)
     found = whole(card)
     assert holds(found.bias, 0.1, slack=0.005), found.bias
-    assert found.deviation.value == 0
+    assert found.standard_deviation.value == 0
     assert any("too lenient" in line for line in findings(card)) and not any(
         "does not look" in line for line in findings(card)
     )
@@ -80,7 +80,7 @@ def test_a_lenient_judge_is_lenient_by_as_much(home: Path):
 def test_a_blind_judge_does_not_look(home: Path):
     card = erring(home, "weave", blind=1.0)
     found = whole(card)
-    assert holds(found.sees, 0.0) and found.agreement.pearson.value is None, (
+    assert holds(found.slope, 0.0) and found.agreement.pearson.value is None, (
         "metrics that differ in height correlate by that alone"
     )
     pictures = [one for one in card.metrics if one.metric in ("key_point", "visual_consistency")]

@@ -81,7 +81,7 @@ def test_a_cascade_thinks_with_one_model_and_draws_with_another(toy: Path, tmp_p
 
 
 OWN = """
-from weft.models.compose.base import Composition, joined
+from weft.models.compose.base import Composition, join_replies
 from weft.types import Message, Text, Thought
 from msgspec.structs import replace
 
@@ -92,7 +92,7 @@ class Duo(Composition):
         if want.modality == "text":
             return plan
         made = await self.ask("hand", (*messages[:-1], Message("user", (*messages[-1].parts, Text(plan.text)))), want)
-        return joined(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
+        return join_replies(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
 
 def mind(messages, want):
     return "red" if want == "text" else None
@@ -285,7 +285,7 @@ def test_a_ticket_that_leads_nowhere_is_handed_in_again(tmp_path: Path):
 
 BATCH = """
 import json, pathlib, time
-from weft.models.endpoint import Sent, TaskEndpoint
+from weft.models.endpoint import EndpointReply, TaskEndpoint
 from weft.types import Text
 
 DESK = pathlib.Path({desk!r})
@@ -305,7 +305,7 @@ class Batch(TaskEndpoint):
             return None
         from PIL import Image
         done = (Text(ticket),) if want.modality == "text" else (self.blobs.put_pil(Image.new("RGB", (8, 8), "red")),)
-        return Sent(done, "answered")
+        return EndpointReply(done, "answered")
 """
 
 

@@ -249,7 +249,7 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(where: str):
         def is_out_of_memory(self, error: Exception) -> bool:
             if where == "is_full":
                 raise KeyError("is_full")
-            return super().is_full(error)
+            return super().is_out_of_memory(error)
 
         def free_memory(self) -> None:
             if where == "clear":
