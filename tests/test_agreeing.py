@@ -359,7 +359,7 @@ def test_where_people_rated_everything_the_number_is_theirs(run: weft.Run, home:
 def test_a_card_corrects_where_nobody_rated_under_its_own_heading(
     run: weft.Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(api, "CARDS", lambda run: Bias(0.1, 0.05, 0.15, "first on the tabletop"))
+    monkeypatch.setattr(api, "FIND_JUDGE_BIAS", lambda run: Bias(0.1, 0.05, 0.15, "first on the tabletop"))
     made = run.corrected_score(home=home / ".weft")
     assert made.card is not None and made.people is None and made.plain.value is not None
     assert made.card.value == pytest.approx(made.plain.value - 0.1)
@@ -504,7 +504,7 @@ def test_the_commands(run: weft.Run, other: weft.Run, home: Path, rated: list[Ve
     for words, told in {
         ("agree", run.id, "--format", "pdf"): "unknown format",
         ("agree", run.id, "--with", "nothing.csv"): "nothing.csv cannot be read",
-        ("report", run.id, "--correct", "--over", "seed", "--format", "md"): "--correct is for runs one by one",
+        ("report", run.id, "--correct", "--over", "seed", "--format", "md"): "--correct applies to single runs",
         ("report", "--published", "imug", "--correct"): "leave out --published",
     }.items():
         done = call(*words)

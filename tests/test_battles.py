@@ -352,6 +352,6 @@ def test_the_commands(tmp_path: Path):
     assert told.returncode == 0 and told.stdout.startswith("## Agreement with human") and "| 50.00" in told.stdout
     assert weft("arena", "agree", judge).returncode == 2
     strange = weft("arena", "agree", judge, human, "--unseen", "nobody")
-    assert strange.returncode == 2 and "no battle has a model 'nobody'; there is x, y, z" in strange.stderr
+    assert strange.returncode == 2 and "no battle has a model 'nobody'; the models are x, y, z" in strange.stderr
     assert weft("arena", "table", judge, "--format", "xls").returncode == 2
     assert weft("arena", "table", tmp_path / "nowhere.json").returncode == 2

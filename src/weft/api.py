@@ -1,4 +1,4 @@
-"""weft from Python. The command line does nothing that this does not.
+"""weft from Python. The command line can do nothing that these functions cannot.
 
 run = weft.evaluate("weave", data="DATA", model=my_model, judge="openai-chat/gpt-4o-2024-08-06", history="full")
 run.table()                  # the paper's main table as a `Table`
@@ -6,9 +6,10 @@ run.report("md")             # all tables, as text
 run.frame()                  # every verdict, as a DataFrame
 weft.runs(); weft.load("last")
 other = weft.judge(run.id, judge="openai-chat/gpt-4.1")      # the same replies, another judge
-run.agree(); run.agree("ratings.csv"); run.agree(other)        # its judge beside people, or another judge
-run.corrected()              # the main number, corrected by people who rated some of it
-weft.battle([run, another], judge="judge").table()           # stored runs before a judge, in both orders
+run.agree(); run.agree("annotations.csv")                     # its judge against annotators
+run.agree(other)                                              # its judge compared with another judge
+run.corrected_score()        # the headline score, corrected by annotations of some of the verdicts
+weft.battle([run, another], judge="judge").table()           # stored runs compared in pairs, in both orders
 weft.write("A guide in 3 steps", model="weaver:planner=...,visualizer=...", out="guide.html")
 """
 
@@ -34,7 +35,7 @@ from weft.evaluation.progress import find_notebook_display, show_in_notebook
 from weft.evaluation.session import Interrupted, Session, complete_run, open_run, run_in_loop
 from weft.evaluation.sources import StoredRun
 from weft.evaluation.writing import WritingRequest, find_document, find_image_prompts
-from weft.judge_eval.agreement import corrected as correcting
+from weft.judge_eval.agreement import corrected as correction
 from weft.judge_eval.agreement import study
 from weft.judge_eval.agreement.by_card import bias_of
 from weft.models.config import default_home
@@ -42,79 +43,87 @@ from weft.report import document, frame, site
 from weft.report.render import render
 from weft.report.seeds import build_seed_tables, group_by_seed, pool_runs
 from weft.report.select import parse_choices
-from weft.results import index as catalogue
 from weft.results import run as stored
+from weft.results.index import describe_state
 from weft.results.run import build_tables, find_run, load_run, name_runs, resolve_benchmark
 from weft.store.locks import with_actual_state
 from weft.types import Table
 from weft.workspace import open_blobs, open_journal
 
 T = TypeVar("T")
-PATIENT = 4  # interrupts until nobody waits any longer for the work to end
+OnStart = Callable[[Session], None]
+
+MAX_INTERRUPTS = 4  # after this many, stop waiting for the work to end
+MAX_REQUEST_CHARS = 500  # of the request that is quoted in a document
+REQUIRED_OPTIONS = ("data", "model", "judge")
+JUDGE_OPTIONS = ("benchmark", "data", *fields_for("judge", "calls", "home"))
+WRITE_OPTIONS = ("model", "model_options", *fields_for("calls", "home"))
+FIND_JUDGE_BIAS: correction.Cards = bias_of
 
 
 class Run(stored.Run):
     """A run in the journal, finished or not: `turns`, `verdicts`, `table()`, `tables()`, `frame()`, `summary()`,
     `report()`. In a notebook it shows as its main table."""
 
-    def report(self, format: str = "md", **chosen: Any) -> str:
-        """All tables as text, md, latex, csv or json, or those that are chosen: see `report`."""
-        return report([self], format, **chosen)
+    def report(self, format: str = "md", **selection: Any) -> str:
+        """Return the tables as text in md, latex, csv or json. `selection` is described at `report`."""
+        return report([self], format, **selection)
 
     def frame(self) -> Any:
-        """Every verdict as a row of a DataFrame, of pandas or of polars, whichever is there: run, sample, turn (from
-        1), metric, value (a share of full marks), points (on the paper's scale), reason, outcome, groups, cost."""
+        """Return every verdict as a row of a DataFrame, of pandas or polars, whichever is installed.
+
+        Columns: run, sample, turn (from 1), metric, value (a share of the maximum), points (on the paper's scale),
+        reason, outcome, groups, cost."""
         return frame.build_frame([self])
 
     def agree(
         self, other: "str | Path | stored.Run | None" = None, *, by: str = "", home: str | Path = ""
     ) -> study.AgreementStudy:
-        """How far its judge agrees with people, with a file of ratings, or with the judge of another run: see
-        `agree`."""
+        """Measure its judge's agreement with annotators, or compare it with the judge of another run: see `agree`."""
         return agree(self, other, by=by, home=home)
 
-    def corrected_score(self, *, home: str | Path = "") -> correcting.Corrected:
-        """Its main number, corrected by people who rated some of it: `.people`, `.plain`, `.table()`."""
+    def corrected_score(self, *, home: str | Path = "") -> correction.Corrected:
+        """Return its headline score, corrected by annotations: `.people`, `.plain`, `.table()`."""
         return correct_scores([self], home=home)[0]
 
     def __repr__(self) -> str:
         gist = self.gist
-        return f"<Run {self.id}: {self.name}, {gist.headline_text}, {catalogue.describe_state(self.record, gist)}>"
+        return f"<Run {self.id}: {self.name}, {gist.headline_text}, {describe_state(self.record, gist)}>"
 
     def _repr_html_(self) -> str:
         gist = self.gist
-        told = f"{self.id}: {catalogue.describe_state(self.record, gist)}, {gist.scored} of {gist.expected} verdicts scored"
+        state = describe_state(self.record, gist)
+        caption = f"{self.id}: {state}, {gist.scored}/{gist.expected} verdicts scored"
         table = self.table()
-        ours = structs.replace(table, rows=table.run_rows)
-        return f"<div>{html.escape(told)}</div>{ours._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+        own_rows = structs.replace(table, rows=table.run_rows)
+        return f"<div>{html.escape(caption)}</div>{own_rows._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
 
 
 class Runs(list[Run]):
-    """Runs of a journal, the latest last. In a notebook they show as a list with their main numbers."""
+    """Runs of a journal, oldest first. In a notebook they show as a list with their headline scores."""
 
     def frame(self) -> Any:
-        """The verdicts of all of them."""
+        """Return the verdicts of all runs as one DataFrame."""
         return frame.build_frame(self)
 
     def _repr_html_(self) -> str:
-        rows: list[str] = []
+        rows = [_html_row("th", ("run", "benchmark", "title", "headline score", "state"))]
         for run in self:
             gist = run.gist
-            cells = (
-                run.id,
-                run.benchmark.name,
-                run.name,
-                gist.headline_text,
-                catalogue.describe_state(run.record, gist),
-            )
-            rows.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
-        head = "".join(f"<th>{one}</th>" for one in ("run", "benchmark", "title", "main number", "state"))
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+            state = describe_state(run.record, gist)
+            rows.append(_html_row("td", (run.id, run.benchmark.name, run.name, gist.headline_text, state)))
+        return f"<table>{''.join(rows)}</table>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    cells_html = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{cells_html}</tr>"
 
 
 def load(run: str, *, home: str | Path = "", benchmark: Any = None) -> Run:
-    """A run of the journal: by its tag, its id, the beginning of it, or `last`. `benchmark` is its class, where that is
-    your own."""
+    """Return a run of the journal by its tag, its id, the beginning of its id, or `last`.
+
+    `benchmark` is its class if the benchmark is your own: Python files that a journal names are never run."""
     journal = open_journal(Path(home or default_home()))
     try:
         record = with_actual_state(find_run(journal, run), journal.path.parent)
@@ -124,217 +133,229 @@ def load(run: str, *, home: str | Path = "", benchmark: Any = None) -> Run:
 
 
 def all_runs(*, home: str | Path = "", benchmark: Any = None) -> Runs:
-    """All runs of the journal, the latest last; those of benchmarks of your own only if their classes are given."""
+    """Return all runs of the journal, oldest first. Runs of your own benchmarks are left out unless `benchmark` has
+    their classes."""
     journal = open_journal(Path(home or default_home()))
-    made = Runs()
+    runs = Runs()
     try:
-        for record in journal.runs():
-            with contextlib.suppress(UserError):  # one whose code is not at hand
-                found = with_actual_state(record, journal.path.parent)
-                made.append(Run(resolve_benchmark(found, benchmark), found, journal))
+        for stored_record in journal.runs():
+            with contextlib.suppress(UserError):  # its benchmark's code is not available
+                record = with_actual_state(stored_record, journal.path.parent)
+                runs.append(Run(resolve_benchmark(record, benchmark), record, journal))
     finally:
         journal.close()
-    return made
+    return runs
 
 
-def evaluate(
-    benchmark: Any, *, progress: bool | None = None, on_start: Callable[[Session], None] | None = None, **options: Any
-) -> Run:
-    """Generate, judge, aggregate. Options are the fields of `RunConfig`, and the benchmark's own (`weft run NAME
-    --help` lists them all).
+def evaluate(benchmark: Any, *, progress: bool | None = None, on_start: OnStart | None = None, **options: Any) -> Run:
+    """Generate, judge, aggregate. Options are the fields of `RunConfig` and the benchmark's own (`weft run NAME --help`
+    lists them all).
 
     `model` and `judge` are names as on the command line, or objects: a function of (messages, want), a class, an
-    `Endpoint`. `sample` are so many samples at random, by `seed`. `probe=False` leaves out the small question to each
-    endpoint. `progress` is shown in a notebook, unless it is False. Ctrl-C, or interrupting the cell, ends the run;
-    what is done is kept, and the same call goes on."""
-    return _done(evaluate_async(benchmark, on_start=_watched(on_start, progress), **options))
+    `Endpoint`. `sample` draws that many samples at random, by `seed`. `probe=False` skips the small request to each
+    endpoint before the run. `progress=False` shows no progress in a notebook. Ctrl-C, or interrupting the cell, ends
+    the run; finished calls stay cached, and the same call resumes."""
+    return _wait_for(evaluate_async(benchmark, on_start=_with_notebook_progress(on_start, progress), **options))
 
 
-async def evaluate_async(benchmark: Any, *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    """The same, for those who have a loop of their own. Raises the reason if the run had to end early; what was done is
-    in the journal."""
-    # its own come first: a benchmark may have a `sample` of its own
-    known = load_benchmark(benchmark).Options.__struct_fields__
-    missing = [name for name in REQUIRED if options.get(name) is None]
+async def evaluate_async(benchmark: Any, *, on_start: OnStart | None = None, **options: Any) -> Run:
+    """Do what `evaluate` does, inside an event loop of your own. Raises the reason if the run had to end early; what
+    was done is in the journal."""
+    # The benchmark's own options take precedence: it may have a `sample` of its own.
+    own_names = load_benchmark(benchmark).Options.__struct_fields__
+    missing = [name for name in REQUIRED_OPTIONS if options.get(name) is None]
     if missing:
         raise TypeError(f"evaluate() lacks {', '.join(missing)}")
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    own: dict[str, Any] = {
-        name: given.pop(name) for name in list(given) if name in known or name not in RunConfig.__struct_fields__
-    }
-    config = RunConfig(benchmark=benchmark, options={**given.pop("options", {}), **own}, **given)
+    own: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name in own_names or name not in RunConfig.__struct_fields__:
+            own[name] = value
+        else:
+            shared[name] = value
+    config = RunConfig(benchmark=benchmark, options={**shared.pop("options", {}), **own}, **shared)
     return await complete_run(open_run(config), Run, on_start)
 
 
-REQUIRED = ("data", "model", "judge")
-
-
-def _signature() -> inspect.Signature:
-    """What an editor completes: the fields of `RunConfig`, and what is of this call alone."""
+def _build_signature() -> inspect.Signature:
+    """Build what an editor completes for `evaluate`: the fields of `RunConfig`, and the call's own parameters."""
     hints = get_type_hints(RunConfig)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    made = [inspect.Parameter("benchmark", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)]
-    for one in structs.fields(RunConfig):
-        if one.name != "benchmark":
-            if one.name in REQUIRED:
-                usual = inspect.Parameter.empty
-            else:
-                if one.default is NODEFAULT:
-                    usual = None
-                else:
-                    usual = one.default
-            made.append(inspect.Parameter(one.name, kind, default=usual, annotation=hints[one.name]))
-    made += [inspect.Parameter(name, kind, default=None) for name in ("progress", "on_start")]
-    made.append(inspect.Parameter("own", inspect.Parameter.VAR_KEYWORD, annotation=Any))
-    return inspect.Signature(made, return_annotation=Run)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("benchmark", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)]
+    for field in structs.fields(RunConfig):
+        if field.name == "benchmark":
+            continue
+        if field.name in REQUIRED_OPTIONS:
+            default = inspect.Parameter.empty
+        elif field.default is NODEFAULT:
+            default = None
+        else:
+            default = field.default
+        parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=hints[field.name]))
+    parameters.append(inspect.Parameter("progress", keyword, default=None))
+    parameters.append(inspect.Parameter("on_start", keyword, default=None))
+    parameters.append(inspect.Parameter("own", inspect.Parameter.VAR_KEYWORD, annotation=Any))
+    return inspect.Signature(parameters, return_annotation=Run)
 
 
-cast(Any, evaluate).__signature__ = _signature()
+cast(Any, evaluate).__signature__ = _build_signature()
 
 
-def _watched(on_start: Callable[[Session], None] | None, progress: bool | None) -> Callable[[Session], None] | None:
-    if progress is not False and "IPython" in sys.modules:
-        display = find_notebook_display()
-    else:
-        display = None
+def _with_notebook_progress(on_start: OnStart | None, progress: bool | None) -> OnStart | None:
+    """Return `on_start`, extended by a progress display if this is a notebook and `progress` is not False."""
+    if progress is False or "IPython" not in sys.modules:
+        return on_start
+    display = find_notebook_display()
+    if display is None:
+        return on_start
 
-    def begin(session: Session) -> None:
-        if display is not None:
-            show_in_notebook(session, display)
+    def start(session: Session) -> None:
+        show_in_notebook(session, display)
         if on_start is not None:
             on_start(session)
 
-    if display is not None:
-        return begin
-    return on_start
+    return start
 
 
-def judge(run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any) -> Run:
-    """Judge the stored replies of a run again, by another judge, in other words, or more often. No model is asked.
-    Options are those fields of `RunConfig` that are not about a model."""
-    return _done(judge_async(run, on_start=on_start, **options))
+def judge(run: "str | stored.Run", *, on_start: OnStart | None = None, **options: Any) -> Run:
+    """Judge the stored replies of a run again: by another judge, with other prompts, or more often. The model is never
+    called. Options are the fields of `RunConfig` that do not concern a model."""
+    return _wait_for(judge_async(run, on_start=on_start, **options))
 
 
-async def judge_async(
-    run: "str | stored.Run", *, on_start: Callable[[Session], None] | None = None, **options: Any
-) -> Run:
+async def judge_async(run: "str | stored.Run", *, on_start: OnStart | None = None, **options: Any) -> Run:
+    """Do what `judge` does, inside an event loop of your own."""
     if isinstance(run, stored.Run):
         options.setdefault("benchmark", run.benchmark)
-    config = _config("judge", JUDGES, options)
-    return await complete_run(
-        open_run(config, StoredRun(run.id if isinstance(run, stored.Run) else run)), Run, on_start
-    )
+    config = _build_config("judge", JUDGE_OPTIONS, options)
+    return await complete_run(open_run(config, StoredRun(_run_name(run))), Run, on_start)
 
 
-# what can be said where stored replies are judged
-JUDGES = ("benchmark", "data", *fields_for("judge", "calls", "home"))
-WRITES = ("model", "model_options", *fields_for("calls", "home"))  # where a document is written
+def _run_name(run: "str | stored.Run") -> str:
+    if isinstance(run, stored.Run):
+        return run.id
+    return run
 
 
-def _config(what: str, known: Sequence[str], options: Mapping[str, Any]) -> RunConfig:
-    unknown = [name for name in options if name not in known]
+def _build_config(function: str, accepted: Sequence[str], options: Mapping[str, Any]) -> RunConfig:
+    unknown = [name for name in options if name not in accepted]
     if unknown:
-        raise UserError(f"{what}() knows no {unknown[0]!r}; it knows {', '.join(known)}")
+        raise UserError(f"{function}() has no option {unknown[0]!r}; it has {', '.join(accepted)}")
     return RunConfig(**{name: value for name, value in options.items() if value is not None})
 
 
 def battle(
-    some: "Sequence[str | stored.Run]",
-    *,
-    single: bool = False,
-    on_start: Callable[[Session], None] | None = None,
-    **options: Any,
+    runs: "Sequence[str | stored.Run]", *, single: bool = False, on_start: OnStart | None = None, **options: Any
 ) -> Run:
-    """Let stored runs of one benchmark fight before a judge, or (`single=True`) have their answers scored one by one.
-    No model is asked. Options are those of `judge`, and those of the arena itself: both_orders, battles, seed,
+    """Let a judge compare stored runs of one benchmark in pairs or, with `single=True`, score their answers one by one.
+
+    The models are never called. Options are those of `judge`, and the arena's own: both_orders, battles, seed,
     judge_images."""
-    own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in JUDGES}}
-    given = [one.benchmark for one in some if isinstance(one, stored.Run)]
-    if given:
-        options.setdefault("benchmark", given)
-    names = tuple(one.id if isinstance(one, stored.Run) else str(one) for one in some)
-    config = structs.replace(_config("battle", JUDGES, options), options=own)
-    return _done(complete_run(open_run(config, StoredAnswers(names, single)), Run, on_start))
+    own = dict(options.pop("options", {}))
+    for name in list(options):
+        if name not in JUDGE_OPTIONS:
+            own[name] = options.pop(name)
+    benchmarks = [run.benchmark for run in runs if isinstance(run, stored.Run)]
+    if benchmarks:
+        options.setdefault("benchmark", benchmarks)
+    config = structs.replace(_build_config("battle", JUDGE_OPTIONS, options), options=own)
+    names = tuple(_run_name(run) for run in runs)
+    return _wait_for(complete_run(open_run(config, StoredAnswers(names, single)), Run, on_start))
 
 
 def write(
-    text: str, *, out: str | Path | Sequence[str | Path] = (), pictures: Sequence[str | Path] = (), **options: Any
+    text: str, *, out: str | Path | Sequence[str | Path] = (), images: Sequence[str | Path] = (), **options: Any
 ) -> Run:
-    """One document of words and pictures: its reply is `run.turns[0].reply`. `out` are files to write, .html, .md or
-    .pdf; `pictures` are files to show to the model. Options: model, model_options, home, budget, concurrency, ..."""
-    outs = [Path(one) for one in ([out] if isinstance(out, (str, Path)) else out)]
-    for one in outs:
-        document.format_of(one)  # before anything is paid for
-    config = _config("write", WRITES, options)
-    run = _done(complete_run(open_run(config, WritingRequest(text, tuple(map(Path, pictures)))), Run))
-    if outs:
-        home = Path(config.home)
-        reply = find_document(run)
-        if not reply.output:
-            raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
-        made = build_document(run, home, text)
-        for one in outs:
-            document.write(made, open_blobs(home), one)
+    """Write one document of text and images; its reply is `run.turns[0].reply`.
+
+    `out` are the files to write, .html, .md or .pdf; `images` are files that the model is given. Options: model,
+    model_options, home, budget, concurrency, ..."""
+    paths = _as_paths(out)
+    for path in paths:
+        document.format_of(path)  # refuses an unknown suffix before any call is paid for
+    config = _build_config("write", WRITE_OPTIONS, options)
+    request = WritingRequest(text, tuple(map(Path, images)))
+    run = _wait_for(complete_run(open_run(config, request), Run))
+    if not paths:
+        return run
+    reply = find_document(run)
+    if not reply.output:
+        raise WeftError(f"nothing was written: {reply.outcome}: {reply.reason}")
+    home = Path(config.home)
+    readable = build_document(run, home, text)
+    for path in paths:
+        document.write(readable, open_blobs(home), path)
     return run
 
 
-def build_document(run: stored.Run, home: Path, asked: str) -> document.ReadableDocument:
-    """What was written, with the orders for its pictures as their words, and what was asked for."""
+def _as_paths(out: str | Path | Sequence[str | Path]) -> list[Path]:
+    if isinstance(out, (str, Path)):
+        return [Path(out)]
+    return [Path(path) for path in out]
+
+
+def build_document(run: stored.Run, home: Path, request: str) -> document.ReadableDocument:
+    """Return the document that a run wrote, with its provenance. The prompts of its images become their alternative
+    texts, if every image has one."""
     reply = find_document(run)
-    said = " ".join(asked.split())
-    made = (
-        f"Written by {run.record.manifest.model.name}",
-        f"Asked for: {said if len(said) <= 500 else said[:499] + '…'}",
-    )
-    orders = find_image_prompts(run, home)
-    if len(orders) == len(reply.images):
-        words = orders
-    else:
-        words = ()
-    return document.ReadableDocument(document.document_title(reply.output, asked), reply.output, words, made)
+    quoted = " ".join(request.split())
+    if len(quoted) > MAX_REQUEST_CHARS:
+        quoted = quoted[: MAX_REQUEST_CHARS - 1] + "…"
+    provenance = (f"Written by {run.record.manifest.model.name}", f"Asked for: {quoted}")
+    alt_texts = find_image_prompts(run, home)
+    if len(alt_texts) != len(reply.images):
+        alt_texts = ()
+    title = document.document_title(reply.output, request)
+    return document.ReadableDocument(title, reply.output, alt_texts, provenance)
 
 
-def _done(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, inside a running loop (a notebook) as well as outside of one. An interrupt while it is
-    waited for ends the work, with a moment for calls in flight, and is then raised here."""
+def _wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Return a coroutine's result, inside a running event loop (a notebook) as well as outside of one.
+
+    An interrupt ends the work, with a moment for calls in flight, and is then raised here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return run_in_loop(work)
-    box: list[T | BaseException] = []
+    results: list[T | BaseException] = []
     loops: list[asyncio.AbstractEventLoop] = []
-    over = threading.Event()
+    done = threading.Event()
 
-    async def noted() -> T:
+    async def register_loop_and_work() -> T:
         loops.append(asyncio.get_running_loop())
         return await work
 
-    def in_thread() -> None:
+    def run_in_thread() -> None:
         try:
-            box.append(run_in_loop(noted()))
+            results.append(run_in_loop(register_loop_and_work()))
         except BaseException as error:
-            box.append(error)
+            results.append(error)
         finally:
-            over.set()
+            done.set()
 
-    threading.Thread(target=in_thread, name="weft", daemon=True).start()
-    for _ in range(PATIENT):
+    threading.Thread(target=run_in_thread, name="weft", daemon=True).start()
+    for _ in range(MAX_INTERRUPTS):
         try:
-            over.wait()  # and no join: a thread whose join was interrupted counts as ended
+            done.wait()  # not join(): a thread whose join was interrupted counts as ended
             break
         except KeyboardInterrupt:
             for loop in loops:
                 interrupt_loop(loop)
     else:
         raise KeyboardInterrupt
-    if isinstance(box[0], BaseException):
-        raise box[0]
-    return box[0]
+    result = results[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def validate(benchmark: Any, data: str | Path, judge: Any = "constant/max", **options: Any) -> Run:
-    """Feed the ground truth through the whole path: histories, fits, questions, judge, tables. With the default judge,
-    which gives full marks, anything but full marks and full coverage is a defect of the data or of weft."""
+    """Check a dataset end to end with its reference answers: histories, image adaption, questions, judge, tables.
+
+    The default judge gives every reply the maximum. Anything but full scores and full coverage is a defect of the data
+    or of weft."""
     return evaluate(benchmark, data=data, model="reference", judge=judge, **options)
 
 
@@ -346,76 +367,62 @@ def agree(
     home: str | Path = "",
     benchmark: Any = None,
 ) -> study.AgreementStudy:
-    """How far the judge of a run agrees with people who rated it (`weft rate`), with a file of ratings (`other` ends in
-    .csv), or with the judge of another run of the same replies. `by` is an axis of the benchmark: `tables` has what was
-    found, `notes` what was left out."""
-    place = Path(home or default_home())
+    """Measure a judge's agreement with annotators: with those of the run (`weft rate`), or of a file (`other` ends in
+    .csv). If `other` is another run of the same replies, compare the two judges.
+
+    `by` is an axis of the benchmark. The result's `tables` have the numbers, `notes` what was left out."""
+    folder = Path(home or default_home())
     if isinstance(run, stored.Run):
-        mine = run
+        first = run
     else:
-        mine = load(run, home=place, benchmark=benchmark)
+        first = load(run, home=folder, benchmark=benchmark)
     if other is None:
-        return study.compare_with_people(mine, place, by)
+        return study.compare_with_people(first, folder, by)
     if isinstance(other, stored.Run):
-        return study.compare_with_run(mine, other, by)
+        return study.compare_with_run(first, other, by)
     if isinstance(other, Path) or other.lower().endswith(".csv") or Path(other).is_file():
-        return study.compare_with_file(mine, Path(other), by)
-    return study.compare_with_run(mine, load(other, home=place, benchmark=benchmark or mine.benchmark), by)
+        return study.compare_with_file(first, Path(other), by)
+    second = load(other, home=folder, benchmark=benchmark or first.benchmark)
+    return study.compare_with_run(first, second, by)
 
 
-def correct_scores(some: Sequence[stored.Run], *, home: str | Path = "") -> list[correcting.Corrected]:
-    """The main numbers of runs, corrected by people, or by the card of their judge."""
-    place = Path(home or default_home())
-    names = name_runs(some)
-    return [
-        correcting.corrected(run, study.annotations_of(run, place).said, CARDS, name) for name, run in names.items()
-    ]
-
-
-CARDS: correcting.Cards = bias_of  # the one place where what is known of judges comes in
+def correct_scores(runs: Sequence[stored.Run], *, home: str | Path = "") -> list[correction.Corrected]:
+    """Correct the headline scores of runs by annotations or, without any, by their judges' calibration cards."""
+    folder = Path(home or default_home())
+    corrected: list[correction.Corrected] = []
+    for name, run in name_runs(runs).items():
+        annotations = study.annotations_of(run, folder)
+        corrected.append(correction.corrected(run, annotations.said, FIND_JUDGE_BIAS, name))
+    return corrected
 
 
 def report(
-    some: Sequence[stored.Run],
+    runs: Sequence[stored.Run],
     format: str = "md",
     *,
     over: str = "",
     correct: bool = False,
     home: str | Path = "",
-    **chosen: Any,
+    **selection: Any,
 ) -> str:
-    """Tables of one or more runs of one benchmark, with what a reader must know. `over="seed"`: runs that differ in
-    their seed alone are one row. `correct`: the main numbers corrected, too, in a table of their own; ratings are those
-    of `home`. What is chosen are the fields of `Choices`: columns, rows, tables, and for LaTeX intervals and label."""
-    _alone(over, correct)
-    wanted = parse_choices(chosen, format)
-    tables = [
-        *(build_seed_tables(_over(some, over)) if over else build_tables(name_runs(some))),
-        *_corrected(some, correct, home),
-    ]
-    return render(tables, [run.summary() for run in some], format, wanted, some[0].benchmark)
+    """Return tables of one or more runs of one benchmark as text, with their caveats.
 
-
-def _corrected(some: Sequence[stored.Run], correct: bool, home: str | Path) -> list[Table]:
+    `over="seed"`: runs that differ only in their seed are one row. `correct`: add a table of the corrected headline
+    scores, by the annotations in `home`. `selection` are the fields of `Choices`: columns, rows, tables, and for LaTeX
+    intervals and label."""
+    _check_correct_alone(over, correct)
+    choices = parse_choices(selection, format)
+    if over:
+        tables = list(build_seed_tables(_group_runs(runs, over)))
+    else:
+        tables = list(build_tables(name_runs(runs)))
     if correct:
-        return correcting.tables(correct_scores(some, home=home))
-    return []
-
-
-def _alone(over: str, correct: bool) -> None:
-    if correct and over:
-        raise UserError("--correct is for runs one by one, not for those that are taken together with --over")
-
-
-def _over(some: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
-    if over != "seed":
-        raise UserError(f"over={over!r}: runs are taken together over their seed alone: over='seed'")
-    name_runs(some)  # of one benchmark, none twice
-    return group_by_seed(some)
+        tables += _corrected_tables(runs, home)
+    return render(tables, [run.summary() for run in runs], format, choices, runs[0].benchmark)
 
 
 def write_report(
-    some: Sequence[stored.Run],
+    runs: Sequence[stored.Run],
     out: str | Path,
     *,
     home: str | Path = "",
@@ -423,23 +430,46 @@ def write_report(
     over: str = "",
     correct: bool = False,
 ) -> Path:
-    """The report as HTML: a folder with its pictures, or one file. Gives the page to open. `over="seed"`: tables and
-    plots have one row for runs that differ in their seed alone; their dialogues stand side by side. `correct`: the main
-    numbers corrected, too."""
-    _alone(over, correct)
-    home, by_name = home or default_home(), name_runs(some)
-    groups = _over(some, over) if over else {}
-    tables = [*(build_seed_tables(groups) if groups else build_tables(by_name)), *_corrected(some, correct, home)]
-    made = site.build_contents(by_name, tables, pool_runs(groups) if groups else None)
-    journal = open_journal(Path(home))
+    """Write the report as HTML, a folder with its images or one file, and return the page to open.
+
+    `over="seed"`: tables and plots have one row for runs that differ only in their seed; their dialogues are shown side
+    by side. `correct`: add the corrected headline scores."""
+    _check_correct_alone(over, correct)
+    folder = Path(home or default_home())
+    by_name = name_runs(runs)
+    if over:
+        groups = _group_runs(runs, over)
+        tables = list(build_seed_tables(groups))
+        pooled = pool_runs(groups)
+    else:
+        tables = list(build_tables(by_name))
+        pooled = None
+    if correct:
+        tables += _corrected_tables(runs, folder)
+    contents = site.build_contents(by_name, tables, pooled)
+    journal = open_journal(folder)
     try:
         if single_file:
-            write = site.write_single
-        else:
-            write = site.write
-        return write(made, journal, Path(home), Path(out))
+            return site.write_single(contents, journal, folder, Path(out))
+        return site.write(contents, journal, folder, Path(out))
     finally:
         journal.close()
+
+
+def _corrected_tables(runs: Sequence[stored.Run], home: str | Path) -> list[Table]:
+    return correction.tables(correct_scores(runs, home=home))
+
+
+def _check_correct_alone(over: str, correct: bool) -> None:
+    if correct and over:
+        raise UserError("--correct applies to single runs: leave out --over, or leave out --correct")
+
+
+def _group_runs(runs: Sequence[stored.Run], over: str) -> dict[str, list[stored.Run]]:
+    if over != "seed":
+        raise UserError(f"over={over!r}: runs can be pooled over their seed only: over='seed'")
+    name_runs(runs)  # refuses runs of several benchmarks, and a run given twice
+    return group_by_seed(runs)
 
 
 __all__ = [
@@ -453,6 +483,7 @@ __all__ = [
     "agree",
     "all_runs",
     "battle",
+    "build_document",
     "correct_scores",
     "evaluate",
     "evaluate_async",

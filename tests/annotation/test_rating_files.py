@@ -355,7 +355,7 @@ def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(
 ):
     source = sources["weave"]
     run = source.run.id
-    assert "nobody was asked" in weft(copied, "rate", run, "--status").stdout
+    assert "has no annotation study yet" in weft(copied, "rate", run, "--status").stdout
     nothing = weft(copied, "rate", run, "--export", str(tmp_path / "r.csv"))
     assert nothing.returncode == 2 and "nobody has rated" in nothing.stderr and not (tmp_path / "r.csv").exists()
     study = rate(copied, source, done=0)
@@ -377,21 +377,21 @@ def test_the_command_tells_how_far_everybody_is_and_whom_to_doubt(
     ]
     assert "warning: ann got 2 of 2 attention questions wrong" in status
     done = weft(copied, "rate", run, "--export", str(tmp_path / "r.csv"))
-    assert done.returncode == 0 and "2 ratings by 1 people" in done.stdout
-    assert "2 ratings, 0 new here" in weft(copied, "rate", run, "--import", str(tmp_path / "r.csv")).stdout
+    assert done.returncode == 0 and "2 annotations by 1 annotator" in done.stdout
+    assert "2 annotations, 0 new here" in weft(copied, "rate", run, "--import", str(tmp_path / "r.csv")).stdout
     tasks = weft(copied, "rate", run, "--export", str(tmp_path / "tasks.json"))
     assert f"22 tasks of {study.id}" in tasks.stdout and (tmp_path / "tasks.xml").is_file()
     wrong = weft(copied, "rate", run, "--export", str(tmp_path / "r.txt"))
     assert wrong.returncode == 2 and "ends in .csv" in wrong.stderr
     help_ = weft(copied, "rate", "--help").stdout
-    assert "weft rate last --raters" in help_.split("Example")[1]
+    assert "weft rate last --annotators" in help_.split("Example")[1]
 
 
 def test_a_run_goes_with_what_people_said_of_it_and_says_so_before(copied: Path, sources: dict[str, StudySource]):
     source = sources["weave"]
     rate(copied, source)
     asked = weft(copied, "runs", "rm", source.run.id)
-    assert asked.returncode == 2 and "40 ratings by 2 people, which go with it for good" in asked.stdout
+    assert asked.returncode == 2 and "40 annotations by 2 annotators, which are removed for good" in asked.stdout
     assert len(said(copied, source.run.id)) == 44
     assert weft(copied, "runs", "rm", source.run.id, "--yes").returncode == 0 and said(copied, source.run.id) == []
 

@@ -54,7 +54,7 @@ class Server:
     """`weft rate` as a process of its own."""
 
     def __init__(self, home: Path, run: str) -> None:
-        words = ["rate", run, "--raters", "ann,bob", "--sample", "20", "--home", str(home)]
+        words = ["rate", run, "--annotators", "ann,bob", "--sample", "20", "--home", str(home)]
         self.process = subprocess.Popen([sys.executable, "-m", "weft", *words], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.links: dict[str, str] = {}
@@ -325,7 +325,7 @@ def test_a_study_is_served_once_at_a_time(house: Path, sources: dict[str, StudyS
             "weft",
             "rate",
             run,
-            "--raters",
+            "--annotators",
             "ann,bob",
             "--sample",
             "20",

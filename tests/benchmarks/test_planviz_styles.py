@@ -269,7 +269,7 @@ def test_wordings_of_a_run_can_be_given_to_another_elsewhere(data: Path, tmp_pat
     assert [(turn.sample, turn.groups) for turn in second.turns] == [(turn.sample, turn.groups) for turn in first.turns]
     assert second.record.manifest.dataset.digest == first.record.manifest.dataset.digest
     again = command("data", "wordings", first.id, "--out", file, "--home", tmp_path / "home")
-    assert again.returncode == 2 and "is there already" in again.stderr
+    assert again.returncode == 2 and "exists already" in again.stderr
     plain = evaluate(data, tmp_path / "plain", server, limit=1)
     none = command("data", "wordings", plain.id, "--out", tmp_path / "n", "--home", tmp_path / "plain")
     assert none.returncode == 2 and "has no wordings" in none.stderr

@@ -232,13 +232,13 @@ def test_a_dry_run_says_calls_tokens_and_price_and_calls_nothing(weft: Weft, toy
     done = weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run")
     assert done.returncode == 0 and provider.count == 0
     assert (
-        "model: 10 calls to make (0 answered already)" in done.stdout
+        "model: 10 calls to make (0 cached)" in done.stdout
         and "judge: 22 calls" in done.stdout
         and "about $0.0" in done.stdout
     )
     weft("run", "weave", "--data", toy, *endpoints(provider))
     assert (
-        "model: 0 calls to make (10 answered already)"
+        "model: 0 calls to make (10 cached)"
         in weft("run", "weave", "--data", toy, *endpoints(provider), "--dry-run").stdout
     )
 

@@ -118,7 +118,7 @@ def test_runs_are_listed_filtered_sorted_named_and_removed(weft: Weft):
     assert weft("run", "weave", "--model", "mine.py:model", "--model-opt", "mood=bad").returncode == 1
     text = weft("runs").stdout
     assert (
-        "main number" in text
+        "headline score" in text
         and "all failed" in text
         and text.count("finished ") == 3
         and "judged by tabletop/exact" in text
@@ -192,7 +192,7 @@ def test_a_run_is_sampled_and_sharded_from_the_command_line_and_merged(weft: Wef
     assert "finished" in weft("journal", "merge", "h2").stdout and listed(weft)[0]["state"] == "finished"
     assert weft("run", "weave", "--model", "hot", "--sample", "2", "--seed", "5").returncode == 0
     assert (
-        listed(weft)[-1]["turns_due"] < listed(weft)[0]["turns_due"]
+        listed(weft)[-1]["expected_turns"] < listed(weft)[0]["expected_turns"]
         and "2 at random (seed 5)" in listed(weft)[-1]["title"]
     )
     assert "nothing is wrong" in weft("journal", "check").stdout

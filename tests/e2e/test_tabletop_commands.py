@@ -18,16 +18,21 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def weft(tmp_path: Path) -> Weft:
-    def call(*words: Any) -> subprocess.CompletedProcess[str]:
+    def call(*words: Any, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [WEFT, *map(str, words)], cwd=tmp_path, capture_output=True, text=True, timeout=HANGS, env=dict(os.environ)
+            [WEFT, *map(str, words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=HANGS,
+            env={**os.environ, **environment},
         )
 
     return call
 
 
 def test_weft_run_without_arguments_does_the_main_job(weft: Weft, tmp_path: Path):
-    done = weft("run")
+    done = weft("run", COLUMNS="160")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("A small model that ships with weft")
     rows = [line for line in done.stdout.splitlines() if "tabletop/oracle" in line]
@@ -35,7 +40,7 @@ def test_weft_run_without_arguments_does_the_main_job(weft: Weft, tmp_path: Path
     assert len(rows) >= 5 and len(cells) >= 20 and set(cells) == {"1.000"}
     assert "tabletop/tiny" in (tmp_path / "reports" / "tabletop.md").read_text()
     assert "tabletop/tiny" in (tmp_path / "reports" / "tabletop" / "index.html").read_text()
-    again = weft("run")
+    again = weft("run", COLUMNS="160")
     assert again.returncode == 0 and again.stdout == done.stdout
     golden = Path(__file__).parent.parent / "golden" / "run.txt"
     shown = done.stdout.replace(str(tmp_path), "FOLDER")
@@ -71,7 +76,7 @@ def test_demos_make_a_table_and_plots(weft: Weft, tmp_path: Path, name: str, col
         (["run", "--model", "copy"], "needs a benchmark"),
         (["demo", "magic"], "there is no demo 'magic'"),
         (["data", "make", "tabletop-chess", "--out", "x"], "there is no dataset 'tabletop-chess'"),
-        (["train", "tiny", "--out", "w", "--parts", "brain"], "there are pictures, talker and single"),
+        (["train", "tiny", "--out", "w", "--parts", "brain"], "the parts are images, talker and single"),
         (
             ["run", "weave", "--data", ".", "--model", "tabletop/huge", "--judge", "constant/1"],
             "there is tabletop/exact",
@@ -133,7 +138,7 @@ def test_reports_comparisons_and_the_view_from_the_command_line(weft: Weft, tmp_
         (["compare", good, "nothing"], "no run is called"),
         (["report", good, good], "a run is named twice"),
         (["report", good, "--single-file", "--format", "md"], "--single-file is for html"),
-        (["report", good, "--published", "imug"], "--published stands alone"),
+        (["report", good, "--published", "imug"], "--published takes no run"),
         (["report", good, "--format", "pdf"], "unknown format 'pdf'"),
         (["report", good, "--out", "chats"], "no part of a report"),
         (["view", "--home", "nowhere"], "there is no journal at"),

@@ -33,7 +33,7 @@ def weft(cwd: Path, *arguments: object, **more: Any) -> subprocess.CompletedProc
 def test_a_page_and_markdown_without_network(tmp_path: Path):
     done = weft(tmp_path, "write", TABLE, "--model", WOVEN, "--out", "table.html", "--out", "table.md")
     assert done.returncode == 0 and done.stdout.split() == ["table.html", "table.md"], done.stderr
-    assert re.search(r"24 words, 3 pictures, \d+\.\d s", done.stderr)
+    assert re.search(r"24 words, 3 images, \d+\.\d s", done.stderr)
     page = (tmp_path / "table.html").read_text()
     assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "")
     assert (

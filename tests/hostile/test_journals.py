@@ -170,7 +170,7 @@ def test_a_journal_in_use_is_left_alone(made: Any, tmp_path: Path):
 
     with lock_run(tmp_path / "home", "some-run"):
         done = run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path)
-    assert done.returncode == 2 and "run some-run is going on" in done.stderr
+    assert done.returncode == 2 and "run some-run is in progress" in done.stderr
     assert run_weft("journal", "check", "--home", str(tmp_path / "home"), cwd=tmp_path).stdout.startswith(
         "nothing is wrong: 32 calls"
     )

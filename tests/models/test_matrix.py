@@ -644,13 +644,13 @@ def test_a_look_that_fails_is_no_second_task(way: str, blobs: Blobs, monkeypatch
 
 
 def test_the_matrix_in_the_documentation_is_the_one_that_weft_tells():
-    from weft.cli.models import COLUMNS, row
+    from weft.cli.models import COLUMNS, build_provider_row
 
     page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
     for name in (*FAKES, "hf", "diffusers", "served"):
         known = info_of(load_target(list_providers()[name][0]))
         assert known is not None
-        assert f"| {' | '.join([*row(name, known), known.key or '-'])} |" in page, name
+        assert f"| {' | '.join([*build_provider_row(name, known), known.key or '-'])} |" in page, name
     assert f"| {' | '.join([*COLUMNS, 'key'])} |" in page
     here = Path(__file__).read_text()
     assert all(

@@ -4,32 +4,44 @@ import gc
 import logging
 import sys
 
+USER_MISTAKE = 2
+FAILURE = 1
+BROKEN_PIPE = 141
+
 
 def main() -> None:
+    """Run the command in `sys.argv`. Ends the process; a user's mistake never shows a traceback."""
     from weft.cli.app import app
     from weft.cli.terminal import complain
     from weft.errors import UserError, WeftError
 
-    # a run makes many small objects that live long: looking through them again and again takes time
-    gc.set_threshold(50_000, 20, 100)
-    # what it would say of a lost connection is nothing to act on
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    gc.set_threshold(50_000, 20, 100)  # a run makes many small, long-lived objects: frequent collections cost time
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # its warnings about lost connections need no action
     try:
-        if strange := next(
-            (word for word in sys.argv[1:] if not word.isprintable() and "\n" not in word and "\t" not in word), None
-        ):
-            raise UserError(
-                f"{strange.encode('utf-8', 'replace').decode()!r}: this is not UTF-8, or has a character that cannot be shown"
-            )
+        _check_printable(sys.argv[1:])
         app()
     except UserError as error:
         complain(error)
-        sys.exit(2)
+        sys.exit(USER_MISTAKE)
     except WeftError as error:
         complain(error)
-        sys.exit(1)
+        sys.exit(FAILURE)
     except BrokenPipeError:
-        sys.exit(141)
+        sys.exit(BROKEN_PIPE)
     except OSError as error:
-        complain(f"{error.filename or ''}{': ' if error.filename else ''}{error.strerror or error}")
-        sys.exit(2)
+        reason = error.strerror or error
+        if error.filename:
+            complain(f"{error.filename}: {reason}")
+        else:
+            complain(reason)
+        sys.exit(USER_MISTAKE)
+
+
+def _check_printable(words: list[str]) -> None:
+    """Raise UserError for a word that is not UTF-8, or that has control characters other than newline and tab."""
+    from weft.errors import UserError
+
+    for word in words:
+        if not word.isprintable() and "\n" not in word and "\t" not in word:
+            readable = word.encode("utf-8", "replace").decode()
+            raise UserError(f"{readable!r}: this is not UTF-8, or has a character that cannot be printed")

@@ -1,89 +1,101 @@
 """weft agree"""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.terminal import complain, say
+from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, RunArgument, check_format
+from weft.cli.terminal import complain, print_or_write
+
+if TYPE_CHECKING:
+    from weft.judge_eval.agreement.study import AgreementStudy
 
 FORMATS = ("text", "md", "csv", "json")
-SHORT = 12  # rows of a table that has its intervals on the screen, too
+MAX_ROWS_WITH_INTERVALS = 12  # on the terminal
 
 
 def agree(
-    run: o.Run = "last",
+    run: RunArgument = "last",
     with_: Annotated[
         str,
         typer.Option(
             "--with",
             metavar="RUN|FILE.csv",
-            help="Another judge's run of the same replies, or a file of ratings by people.",
+            help="Another judge's run of the same replies, or a file of annotations.",
         ),
     ] = "",
     by: Annotated[
         str,
         typer.Option(metavar="AXIS", help="Groups: an axis of the benchmark, 'turn', or 'none'. Default: its first."),
     ] = "",
-    format: Annotated[str, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.")] = "text",
-    out: Annotated[o.Path | None, typer.Option("--out", "-o", help="Where to write. Default: the terminal.")] = None,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Where to write. Default: the terminal.")
+    ] = None,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """How far a run's judge agrees with people, and people with each other; or with another judge of the same replies.
+    """Measure a judge's agreement with annotators, or compare two judges.
 
     Correlations, mean absolute error and bias by metric and group, with 95% intervals by dialogue; Krippendorff's alpha
-    among people; the paper's own table where it has one. Only what a judge judged is compared: what a rule decided is
-    counted apart. A file of ratings has the columns sample,turn,metric,rater and value (a share from 0 to 1) or score
-    (on the question's scale); turns count from 1.
+    among annotators; the paper's own table where it has one. Only verdicts of a judge are compared: those of rules are
+    counted separately. A file of annotations has the columns sample, turn, metric, rater and value (a share from 0 to
+    1) or score (on the question's scale); turns count from 1.
 
     Examples:
 
-      weft agree last                                          # ratings by people, from `weft rate`
+      weft agree last                                          # with the annotators of `weft rate`
 
-      weft agree weave-bagel-1a2b --with ratings.csv --by domain
+      weft agree weave-bagel-1a2b --with annotations.csv --by domain
 
       weft judge weave-bagel-1a2b --judge openai/gpt-4.1
 
       weft agree weave-bagel-1a2b --with last --format md      # two judges of the same replies
     """
+    from weft import api
+
+    check_format(format, FORMATS)
+    study = api.agree(run, with_ or None, by=by, home=home, benchmark=benchmark)
+    if format == "text" and out is None:
+        _print_study(study)
+        return
+    if format == "csv":
+        for note in study.notes:
+            complain(note)
+    print_or_write(_format_study(study, format), out)
+
+
+def _print_study(study: "AgreementStudy") -> None:
+    from weft.cli.screen import Screen
+    from weft.cli.tables import print_table
+
+    screen = Screen(soft_wrap=True)
+    for table in study.tables:
+        print_table(Screen(), table, intervals=len(table.rows) <= MAX_ROWS_WITH_INTERVALS)
+        if table.note:
+            screen.print(table.note)
+    if any(len(table.rows) > MAX_ROWS_WITH_INTERVALS for table in study.tables):
+        screen.print("intervals of long tables: --format md")
+    for note in study.notes:
+        screen.print(f"note: {note}")
+
+
+def _format_study(study: "AgreementStudy", format: str) -> str:
     import msgspec
 
-    from weft import api
-    from weft.cli.screen import Screen
-    from weft.cli.show import show_table
-    from weft.errors import UserError
     from weft.report.render import render
     from weft.report.select import tables_for_json
 
-    if format not in FORMATS:
-        raise UserError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
-    found = api.agree(run, with_ or None, by=by, home=home, benchmark=benchmark)
-    if format == "text" and out is None:
-        screen = Screen(soft_wrap=True)
-        for table in found.tables:
-            show_table(Screen(), table, ranges=len(table.rows) <= SHORT)
-            if table.note:
-                screen.print(table.note)
-        if any(len(table.rows) > SHORT for table in found.tables):
-            screen.print("intervals of long tables: --format md")
-        for note in found.notes:
-            screen.print(f"note: {note}")
-        return
     if format == "json":
-        plain = {**msgspec.structs.asdict(found), "tables": tables_for_json(found.tables)}
-        text = msgspec.json.format(msgspec.json.encode(plain, order="deterministic"), indent=2).decode() + "\n"
-    elif format == "text":
-        text = "\n\n".join([*(f"{table}\n{table.note}".rstrip() for table in found.tables), *found.notes]) + "\n"
-    else:
-        text = render(found.tables, [], format)
-        if format == "md":
-            text = text.partition("\n\n")[2] + "".join(f"- {note}\n" for note in found.notes)
-        for note in found.notes if format == "csv" else ():
-            complain(note)
-    if out is None:
-        say(text.rstrip("\n"))
-        return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
-    say(out)
+        fields = {**msgspec.structs.asdict(study), "tables": tables_for_json(study.tables)}
+        encoded = msgspec.json.encode(fields, order="deterministic")
+        return msgspec.json.format(encoded, indent=2).decode() + "\n"
+    if format == "text":
+        paragraphs = [f"{table}\n{table.note}".rstrip() for table in study.tables]
+        return "\n\n".join([*paragraphs, *study.notes]) + "\n"
+    text = render(study.tables, [], format)
+    if format == "md":
+        text = text.partition("\n\n")[2]  # without the page's title
+        text += "".join(f"- {note}\n" for note in study.notes)
+    return text

@@ -1,63 +1,84 @@
 """weft arena"""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.help import HelpGroup
+from weft.cli.options import (
+    DEFAULT_HOME,
+    BudgetOption,
+    ConcurrencyOption,
+    DryRunOption,
+    HomeOption,
+    JudgeBatchOption,
+    JudgeOption,
+    JudgeOptOption,
+    JudgeRepeatsOption,
+    OwnBenchmarkOption,
+    PromptsOption,
+    parse_pairs,
+    split_names,
+)
 from weft.types import Table
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Battles between models: win rates, ratings, agreement with people.",
-    rich_markup_mode=None,
-)
-Format = Annotated[str, typer.Option("--format", help="screen, md, latex, csv or json.")]
+app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
+FORMATS = ("md", "latex", "csv", "json")
+FormatOption = Annotated[str, typer.Option("--format", metavar="FORMAT", help="screen, md, latex, csv or json.")]
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN", help="Stored runs of one benchmark: ids or their beginnings (`weft runs`)."),
+]
+JudgeImagesOption = Annotated[
+    int | None,
+    typer.Option(min=3, metavar="N", help="Most images for the judge at once; more are put on contact sheets."),
+]
 
 
 @app.callback()
 def arena() -> None:
-    """Battles between models: win rates, ratings, agreement with people."""
-
-
-@app.command("run")
-def fight(
-    runs: Annotated[
-        list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")
-    ],
-    judge: o.Judge = None,
-    both_orders: Annotated[
-        bool,
-        typer.Option(
-            "--both-orders/--one-order", help="Each battle in both orders; two verdicts that contradict are a tie."
-        ),
-    ] = True,
-    battles: Annotated[int, typer.Option(min=0, help="Battles about each item; 0: every pair.")] = 2,
-    seed: Annotated[int, typer.Option(help="Which battles are drawn.")] = 0,
-    judge_images: Annotated[
-        int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
-    ] = None,
-    prompts: o.Prompts = "weft",
-    judge_opt: o.JudgeOpt = None,
-    judge_repeats: o.JudgeRepeats = 1,
-    judge_batch: o.JudgeBatch = False,
-    concurrency: o.Concurrency = None,
-    budget: o.Budget = None,
-    dry_run: o.DryRun = False,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
-) -> None:
-    """Let stored runs of any benchmark fight: a judge sees two answers to the same request and says which is better. No
-    model is asked.
-
-    The same command again goes on where the last one ended. `weft report last` has every battle on a page: both answers
-    side by side, the verdicts, the reasons.
+    """Compare models in pairs: win rates, ratings, agreement.
 
     Examples:
 
-      weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d weaverbench-gamma-5e6f --judge
-      openai-chat/gpt-4o-2024-08-06
+      weft arena run weave-a weave-b --judge judge
+
+      weft arena table
+    """
+
+
+@app.command("run")
+def run_battles(
+    runs: RunsArgument,
+    judge: JudgeOption = None,
+    both_orders: Annotated[
+        bool,
+        typer.Option("--both-orders/--one-order", help="Each battle in both orders; two contradicting verdicts tie."),
+    ] = True,
+    battles: Annotated[int, typer.Option(min=0, metavar="N", help="Battles about each item; 0: every pair.")] = 2,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which battles are drawn.")] = 0,
+    judge_images: JudgeImagesOption = None,
+    prompts: PromptsOption = "weft",
+    judge_opt: JudgeOptOption = None,
+    judge_repeats: JudgeRepeatsOption = 1,
+    judge_batch: JudgeBatchOption = False,
+    concurrency: ConcurrencyOption = None,
+    budget: BudgetOption = None,
+    dry_run: DryRunOption = False,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
+) -> None:
+    """Let a judge compare the answers of stored runs in pairs.
+
+    The judge sees two answers to the same request and says which is better. The models are never called. The same
+    command resumes what ended early. `weft report last` shows every battle: both answers side by side, the verdicts and
+    their reasons.
+
+    Examples:
+
+      weft arena run weaverbench-alpha-1a2b weaverbench-beta-3c4d --judge openai/gpt-4.1
 
       weft arena run weave-a weave-b --judge judge --battles 0 --one-order
 
@@ -65,116 +86,88 @@ def fight(
 
       weft arena table
     """
-    given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_images": judge_images}
-    _judge(
-        runs,
-        judge,
-        given,
-        False,
-        prompts,
-        judge_opt,
-        judge_repeats,
-        judge_batch,
-        concurrency,
-        budget,
-        dry_run,
-        benchmark,
-        home,
-    )
+    fields: dict[str, Any] = {
+        "judge": judge,
+        "options": {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_images": judge_images},
+        "benchmark": benchmark or None,
+        "home": home,
+        "prompts": prompts,
+        "concurrency": concurrency,
+        "judge_repeats": judge_repeats,
+        "judge_batch": judge_batch,
+        "budget": budget,
+        "judge_options": parse_pairs(judge_opt, "--judge-opt"),
+    }
+    _judge_answers(runs, fields, single=False, dry_run=dry_run)
 
 
 @app.command()
 def score(
-    runs: Annotated[
-        list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")
-    ],
-    judge: o.Judge = None,
-    judge_images: Annotated[
-        int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
-    ] = None,
-    prompts: o.Prompts = "weft",
-    judge_opt: o.JudgeOpt = None,
-    judge_repeats: o.JudgeRepeats = 1,
-    judge_batch: o.JudgeBatch = False,
-    concurrency: o.Concurrency = None,
-    budget: o.Budget = None,
-    dry_run: o.DryRun = False,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    runs: RunsArgument,
+    judge: JudgeOption = None,
+    judge_images: JudgeImagesOption = None,
+    prompts: PromptsOption = "weft",
+    judge_opt: JudgeOptOption = None,
+    judge_repeats: JudgeRepeatsOption = 1,
+    judge_batch: JudgeBatchOption = False,
+    concurrency: ConcurrencyOption = None,
+    budget: BudgetOption = None,
+    dry_run: DryRunOption = False,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Score stored answers one by one in seven respects, from 0 to 10, as OpenING does: correctness, coherency,
-    consistency, quality, preference, completeness, richness.
+    """Score stored answers one by one on OpenING's seven criteria.
+
+    Each from 0 to 10: correctness, coherency, consistency, quality, preference, completeness, richness.
 
     Examples:
 
-      weft arena score weaverbench-alpha-1a2b weaverbench-beta-3c4d --judge openai-chat/gpt-4o-2024-08-06
+      weft arena score weaverbench-alpha-1a2b weaverbench-beta-3c4d --judge openai/gpt-4.1
 
       weft arena scores last
     """
-    given = {"judge_images": judge_images}
-    _judge(
-        runs,
-        judge,
-        given,
-        True,
-        prompts,
-        judge_opt,
-        judge_repeats,
-        judge_batch,
-        concurrency,
-        budget,
-        dry_run,
-        benchmark,
-        home,
-    )
+    fields: dict[str, Any] = {
+        "judge": judge,
+        "options": {"judge_images": judge_images},
+        "benchmark": benchmark or None,
+        "home": home,
+        "prompts": prompts,
+        "concurrency": concurrency,
+        "judge_repeats": judge_repeats,
+        "judge_batch": judge_batch,
+        "budget": budget,
+        "judge_options": parse_pairs(judge_opt, "--judge-opt"),
+    }
+    _judge_answers(runs, fields, single=True, dry_run=dry_run)
 
 
-def _judge(
-    runs: list[str],
-    judge: str | None,
-    given: dict[str, Any],
-    single: bool,
-    prompts: str,
-    judge_opt: list[str] | None,
-    judge_repeats: int,
-    judge_batch: bool,
-    concurrency: int | None,
-    budget: float | None,
-    dry_run: bool,
-    benchmark: list[str] | None,
-    home: o.Path,
-) -> None:
+def _judge_answers(runs: list[str], fields: dict[str, Any], *, single: bool, dry_run: bool) -> None:
+    """Judge stored answers and end the program. `fields` are those of a `RunConfig`."""
     from weft.arena.stored_answers import StoredAnswers
-    from weft.cli.work import finish
+    from weft.cli.execute import finish_session
     from weft.errors import UserError
     from weft.evaluation.config import RunConfig
     from weft.evaluation.session import open_run
 
-    if judge is None:
+    if fields["judge"] is None:
         raise UserError("give --judge; `weft arena run --help` has examples, `weft models` the names")
-    config = RunConfig(
-        judge=judge,
-        options=given,
-        benchmark=benchmark or None,
-        home=home,
-        prompts=prompts,
-        concurrency=concurrency,
-        judge_repeats=judge_repeats,
-        judge_batch=judge_batch,
-        budget=budget,
-        judge_options=o.pairs(judge_opt, "--judge-opt"),
-        probe=False,
-    )
-    finish(open_run(config, StoredAnswers(tuple(runs), single), dry=dry_run), dry_run=dry_run)
+    config = RunConfig(**fields, probe=False)
+    finish_session(open_run(config, StoredAnswers(tuple(runs), single), dry=dry_run), dry_run=dry_run)
 
 
 @app.command()
 def export(
-    run: Annotated[str, typer.Argument(help="A run of battles: its id, the beginning of it, or 'last'.")] = "last",
-    out: Annotated[o.Path, typer.Option("--out", "-o", help="The file to write.")] = o.Path("verdicts.json"),
-    home: o.Home = o.Path(".weft"),
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run of battles: its id, the beginning of its id, or 'last'.")
+    ] = "last",
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = Path(
+        "verdicts.json"
+    ),
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Verdicts of a run of battles as a file, in OpenING's form: every order of every battle a record of its own.
+    """Write the verdicts of a run of battles in OpenING's format.
+
+    Every order of every battle is a record of its own.
 
     Examples:
 
@@ -187,15 +180,20 @@ def export(
     from weft.errors import UserError
     from weft.stats.battles import list_models
 
-    found, told = read_judged_battles(run, home)
+    battles, problems = read_judged_battles(run, home)
     if out.exists():
-        raise UserError(f"{out} is there already; name another file")
-    _note(told)
-    ids = {name: str(at) for at, name in enumerate(list_models(found))}
-    sides = [
-        (one, {"id": ids[one.first], "name": one.first}, {"id": ids[one.second], "name": one.second}) for one in found
+        raise UserError(f"{out} exists already; name another file")
+    _print_problems(problems)
+    ids = {name: str(index) for index, name in enumerate(list_models(battles))}
+    records = [
+        {
+            "data_id": battle.item,
+            "model_A": {"id": ids[battle.first], "name": battle.first},
+            "model_B": {"id": ids[battle.second], "name": battle.second},
+            "winner": battle.winner,
+        }
+        for battle in battles
     ]
-    records = [{"data_id": one.item, "model_A": a, "model_B": b, "winner": one.winner} for one, a, b in sides]
     out.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(f"{out}: {len(records)} verdicts")
 
@@ -205,15 +203,16 @@ def table(
     verdicts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs of battles, or files of verdicts as OpenING has them, taken together. Default: the last run."
+            metavar="RUN|FILE", help="Runs of battles, or files in OpenING's format, pooled. Default: the last run."
         ),
     ] = None,
-    format: Format = "screen",
-    home: o.Home = o.Path(".weft"),
+    format: FormatOption = "screen",
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Win rates of every model (FDT, without ties, with ties as 0 and as .5) and ratings, all with intervals; and
-    whether the judge favours a place. Battles that were fought in both orders count once: two verdicts that contradict
-    each other are a tie.
+    """Show win rates and ratings of every model, with intervals.
+
+    Win rates: FDT, without ties, with ties as 0 and as .5. Also whether the judge favours a position. Battles in both
+    orders count once: two verdicts that contradict each other are a tie.
 
     Examples:
 
@@ -228,30 +227,36 @@ def table(
     from weft.arena.tables import build_win_rate_tables
 
     names = verdicts or [find_last_run(home)]
-    found = merge_verdicts({str(at): read_battle_verdicts(name, home) for at, name in enumerate(names)})
-    _note(found.problems)
-    title = f"Win rates, {', '.join(o.Path(name).stem for name in names)}"
+    pooled = merge_verdicts({str(index): read_battle_verdicts(name, home) for index, name in enumerate(names)})
+    _print_problems(pooled.problems)
+    title = f"Win rates, {', '.join(Path(name).stem for name in names)}"
+    tables = None
     if len(names) == 1:
-        own = build_battle_tables(names[0], home, title)
-    else:
-        own = None
-    _show(own or build_win_rate_tables(found.battles, title), format)
+        tables = build_battle_tables(names[0], home, title)
+    _print_tables(tables or build_win_rate_tables(pooled.battles, title), format)
 
 
 @app.command()
 def agree(
     verdicts: Annotated[
         list[str],
-        typer.Argument(help="Verdicts of judges, then those of people, which are the last: files, or runs of battles."),
+        typer.Argument(
+            metavar="RUN|FILE", help="Verdicts of judges, then those of annotators, which are the last: files, or runs."
+        ),
     ],
     unseen: Annotated[
-        str, typer.Option(help="Models that a judge was not trained on, with commas: their battles are shown apart.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Models that a judge was not trained on, with commas: their battles are shown separately.",
+        ),
     ] = "",
-    format: Format = "screen",
-    home: o.Home = o.Path(".weft"),
+    format: FormatOption = "screen",
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """How far judges agree with people, in all three ways: ties given to whom they lean, ties as a verdict of their
-    own, without ties.
+    """Measure the agreement of judges with annotators about battles.
+
+    In three ways: ties given to the side that they lean to, ties as a verdict of their own, without ties.
 
     Examples:
 
@@ -262,35 +267,58 @@ def agree(
     from weft.arena.battle_runs import read_battle_verdicts
     from weft.arena.tables import build_agreement_table
     from weft.errors import UserError
-    from weft.stats.battles import list_models
 
     if len(verdicts) < 2:
-        raise UserError("give at least two files: verdicts of a judge, and those of people")
-    found = [read_battle_verdicts(name, home) for name in verdicts]
-    _note(problem for one in found for problem in one.problems)
-    names = [name.strip() for name in unseen.split(",") if name.strip()]
-    there = list_models(battle for one in found for battle in one.battles)
-    strange = [name for name in names if name not in there]
-    if strange:
-        raise UserError(f"--unseen: no battle has a model {strange[0]!r}; there is {', '.join(there)}")
-    stems = [o.Path(name).stem for name in verdicts]
-    told = [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, verdicts, strict=True)]
-    judges = {name: one.battles for name, one in zip(told[:-1], found[:-1], strict=True)}
-    _show(
-        [build_agreement_table(judges, found[-1].battles, names, f"Agreement with {o.Path(verdicts[-1]).stem}")], format
-    )
+        raise UserError("give at least two files: verdicts of a judge, and those of annotators")
+    battles: list[Any] = []
+    problems: list[str] = []
+    for name in verdicts:
+        source = read_battle_verdicts(name, home)
+        battles.append(source.battles)
+        problems += source.problems
+    _print_problems(problems)
+    unseen_models = split_names(unseen)
+    _check_models(unseen_models, battles)
+    judges = dict(zip(_short_names(verdicts)[:-1], battles[:-1], strict=True))
+    title = f"Agreement with {Path(verdicts[-1]).stem}"
+    _print_tables([build_agreement_table(judges, battles[-1], unseen_models, title)], format)
+
+
+def _check_models(names: list[str], battles: list[Any]) -> None:
+    """Raise UserError for a model that is in no battle."""
+    from weft.errors import UserError
+    from weft.stats.battles import list_models
+
+    models = list_models(battle for some in battles for battle in some)
+    for name in names:
+        if name not in models:
+            raise UserError(f"--unseen: no battle has a model {name!r}; the models are {', '.join(models)}")
+
+
+def _short_names(paths: list[str]) -> list[str]:
+    """Return the stems of paths; where two have the same, the whole paths."""
+    stems = [Path(path).stem for path in paths]
+    names: list[str] = []
+    for stem, path in zip(stems, paths, strict=True):
+        if stems.count(stem) == 1:
+            names.append(stem)
+        else:
+            names.append(path)
+    return names
 
 
 @app.command()
 def scores(
     file: Annotated[
         str,
-        typer.Argument(help="A file of scores of single answers, as OpenING has it; or a run of `weft arena score`."),
+        typer.Argument(
+            metavar="RUN|FILE", help="A run of `weft arena score`, or a file of scores in OpenING's format."
+        ),
     ] = "last",
-    format: Format = "screen",
-    home: o.Home = o.Path(".weft"),
+    format: FormatOption = "screen",
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Scores of single answers by model: seven criteria and their mean.
+    """Show scores of single answers by model: seven criteria, their mean.
 
     Examples:
 
@@ -300,38 +328,40 @@ def scores(
     from weft.arena.files import read_answer_scores
     from weft.arena.tables import build_summary_table
 
-    path = o.Path(file)
+    path = Path(file)
     if not path.is_file():
-        _show(build_score_tables(file, home), format)
+        _print_tables(build_score_tables(file, home), format)
         return
-    found = read_answer_scores(path)
-    _note(found.problems)
-    _show([build_summary_table(found.entries, f"Scores, {path.stem}")], format)
+    scores = read_answer_scores(path)
+    _print_problems(scores.problems)
+    _print_tables([build_summary_table(scores.entries, f"Scores, {path.stem}")], format)
 
 
-def _note(problems: Iterable[str]) -> None:
+def _print_problems(problems: Iterable[str]) -> None:
     from weft.arena.files import MAX_LISTED_PROBLEMS
     from weft.cli.terminal import complain
 
-    told = list(problems)
-    for problem in told[:MAX_LISTED_PROBLEMS]:
-        complain(problem)
-    if len(told) > MAX_LISTED_PROBLEMS:
-        complain(f"and {len(told) - MAX_LISTED_PROBLEMS} more of this kind")
+    lines = list(problems)
+    for line in lines[:MAX_LISTED_PROBLEMS]:
+        complain(line)
+    if len(lines) > MAX_LISTED_PROBLEMS:
+        complain(f"and {len(lines) - MAX_LISTED_PROBLEMS} more of this kind")
 
 
-def _show(tables: list[Table], format: str) -> None:
+def _print_tables(tables: list[Table], format: str) -> None:
     from weft.cli.screen import Screen
-    from weft.cli.show import show_table
+    from weft.cli.tables import print_table
     from weft.cli.terminal import say
     from weft.errors import UserError
     from weft.report.render import render
 
     if format == "screen":
-        for one in tables:
-            show_table(Screen(), one)
-    elif format in ("md", "latex", "csv", "json"):
-        text = render(tables, [], format)
-        say(text.partition("\n\n")[2] if format == "md" else text)  # without the title of what is published
-    else:
-        raise UserError(f"--format {format}: there is screen, md, latex, csv and json")
+        for each in tables:
+            print_table(Screen(), each)
+        return
+    if format not in FORMATS:
+        raise UserError(f"--format {format}: choose screen, md, latex, csv or json")
+    text = render(tables, [], format)
+    if format == "md":
+        text = text.partition("\n\n")[2]  # without the page's title
+    say(text)

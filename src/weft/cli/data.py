@@ -1,18 +1,33 @@
 """weft data"""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.help import HelpGroup
+from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
 
-app = typer.Typer(no_args_is_help=True, help="Make and check datasets.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from weft.results.run import Run
+    from weft.types import LoadedDataset
+
+app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
+MAX_GROUPS = 12  # of an axis, that are counted one by one
+STAND_IN = "stand-in"  # the note of a reply to a turn that has no reference
 
 
 @app.callback()
 def data() -> None:
-    """Make and check datasets."""
+    """Generate, download and check datasets.
+
+    Examples:
+
+      weft data get weave --out data/weave
+
+      weft data check weave data/weave
+    """
 
 
 @app.command("make")
@@ -20,18 +35,22 @@ def make_data(
     name: Annotated[
         str,
         typer.Argument(
-            help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, tabletop-planviz or "
-            "tabletop-weaver."
+            metavar="NAME",
+            help="tabletop-weave, tabletop-weave-memory, tabletop-weave-single, tabletop-imug, tabletop-rover, "
+            "tabletop-planviz or tabletop-weaver.",
         ),
     ],
-    out: Annotated[o.Path, typer.Option(help="The folder to write to.")],
-    samples: Annotated[int, typer.Option(min=1, help="How many dialogues.")] = 100,
-    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write to.")],
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="How many dialogues.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same bytes.")] = 0,
     side: Annotated[
-        int, typer.Option(help="Pixels: 64, or a multiple of it, drawn larger and with a photograph's noise.")
+        int,
+        typer.Option(metavar="PIXELS", help="64, or a multiple of it, drawn larger and with a photograph's noise."),
     ] = 64,
 ) -> None:
-    """Write tabletop dialogues in a benchmark's official format, with the exact truth beside them.
+    """Generate tabletop dialogues in a benchmark's official format.
+
+    The exact references are part of the data.
 
     Examples:
 
@@ -56,10 +75,12 @@ def make_data(
 
 @app.command()
 def new(
-    benchmark: Annotated[str, typer.Argument(help="Whose data it is to hold: planviz or weaverbench.")],
-    folder: Annotated[o.Path, typer.Argument(help="The folder to make.")],
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="Which benchmark's format: planviz or weaverbench.")
+    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to create.")],
 ) -> None:
-    """Make a folder to fill with tasks of your own: an example of each kind, and a page that says how.
+    """Create a folder for tasks of your own, with examples and a guide.
 
     Examples:
 
@@ -67,27 +88,26 @@ def new(
 
       weft data check planviz mytasks
     """
-    from weft import benchmarks
+    from weft.benchmarks import load_benchmark
     from weft.errors import UserError
     from weft.store.blobs import write_folder
 
-    found = benchmarks.load_benchmark(benchmark)
+    loaded = load_benchmark(benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already and not empty; name another folder")
-    if found.preparation.template is None:
-        raise UserError(f"{found.name} has no template for data of one's own")
-    write_folder(folder, found.preparation.template)
-    say(f"{folder}: {folder / 'README.md'} says how to fill it; `weft data check {benchmark} {folder}` what is wrong")
+        raise UserError(f"{folder} exists already and is not empty; name another folder")
+    if loaded.preparation.template is None:
+        raise UserError(f"{loaded.name} has no template for your own data")
+    write_folder(folder, loaded.preparation.template)
+    say(f"{folder}: {folder / 'README.md'} says how to fill it; `weft data check {benchmark} {folder}` checks it")
 
 
 @app.command()
 def wordings(
-    run: Annotated[str, typer.Argument(help="A run of the prompt-style study; `last` is the latest.")],
-    out: Annotated[o.Path, typer.Option(help="The file to write, for --reword.")],
-    home: o.Home = o.Path(".weft"),
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the prompt-style study; `last` is the latest.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write, for --reword.")],
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Write the wordings of a run to a file: to read them, mend them, publish them, or give them to other models
-    elsewhere.
+    """Write the wordings of a run to a file, to edit or to reuse them.
 
     Examples:
 
@@ -107,34 +127,38 @@ def wordings(
         turns = load_run(journal, run).turns
     finally:
         journal.close()
-    said = [turn for turn in turns if turn.groups.get("of", turn.sample) != turn.sample]
-    if not said:
+    reworded = [turn for turn in turns if turn.groups.get("of", turn.sample) != turn.sample]
+    if not reworded:
         raise UserError(f"{run} has no wordings: it was made without --styles, or none could be used")
     if out.exists():
-        raise UserError(f"{out} is there already; name another file")
-    lines = [
-        {
-            "task": turn.groups["of"],
-            "style": turn.groups["style"],
-            "prompt": "".join(p.text for p in read_dataset_turn(turn).prompt if isinstance(p, Text)),
-        }
-        for turn in said
-    ]
-    out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-    say(f"{out}: {len(lines)} wordings of {len({line['task'] for line in lines})} tasks")
+        raise UserError(f"{out} exists already; name another file")
+    lines: list[str] = []
+    tasks: set[str] = set()
+    for turn in reworded:
+        prompt = "".join(part.text for part in read_dataset_turn(turn).prompt if isinstance(part, Text))
+        record = {"task": turn.groups["of"], "style": turn.groups["style"], "prompt": prompt}
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+        tasks.add(turn.groups["of"])
+    out.write_text("".join(lines), encoding="utf-8")
+    say(f"{out}: {len(lines)} wordings of {len(tasks)} tasks")
 
 
 @app.command()
 def get(
     name: Annotated[
-        str, typer.Argument(help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="weave, rover, rover-ig, rover-tg, or any dataset of the hub as OWNER/NAME."
+        ),
     ],
-    out: Annotated[o.Path | None, typer.Option(help="The folder to put it in; by default one of that name.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The folder to write to. Default: one of that name.")
+    ] = None,
 ) -> None:
-    """Fetch a dataset from the Hugging Face hub (extra `hub`), and unpack its archives. What is there already is not
-    fetched again.
+    """Download a dataset from the Hugging Face hub (extra `hub`).
 
-    Offline it says what to download, and where to put it.
+    Its archives are unpacked. Files that are there already are not downloaded again. Offline, the command says what to
+    download and where to put it.
 
     Examples:
 
@@ -144,64 +168,83 @@ def get(
 
       weft data get OWNER/NAME --out imug && weft data check imug imug
     """
-    from weft.benchmarks.download import download_dataset as fetched
+    from weft.benchmarks.download import download_dataset
 
-    say(fetched(name, out))
+    say(download_dataset(name, out))
 
 
 @app.command()
 def check(
-    benchmark: Annotated[str, typer.Argument(help="Which benchmark's format it is in.")],
-    folder: Annotated[o.Path, typer.Argument(help="The dataset's folder.")],
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Which benchmark's format it is in.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The dataset's folder.")],
 ) -> None:
-    """Every problem of a dataset, with file, record and field; then the ground truth through the whole path.
+    """List every problem of a dataset, with file, record and field.
 
-    Exits with 2 if a record cannot be used.
+    Then check it end to end with its reference answers. Exit code: 2 if a record cannot be used, 1 if the end-to-end
+    check is not complete.
 
     Examples:
 
       weft data check weave DATA
     """
     import tempfile
-    from collections import Counter
 
-    from weft import api, benchmarks
+    from weft import api
+    from weft.benchmarks import load_benchmark
     from weft.workspace import open_blobs
 
-    found = benchmarks.load_benchmark(benchmark)
+    loaded = load_benchmark(benchmark)
     with tempfile.TemporaryDirectory(prefix="weft-") as home:
-        dataset = found.load(folder, open_blobs(o.Path(home))).load_all()
+        dataset = loaded.load(folder, open_blobs(Path(home))).load_all()
         for problem in dataset.problems:
             say(f"{problem.severity}: {problem}")
-        turns = [turn for sample in dataset.samples for turn in sample.turns]
-        for axis in found.axes:
-            counts = Counter(sample.groups[axis] for sample in dataset.samples if axis in sample.groups)
-            if 1 < len(counts) <= 12:
-                say(f"by {axis}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
-        for line in found.preparation.describe_data(dataset):
-            say(line)
-        kinds = ", ".join(
-            f"{sum(turn.modality == kind for turn in turns)} {kind}"
-            for kind in sorted({turn.modality for turn in turns})
-        )
-        say(f"{len(dataset.samples)} of {dataset.records} records can be used: {len(turns)} turns ({kinds or 'none'})")
+        _print_contents(loaded, dataset)
         if dataset.samples:
             run = api.validate(benchmark, folder, home=home)
-            whole = run.verdicts and all(
-                verdict.value is not None and verdict.by != "failure" for verdict in run.verdicts
-            )
-            say(
-                f"ground truth through the whole path: {len(run.verdicts)} verdicts, {'all complete' if whole else 'NOT complete'}"
-            )
-            without = sum("stand-in" in turn.reply.notes for turn in run.turns)
-            if without:
-                say(f"{without} turns have no true reply in the data, which is no fault: a stand-in took its place")
-            made_up = {turn.sample for turn in run.turns if "stand-in" in turn.reply.notes}
-            for verdict in run.verdicts:
-                if verdict.value == 0 and verdict.by == "rule" and verdict.sample not in made_up:
-                    say(f"warning: the true reply to {verdict.sample} scores 0 on {verdict.metric}: {verdict.reason}")
-            if not whole:
-                say("\n".join(f"  {line}" for line in run.summary().lines[3:]))
-                raise typer.Exit(1)
+            _print_validation(run)
     if any(problem.severity == "error" for problem in dataset.problems):
         raise typer.Exit(2)
+
+
+def _print_contents(benchmark: Any, dataset: "LoadedDataset") -> None:
+    """Print how many samples each group has, and how many turns there are of each modality."""
+    from collections import Counter
+
+    for axis in benchmark.axes:
+        groups = Counter(sample.groups[axis] for sample in dataset.samples if axis in sample.groups)
+        if 1 < len(groups) <= MAX_GROUPS:
+            counts = [f"{count} {name}" for name, count in groups.items()]
+            say(f"by {axis}: {', '.join(counts)}")
+    for line in benchmark.preparation.describe_data(dataset):
+        say(line)
+    modalities: Counter[str] = Counter()
+    for sample in dataset.samples:
+        modalities.update(turn.modality for turn in sample.turns)
+    kinds = [f"{count} {modality}" for modality, count in sorted(modalities.items())]
+    say(
+        f"{len(dataset.samples)} of {dataset.records} records can be used: {modalities.total()} turns "
+        f"({', '.join(kinds) or 'none'})"
+    )
+
+
+def _print_validation(run: "Run") -> None:
+    """Print what the end-to-end check with reference answers found. Ends the command with 1 if it is not complete."""
+    complete = bool(run.verdicts)
+    for verdict in run.verdicts:
+        if verdict.value is None or verdict.by == "failure":
+            complete = False
+    state = "NOT complete"
+    if complete:
+        state = "all complete"
+    say(f"end-to-end check with reference answers: {len(run.verdicts)} verdicts, {state}")
+    without_reference = [turn for turn in run.turns if STAND_IN in turn.reply.notes]
+    if without_reference:
+        say(f"{len(without_reference)} turns have no reference in the data, which is no error: a stand-in is used")
+    samples = {turn.sample for turn in without_reference}
+    for verdict in run.verdicts:
+        if verdict.value == 0 and verdict.by == "rule" and verdict.sample not in samples:
+            say(f"warning: the reference of {verdict.sample} scores 0 on {verdict.metric}: {verdict.reason}")
+    if not complete:
+        for line in run.summary().lines[3:]:
+            say(f"  {line}")
+        raise typer.Exit(1)

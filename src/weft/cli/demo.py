@@ -1,22 +1,33 @@
 """weft demo"""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weft_tabletop.demos.demo import Demo
+
+TEXT_COLUMNS = ("history", "setting", "strategy")
 
 
 def demo(
-    name: Annotated[str, typer.Argument(help="exposure-bias, memory, or test-time-scaling.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="exposure-bias, memory, or test-time-scaling.")],
     samples: Annotated[
-        int | None, typer.Option(min=2, help="How many dialogues. Default: 300, 150 for memory, 200 for scaling.")
+        int | None,
+        typer.Option(min=2, metavar="N", help="How many dialogues. Default: 300, 150 for memory, 200 for scaling."),
     ] = None,
-    out: Annotated[o.Path, typer.Option(help="Where table and plots go.")] = o.Path("reports"),
-    home: o.Home = o.Path(".weft"),
+    out: Annotated[Path, typer.Option(metavar="PATH", help="The folder for the table and the plots.")] = Path(
+        "reports"
+    ),
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Show a phenomenon of the papers with the tiny model: a table, and a plot as PNG and SVG.
+    """Show a phenomenon of the papers with the tiny model.
+
+    Prints a table, and writes it as CSV with a plot as PNG and SVG.
 
     Examples:
 
@@ -26,12 +37,8 @@ def demo(
 
       weft demo test-time-scaling
     """
-    import csv
-
-    from rich.table import Table
-
+    from weft.cli.execute import run_quietly
     from weft.cli.screen import Screen
-    from weft.cli.work import quietly
     from weft.errors import UserError
     from weft.evaluation.config import RunConfig
     from weft.evaluation.session import open_run
@@ -42,37 +49,52 @@ def demo(
     if name not in DEMOS:
         raise UserError(f"there is no demo {name!r}; there is {', '.join(DEMOS)}")
     console = Screen(stderr=True, soft_wrap=True)
-
-    own = home / "demo"  # a journal of its own: a demo's runs are not the user's
+    demo_home = home / "demo"  # a journal of its own: a demo's runs are not the user's
 
     def evaluate(*, benchmark: str = "weave", **options: Any) -> Run:
-        return quietly(open_run(RunConfig(benchmark=benchmark, judge="tabletop/exact", home=own, **options)), console)
+        config = RunConfig(benchmark=benchmark, judge="tabletop/exact", home=demo_home, **options)
+        return run_quietly(open_run(config), console)
 
-    def shown(value: Any) -> str:
-        if isinstance(value, float):
-            if value <= 1:
-                return f"{value:.3f}"
-            return f"{value:.1f}"
-        return str(value)
-
-    show, usual = DEMOS[name]
-    made = show(own, own, evaluate, samples or usual)
-    table = Table(title=made.title, title_justify="left")
-    for column in made.columns:
-        table.add_column(
-            column,
-            no_wrap=column == made.columns[0],
-            justify="left" if column in ("history", "setting", "strategy") else "right",
-        )
-    for row in made.rows:
-        table.add_row(*(shown(value) for value in (row[column] for column in made.columns)))
-    Screen().print(table)
-    say(made.words)
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, made.columns)
-        writer.writeheader()
-        writer.writerows({column: row[column] for column in made.columns} for row in made.rows)
-    say(f"its runs: weft view --home {own} --open")
-    for path in [out / f"{name}.csv", *plots.save(made.chart, out / name)]:
+    run_demo, default_samples = DEMOS[name]
+    result = run_demo(demo_home, demo_home, evaluate, samples or default_samples)
+    _print_result(result)
+    csv_file = out / f"{name}.csv"
+    _write_csv(result, csv_file)
+    say(f"its runs: weft view --home {demo_home} --open")
+    for path in [csv_file, *plots.save(result.chart, out / name)]:
         say(path)
+
+
+def _print_result(result: "Demo") -> None:
+    from rich.table import Table
+
+    from weft.cli.screen import Screen
+
+    table = Table(title=result.title, title_justify="left")
+    for index, column in enumerate(result.columns):
+        justify = "right"
+        if column in TEXT_COLUMNS:
+            justify = "left"
+        table.add_column(column, no_wrap=index == 0, justify=justify)
+    for row in result.rows:
+        table.add_row(*(_format_value(row[column]) for column in result.columns))
+    Screen().print(table)
+    say(result.words)
+
+
+def _format_value(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if value <= 1:
+        return f"{value:.3f}"
+    return f"{value:.1f}"
+
+
+def _write_csv(result: "Demo", path: Path) -> None:
+    import csv
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, result.columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(result.rows)

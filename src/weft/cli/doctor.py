@@ -1,21 +1,28 @@
 """weft doctor"""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.options import DEFAULT_HOME, HomeOption
 from weft.cli.terminal import say
+
+PACKAGES = ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python")
+CONNECT_TIMEOUT_S = 5
+DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 def doctor(
-    home: o.Home = o.Path(".weft"),
+    home: HomeOption = DEFAULT_HOME,
     model: Annotated[
-        list[str] | None, typer.Option("--model", help="Also try to reach this endpoint. Repeatable.")
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", help="Also try to reach this endpoint. Repeatable."),
     ] = None,
 ) -> None:
-    """What is installed, what is reachable, what is missing. Sends no key and no request to a model, only opens a
-    connection.
+    """Check what is installed, what can be reached, what is missing.
+
+    Only opens a connection to each endpoint: sends no key and no request.
 
     Examples:
 
@@ -23,69 +30,112 @@ def doctor(
 
       weft doctor --model openai-chat/NAME@http://127.0.0.1:8000/v1
     """
+    from weft.models.config import read_config
+
+    _print_versions()
+    _print_journal(home)
+    _print_keys()
+    configured = read_config().get("models", {})
+    endpoints = {name: str(entry.get("use", "")) for name, entry in configured.items()}
+    endpoints |= {text: text for text in model or ()}
+    if endpoints:
+        say("endpoints")
+    all_fine = True
+    for name, text in endpoints.items():
+        key_variable = str(configured.get(name, {}).get("key_env", ""))
+        all_fine = _check_endpoint(name, text, key_variable) and all_fine
+    if not all_fine:
+        raise typer.Exit(1)
+
+
+def _print_versions() -> None:
     import importlib.metadata
-    import os
     import platform
-    import socket
 
     from weft import __version__
-    from weft.models.config import read_config
-    from weft.models.http_endpoint import key_variable, parse_address
-    from weft.models.registry import (
-        DEFAULT_KEY_VARIABLE,
-        KEY_BY_HOST,
-        info_of,
-        list_providers,
-        load_provider,
-        parse_name,
-    )
-    from weft.secrets import strip_url_secrets
+
+    say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
+    for name in PACKAGES:
+        say(f"  {name} {importlib.metadata.version(name)}")
+
+
+def _print_journal(home: Path) -> None:
     from weft.store.journal import Journal
     from weft.store.schema import journal_file
 
-    say(f"weft {__version__}, Python {platform.python_version()}, {platform.system()}")
-    for name in ("aiohttp", "altair", "msgspec", "numpy", "pillow", "rich", "typer", "vl-convert-python"):
-        say(f"  {name} {importlib.metadata.version(name)}")
     path = journal_file(home)
     if path.exists():
-        say(f"journal {path}: {len(Journal(path, readonly=True).runs())} runs, {path.stat().st_size / 1e6:.1f} MB")
+        count = len(Journal(path, readonly=True).runs())
+        say(f"journal {path}: {count} runs, {path.stat().st_size / 1e6:.1f} MB")
     else:
         say(f"journal {path}: none yet")
+
+
+def _print_keys() -> None:
+    from weft.models.registry import DEFAULT_KEY_VARIABLE, KEY_BY_HOST
+
     say("keys, from the environment")
     for variable in sorted({*KEY_BY_HOST.values(), DEFAULT_KEY_VARIABLE}):
-        hosts = ", ".join(host for host, name in KEY_BY_HOST.items() if name == variable) or "any other address"
-        say(f"  {variable}: {'set' if os.environ.get(variable) else 'not set'} (for {hosts})")
-    named = read_config().get("models", {})
-    specs = {name: str(entry.get("use", "")) for name, entry in named.items()} | {text: text for text in model or ()}
-    bad = False
-    if specs:
-        say("endpoints")
-    for name, text in specs.items():
-        spec = parse_name(text)
-        if spec.provider in list_providers():
-            known = info_of(load_provider(spec.provider))
-        else:
-            known = None
-        url = spec.url or (known.url if known is not None else "")
-        if not url:
-            say(f"  {strip_url_secrets(name)}: {strip_url_secrets(text)}, local")
-            continue
-        try:
-            parts = parse_address(url)
-        except ValueError as error:
-            say(f"  {strip_url_secrets(name)}: {error}")
-            bad = True
-            continue
-        variable = key_variable(url, str(named.get(name, {}).get("key_env", "")))
-        try:
-            with socket.create_connection(
-                (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)), timeout=5
-            ):
-                reached = "reachable"
-        except (OSError, ValueError) as error:
-            reached = f"NOT reachable: {error}"
-            bad = True
-        key = f"key from {variable}, {'set' if os.environ.get(variable) else 'not set'}"
-        say(f"  {strip_url_secrets(name)}: {parts.scheme}://{parts.netloc.rpartition('@')[2]} {reached}; {key}")
-    if bad:
-        raise typer.Exit(1)
+        hosts = [host for host, name in KEY_BY_HOST.items() if name == variable]
+        say(f"  {variable}: {describe_variable(variable)} (for {', '.join(hosts) or 'any other address'})")
+
+
+def describe_variable(name: str) -> str:
+    """Say whether an environment variable is set; its value is never shown."""
+    import os
+
+    if os.environ.get(name):
+        return "set"
+    return "not set"
+
+
+def _check_endpoint(name: str, text: str, key_env: str) -> bool:
+    """Print whether an endpoint can be reached. Returns False if it cannot, or if its address is wrong."""
+    from weft.models.http_endpoint import key_variable, parse_address
+    from weft.secrets import strip_url_secrets
+
+    shown_name = strip_url_secrets(name)
+    url = _find_url(text)
+    if not url:
+        say(f"  {shown_name}: {strip_url_secrets(text)}, local")
+        return True
+    try:
+        address = parse_address(url)
+    except ValueError as error:
+        say(f"  {shown_name}: {error}")
+        return False
+    problem = _connect(address)
+    state = "reachable"
+    if problem:
+        state = f"NOT reachable: {problem}"
+    variable = key_variable(url, key_env)
+    host = address.netloc.rpartition("@")[2]
+    say(f"  {shown_name}: {address.scheme}://{host} {state}; key from {variable}, {describe_variable(variable)}")
+    return not problem
+
+
+def _find_url(text: str) -> str:
+    """Return the address that a model's name means; nothing for a local model."""
+    from weft.models.registry import info_of, list_providers, load_provider, parse_name
+
+    spec = parse_name(text)
+    if spec.url:
+        return spec.url
+    if spec.provider not in list_providers():
+        return ""
+    info = info_of(load_provider(spec.provider))
+    if info is None:
+        return ""
+    return info.url
+
+
+def _connect(address: Any) -> str:
+    """Open a connection and close it; return the problem, or nothing."""
+    import socket
+
+    try:
+        port = address.port or DEFAULT_PORTS.get(address.scheme, 80)
+        with socket.create_connection((address.hostname or "", port), timeout=CONNECT_TIMEOUT_S):
+            return ""
+    except (OSError, ValueError) as error:
+        return str(error) or type(error).__name__

@@ -1,18 +1,18 @@
 """weft init"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from weft.cli import options as o
 from weft.cli.terminal import say
 
-TEMPLATE = """# weft.toml: what is the same from one command to the next. It lies beside the work (or: weft --config FILE ...).
-# Keys never stand here: they come from the environment (`weft doctor` names the variables).
+TEMPLATE = """# weft.toml, read from the working directory (or: weft --config FILE ...): settings for all commands.
+# Keys are never written here: they come from the environment (`weft doctor` names the variables).
 
 [defaults]                        # any option of any command, under its long name
 # judge = "judge"                 # a name from below
-# home = "/data/weft"             # the journal; default .weft, or what WEFT_HOME says
+# home = "/data/weft"             # the journal; default: .weft, or the value of WEFT_HOME
 # concurrency = 16
 # budget = 20.0                   # USD for one command
 
@@ -25,16 +25,16 @@ TEMPLATE = """# weft.toml: what is the same from one command to the next. It lie
 
 # [models.mine]                   # weft run weave --model mine
 # use = "openai-chat/NAME@http://127.0.0.1:8000/v1"       # several servers: @URL,URL
-# version = "step-2000"           # its answers are kept under name and version, wherever it is served; change it with the weights
+# version = "step-2000"           # part of the cache key, wherever it is served; change it with the weights
 # temperature = 0.7
 # seed = 0
 
 # [models.judge]
 # use = "openai/gpt-4.1"
 # max_tokens = 1400
-# key_env = "MY_KEY"              # the variable with the key, where it is not the provider's own
+# key_env = "MY_KEY"              # the variable with the key, if it is not the provider's own
 
-# [prices."NAME"]                 # USD per million tokens, and per picture where that is what is paid for
+# [prices."NAME"]                 # USD per million tokens, and per image if images are billed
 # in = 1.0
 # out = 4.0
 # image = 0.04
@@ -49,9 +49,11 @@ TEMPLATE = """# weft.toml: what is the same from one command to the next. It lie
 
 
 def init(
-    out: Annotated[o.Path, typer.Argument(help="The file to write.")] = o.Path("weft.toml"),
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("weft.toml"),
 ) -> None:
-    """Write a weft.toml with comments: models with their options and versions, prices, defaults for every option, a suite.
+    """Write a weft.toml with comments.
+
+    Models with their options and versions, prices, defaults for every option, a suite.
 
     Examples:
 
@@ -62,7 +64,7 @@ def init(
     from weft.errors import UserError
 
     if out.exists():
-        raise UserError(f"{out} is there already; name another file")
+        raise UserError(f"{out} exists already; name another file")
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(TEMPLATE, encoding="utf-8")
-    say(f"{out}: take away the # of what you need")
+    say(f"{out}: remove the # in front of what you need")

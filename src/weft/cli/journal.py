@@ -1,40 +1,53 @@
 """weft journal"""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.terminal import say
+from weft.cli.help import HelpGroup
+from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, RunArgument, YesOption, confirm
+from weft.cli.terminal import complain, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weft.store.merge import MergeResult
     from weft.types import Reply
 
-app = typer.Typer(no_args_is_help=True, help="Look after the journal.", rich_markup_mode=None)
+app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
+MAX_PROBLEMS = 10  # of one kind, that are printed
 
 
 @app.callback()
 def journal() -> None:
-    """Look after the journal."""
+    """Check, merge, export and prune the journal of cached calls.
+
+    Examples:
+
+      weft journal check
+
+      weft journal merge shard1 shard2
+    """
 
 
 @app.command()
 def check(
-    home: o.Home = o.Path(".weft"),
+    home: HomeOption = DEFAULT_HOME,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what is wrong, and what could be saved.")
+        bool, typer.Option("--dry-run", help="Only report what is damaged, and what could be recovered.")
     ] = False,
-    pictures: Annotated[
-        bool, typer.Option("--pictures/--no-pictures", help="Also hold every picture against its name.")
+    images: Annotated[
+        bool, typer.Option("--images/--no-images", help="Also compare every image with its digest.")
     ] = True,
 ) -> None:
-    """Read every row of the journal and every picture. If the journal is damaged, write what can be read into a new
-    one; the damaged one is kept beside it. Pictures that are damaged are put aside, and made anew by the commands that
-    need them.
+    """Read the whole journal and every image, and recover what can be.
 
-    Exits with 0 if nothing is wrong, with 1 if something was.
+    If the journal is damaged, everything that can be read is written into a new one, and the damaged file is kept next
+    to it. Damaged images are moved away: the commands that need them generate them again.
+
+    Exit code: 0 if nothing is wrong, 1 if something was.
 
     Examples:
 
@@ -43,55 +56,87 @@ def check(
       weft journal check --home received/.weft --dry-run
     """
     from weft.errors import UserError
-    from weft.store.blobs import find_damaged_images, find_missing_images
     from weft.store.locks import find_active_run
-    from weft.store.recover import check_journal as checked
+    from weft.store.recover import check_journal
     from weft.store.schema import journal_file
 
-    at_work = find_active_run(home)
-    if at_work and not dry_run:
-        raise UserError(f"run {at_work} is going on in another process: wait for it")
-    health = checked(journal_file(home), save=not dry_run)
-    rows = ", ".join(f"{count} {table}" for table, count in health.recovered.items() if count) or "nothing"
-    bad = find_damaged_images(home, quarantine=not dry_run) if pictures else []
-    for name in bad[:10]:
-        say(f"wrong: picture {name[:12]} is damaged" + ("" if dry_run else ": it was put aside"))
-    gone = find_missing_images(home, _replies(home)) if pictures and (dry_run is False or not health.problems) else []
-    if gone:
-        say(f"wrong: {len(gone)} pictures of replies are not in the store; the commands that made them make them again")
+    active = find_active_run(home)
+    if active and not dry_run:
+        raise UserError(f"run {active} is in progress in another process: wait for it")
+    health = check_journal(journal_file(home), save=not dry_run)
+    images_fine = True
+    if images:
+        # A damaged journal cannot be read for its replies until it is recovered.
+        readable = not dry_run or not health.problems
+        images_fine = _check_images(home, dry_run=dry_run, find_missing=readable)
+    rows = _format_counts(health.recovered) or "nothing"
     if not health.problems:
-        say(f"nothing is wrong{' with the journal itself' if bad or gone else ''}: {rows}")
-        if bad or gone:
-            raise typer.Exit(1)
-        return
-    for problem in health.problems[:10]:
+        if images_fine:
+            say(f"nothing is wrong: {rows}")
+            return
+        say(f"nothing is wrong with the journal itself: {rows}")
+        raise typer.Exit(1)
+    for problem in health.problems[:MAX_PROBLEMS]:
         say(f"wrong: {problem}")
-    gone = ", ".join(f"{count} {table}" for table, count in health.lost.items() if count)
-    say(f"{'could be' if dry_run else 'was'} saved: {rows}" + (f"; found and not readable: {gone}" if gone else ""))
+    recovered = f"recovered: {rows}"
+    if dry_run:
+        recovered = f"can be recovered: {rows}"
+    lost = _format_counts(health.lost)
+    if lost:
+        recovered += f"; not readable: {lost}"
+    say(recovered)
     if health.damaged_path:
         say(f"the damaged journal is kept as {health.damaged_path}")
-    say("run the same commands again: answers that were saved are not asked for again, and what is missing is")
+    say("run the same commands again: recovered replies are cached, only those that are missing are requested")
     raise typer.Exit(1)
 
 
-def _replies(home: o.Path) -> "Iterator[Reply]":
+def _check_images(home: Path, *, dry_run: bool, find_missing: bool) -> bool:
+    """Report damaged and missing images; move the damaged ones away unless `dry_run`. Returns whether all are fine."""
+    from weft.store.blobs import find_damaged_images, find_missing_images
+
+    damaged = find_damaged_images(home, quarantine=not dry_run)
+    for name in damaged[:MAX_PROBLEMS]:
+        line = f"wrong: image {name[:12]} is damaged"
+        if not dry_run:
+            line += ": it was moved away"
+        say(line)
+    missing: list[str] = []
+    if find_missing:
+        missing = list(find_missing_images(home, _read_replies(home)))
+    if missing:
+        say(
+            f"wrong: {len(missing)} images of replies are not in the store; the commands that made them generate "
+            "them again"
+        )
+    return not damaged and not missing
+
+
+def _read_replies(home: Path) -> "Iterator[Reply]":
     from weft.workspace import open_journal
 
     journal = open_journal(home)
     for record in journal.runs():
-        yield from (turn.reply for turn in journal.turns(record.id))
+        for turn in journal.turns(record.id):
+            yield turn.reply
     journal.close()
+
+
+def _format_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 @app.command()
 def merge(
     other: Annotated[
-        list[o.Path], typer.Argument(help="Homes of other journals, such as runs from another machine, or shards.")
+        list[Path],
+        typer.Argument(metavar="HOME", help="Homes of other journals, such as runs from another machine, or shards."),
     ],
-    home: o.Home = o.Path(".weft"),
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Take over the calls, runs, ratings and pictures of other journals. Shards of a run become that run. Doing it
-    twice changes nothing.
+    """Copy calls, runs, annotations and images from other journals.
+
+    Shards of a run become that run. Merging twice changes nothing.
 
     Examples:
 
@@ -99,75 +144,79 @@ def merge(
 
       rsync -a gpu7:project/.weft/ from-gpu7 && weft journal merge from-gpu7
     """
-    from weft.cli.terminal import complain
     from weft.results.index import describe_shards
     from weft.results.run import find_run
-    from weft.store.merge import merge_journal as merged
+    from weft.store.merge import merge_journal
     from weft.workspace import open_journal
 
-    touched: dict[str, None] = {}
-    for one in other:
-        made = merged(home, one, complain)
-        touched |= dict.fromkeys(made.runs)
-        if made.damaged:
-            bad = f"; {made.damaged} rows or pictures were damaged and are left out"
-        else:
-            bad = ""
-        if made.annotations:
-            people = f", {made.new_annotations} of {made.annotations} ratings by people"
-        else:
-            people = ""
-        say(
-            f"{one}: {made.new_calls} of {made.calls} calls{people} and {made.new_images} of {made.images} pictures are new here{bad}"
-        )
+    run_ids: dict[str, None] = {}  # each once, in order
+    for source in other:
+        result = merge_journal(home, source, complain)
+        run_ids |= dict.fromkeys(result.runs)
+        say(f"{source}: {_describe_merge(result)}")
     journal = open_journal(home)
-    for run in touched:
-        record = find_run(journal, run)
-        turns = record.format_turn_count(journal.count_done(run)[0])
-        if record.state == "finished":
-            rest = ""
-        else:
-            rest = f", {turns}: the same command does the rest, and asks only for that"
-        say(f"  {run}: {describe_shards(record) or record.state}{rest}")
+    for run_id in run_ids:
+        record = find_run(journal, run_id)
+        state = describe_shards(record) or record.state
+        if record.state != "finished":
+            turns = record.format_turn_count(journal.count_done(run_id)[0])
+            state += f", {turns}: the same command does the rest, and makes only the missing calls"
+        say(f"  {run_id}: {state}")
+
+
+def _describe_merge(result: "MergeResult") -> str:
+    annotations = ""
+    if result.annotations:
+        annotations = f", {result.new_annotations} of {result.annotations} annotations"
+    text = (
+        f"{result.new_calls} of {result.calls} calls{annotations} and {result.new_images} of {result.images} images "
+        "are new here"
+    )
+    if result.damaged:
+        text += f"; {result.damaged} damaged rows or images are left out"
+    return text
 
 
 @app.command()
 def export(
-    run: o.Run,
-    out: Annotated[o.Path, typer.Option(help="The folder to write.")],
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(metavar="PATH", help="The folder to write.")],
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Write a run as plain files: replies and pictures by dialogue, verdicts as CSV and Parquet, a manifest with the
-    digest of every file.
+    """Write a run as plain files.
+
+    Replies and images by dialogue, verdicts as CSV and Parquet, a manifest with the digest of every file.
 
     Examples:
 
       weft journal export last --out released/bagel
     """
     from weft.errors import UserError
-    from weft.report.export import export_run as exported
+    from weft.report.export import export_run
     from weft.results.run import load_run
     from weft.workspace import open_journal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is there already and not empty; name another folder")
-    found = load_run(open_journal(home), run, benchmark)
-    counts = exported(found, home, out)
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what != "missing pictures")
-    say(f"{out}: {told}")
+        raise UserError(f"{out} exists already and is not empty; name another folder")
+    counts = export_run(load_run(open_journal(home), run, benchmark), home, out)
+    parts: list[str] = []
+    for name, count in counts.items():
+        if count or not name.startswith("missing"):
+            parts.append(f"{count} {name}")
+    say(f"{out}: {', '.join(parts)}")
 
 
 @app.command()
 def shrink(
-    yes: o.Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what could go.")] = False,
-    home: o.Home = o.Path(".weft"),
+    yes: YesOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what could be removed.")] = False,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Remove what no run needs any more, after asking: calls of runs that were removed or never came to be, pictures
-    that nothing shows.
+    """Remove calls and images that no run needs, after asking.
 
-    Answers that are removed would have to be paid for again.
+    Those are the calls of runs that were removed or never completed, and images that nothing refers to. Removed replies
+    would have to be paid for again.
 
     Examples:
 
@@ -175,19 +224,21 @@ def shrink(
 
       weft runs rm OLD && weft journal shrink
     """
-    from weft.store.prune import find_unused
-    from weft.store.prune import remove_unused as shrunk
+    from weft.store.prune import find_unused, remove_unused
     from weft.workspace import open_journal
 
-    open_journal(home).close()  # whether it is one at all
-    found = find_unused(home)
-    if not found:
-        say(f"all of it is needed: {found.all_calls} calls, {found.all_images} pictures")
+    open_journal(home).close()  # raises if it is not a journal
+    unused = find_unused(home)
+    if not unused:
+        say(f"all of it is needed: {unused.all_calls} calls, {unused.all_images} images")
         return
-    pictures = f"{len(found.images)} of {found.all_images} pictures ({found.size / 1e6:.1f} MB)"
-    say(f"no run needs {len(found.calls)} of {found.all_calls} calls, and {pictures}")
+    megabytes = unused.size / 1e6
+    say(
+        f"no run needs {len(unused.calls)} of {unused.all_calls} calls, and {len(unused.images)} of "
+        f"{unused.all_images} images ({megabytes:.1f} MB)"
+    )
     if dry_run:
         return
-    o.sure(yes, "remove them for good")
-    smaller = shrunk(home, found)
-    say(f"removed; the journal is {smaller / 1e6:.1f} MB smaller, the pictures {found.size / 1e6:.1f} MB")
+    confirm(yes, "remove them for good")
+    freed = remove_unused(home, unused)
+    say(f"removed; the journal is {freed / 1e6:.1f} MB smaller, the images {megabytes:.1f} MB")

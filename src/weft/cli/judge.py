@@ -1,32 +1,50 @@
 """weft judge"""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from weft.cli import options as o
+from weft.cli.help import HelpGroup
+from weft.cli.options import (
+    DEFAULT_HOME,
+    BudgetOption,
+    ConcurrencyOption,
+    DryRunOption,
+    HomeOption,
+    JudgeBatchOption,
+    JudgeOption,
+    JudgeOptOption,
+    JudgeRepeatsOption,
+    NoProbeOption,
+    OpenOption,
+    OwnBenchmarkOption,
+    PromptsOption,
+    RunArgument,
+    TotalBudgetOption,
+    parse_pairs,
+    split_names,
+)
 
-AGAIN = "again"  # what `weft judge RUN` is short for
+DEFAULT_COMMAND = "again"  # `weft judge RUN` is short for `weft judge again RUN`
 
 
-class Judges(TyperGroup):
-    """`weft judge RUN ...` judges a run again; whatever else can be done with judges has a word of its own."""
+class JudgeGroup(HelpGroup):
+    """`weft judge RUN ...` judges a run again; the other commands about judges have names of their own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), "")
         if args and first not in self.commands and args[0] not in ("-h", "--help"):
-            args = [AGAIN, *args]
+            args = [DEFAULT_COMMAND, *args]
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=Judges, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=JudgeGroup, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def judges() -> None:
-    """Judge a stored run again (weft judge RUN --judge JUDGE), or find out how far a judge can be trusted (weft judge
-    check).
+    """Judge a stored run again, or calibrate a judge.
 
     Examples:
 
@@ -38,27 +56,28 @@ def judges() -> None:
     """
 
 
-@app.command(AGAIN)
-def judge(
-    run: Annotated[str, typer.Argument(help="A run: its id, the beginning of it, or 'last'.")],
-    judge: o.Judge = None,
-    data: Annotated[o.Path | None, typer.Option(help="The dataset's folder, if it is not where it was.")] = None,
-    prompts: o.Prompts = "weft",
-    judge_opt: o.JudgeOpt = None,
-    judge_repeats: o.JudgeRepeats = 1,
-    judge_batch: o.JudgeBatch = False,
-    concurrency: o.Concurrency = None,
-    budget: o.Budget = None,
-    dry_run: o.DryRun = False,
-    no_probe: o.NoProbe = False,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+@app.command(DEFAULT_COMMAND)
+def judge_again(
+    run: RunArgument,
+    judge: JudgeOption = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The dataset's folder, if it was moved since the run.")
+    ] = None,
+    prompts: PromptsOption = "weft",
+    judge_opt: JudgeOptOption = None,
+    judge_repeats: JudgeRepeatsOption = 1,
+    judge_batch: JudgeBatchOption = False,
+    concurrency: ConcurrencyOption = None,
+    budget: BudgetOption = None,
+    dry_run: DryRunOption = False,
+    no_probe: NoProbeOption = False,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Judge the stored replies of a run again: by another judge, with other prompts, or several times. No model is
-    asked.
+    """Judge the stored replies of a run again.
 
-    It becomes the run that the same command with the other judge would have made, so that reports and comparisons take
-    both.
+    By another judge, with other prompts, or several times; the model is never called. The result is the run that the
+    same command with the other judge would have made, so that reports and comparisons accept both.
 
     Examples:
 
@@ -68,7 +87,7 @@ def judge(
 
       weft compare weave-bagel-1a2b last
     """
-    from weft.cli.work import finish
+    from weft.cli.execute import finish_session
     from weft.errors import UserError
     from weft.evaluation.config import RunConfig, default_probe
     from weft.evaluation.session import open_run
@@ -81,7 +100,7 @@ def judge(
         data=data or "",
         benchmark=benchmark or None,
         prompts=prompts,
-        judge_options=o.pairs(judge_opt, "--judge-opt"),
+        judge_options=parse_pairs(judge_opt, "--judge-opt"),
         judge_repeats=judge_repeats,
         judge_batch=judge_batch,
         concurrency=concurrency,
@@ -89,41 +108,43 @@ def judge(
         home=home,
         probe=not no_probe and default_probe(),
     )
-    finish(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
+    finish_session(open_run(config, StoredRun(run), dry=dry_run), dry_run=dry_run)
 
 
 @app.command()
 def check(
-    judge: o.Judge = None,
+    judge: JudgeOption = None,
     benchmarks: Annotated[
-        str, typer.Option(help="About whose questions, with commas: weave, imug, rover, planviz, weaver.")
+        str,
+        typer.Option(metavar="NAMES", help="Whose questions, with commas: weave, imug, rover, planviz, weaver."),
     ] = "",
     questions: Annotated[
-        int, typer.Option(min=1, help="About so many for each benchmark, before repeats, pleas and battles.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="About so many for each benchmark, before repeats, injections and battles."
+        ),
     ] = 200,
     sides: Annotated[
-        str, typer.Option(help="How large the pictures are, in pixels, with commas: multiples of 64.")
+        str, typer.Option(metavar="PIXELS", help="Side lengths of the images, with commas: multiples of 64.")
     ] = "256,512,1024",
-    prompts: o.Prompts = "weft",
-    judge_opt: o.JudgeOpt = None,
-    concurrency: o.Concurrency = None,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")
-    ] = None,
-    dry_run: o.DryRun = False,
-    no_probe: o.NoProbe = False,
+    prompts: PromptsOption = "weft",
+    judge_opt: JudgeOptOption = None,
+    concurrency: ConcurrencyOption = None,
+    budget: TotalBudgetOption = None,
+    dry_run: DryRunOption = False,
+    no_probe: NoProbeOption = False,
     out: Annotated[
-        o.Path | None, typer.Option("--out", "-o", help="The page. Default: reports/judge-NAME.html.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The page. Default: reports/judge-NAME.html."),
     ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
-    home: o.Home = o.Path(".weft"),
+    open: OpenOption = False,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Find out how far a judge can be trusted: it is asked each benchmark's own questions about answers whose faults
-    are known exactly.
+    """Calibrate a judge with answers whose faults are known exactly.
 
-    Its card has correlations and errors by metric, how steady it is, what order, length and style do to it, whether it
-    obeys a text that asks for full marks, and what it costs. The card is kept in HOME/cards: a report whose judge has
-    one says so. Run again to go on.
+    The judge is asked each benchmark's own questions. Its calibration card has correlations and errors by metric, its
+    consistency, the effects of order, length and style, whether it obeys a text that asks for the maximum, and what it
+    costs. The card is stored in HOME/cards: reports of runs with this judge refer to it. The same command resumes.
 
     Examples:
 
@@ -133,32 +154,37 @@ def check(
 
       weft judge check --judge tabletop/erring --judge-opt lenient=0.1 --benchmarks weave --sides 128
     """
-    from weft.cli.checking import check_judge
+    from weft.cli.judge_check import check_judge
     from weft.errors import UserError
     from weft.evaluation.config import default_probe
     from weft.judge_eval.calibration.exam import PAPERS, Exam
 
     if judge is None:
         raise UserError("give --judge; `weft models` has the names")
-    wanted = tuple(name.strip() for name in benchmarks.split(",") if name.strip()) or tuple(PAPERS)
-    try:
-        sizes = tuple(dict.fromkeys(int(side) for side in sides.split(",")))
-    except ValueError:
-        raise UserError(
-            f"--sides {sides!r}: give numbers of pixels with commas between them, such as 256,512"
-        ) from None
-    options = o.pairs(judge_opt, "--judge-opt")
+    names = tuple(split_names(benchmarks)) or tuple(PAPERS)
+    options = parse_pairs(judge_opt, "--judge-opt")
     probe = not no_probe and default_probe()
-    exam = Exam(judge, home, wanted, questions, sizes, options, prompts, concurrency, probe=probe)
-    check_judge(exam, out=out, budget=budget, dry_run=dry_run, show=open)
+    exam = Exam(judge, home, names, questions, _parse_sides(sides), options, prompts, concurrency, probe=probe)
+    check_judge(exam, out=out, budget=budget, dry_run=dry_run, open_page=open)
+
+
+def _parse_sides(text: str) -> tuple[int, ...]:
+    """Read side lengths with commas between them, each once, in their order."""
+    from weft.errors import UserError
+
+    try:
+        sides = [int(side) for side in text.split(",")]
+    except ValueError:
+        raise UserError(f"--sides {text!r}: give numbers of pixels with commas between them, such as 256,512") from None
+    return tuple(dict.fromkeys(sides))
 
 
 @app.command()
 def cards(
-    name: Annotated[str, typer.Argument(help="The judge, or a part of its name. Default: all that are kept.")] = "",
-    home: o.Home = o.Path(".weft"),
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The judge, or a part of its name. Default: all.")] = "",
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """The cards that are kept: of which judge, how it was asked, and what must be known of it.
+    """List the calibration cards of judges, with their findings.
 
     Examples:
 
@@ -166,6 +192,6 @@ def cards(
 
       weft judge cards gpt-4.1
     """
-    from weft.cli.checking import show_cards
+    from weft.cli.judge_check import print_cards
 
-    show_cards(home, name)
+    print_cards(home, name)

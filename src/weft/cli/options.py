@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, and how their texts are read."""
+"""Options that several commands share, each declared once, and how their values are read."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,64 +8,67 @@ import typer
 
 from weft.evaluation.config import help_text
 
+DEFAULT_HOME = Path(".weft")
+DRY_RUN_HELP = "Print what would be called and what it would cost; call nothing."
+
 
 def complete_run(incomplete: str) -> list[str]:
-    """Runs of the journal that begin so, by tag and id, for a shell that completes."""
+    """Return the tags and ids of runs that begin with `incomplete`, for a shell's completion. Never raises."""
     import os
 
     from weft.workspace import open_journal
 
     try:
         records = open_journal(Path(os.environ.get("WEFT_HOME", ".weft"))).runs()
-    except Exception:  # whatever it is, a shell that completes says nothing
+    except Exception:  # a completion has nowhere to show an error
         return []
-    names = [
-        name
-        for one in reversed(records)
-        for name in (one.names.get("tag", ""), one.id, one.id.rpartition("-")[2])
-        if name
-    ]
-    return [name for name in ("last", *names) if name.startswith(incomplete)]
+    names = ["last"]
+    for record in reversed(records):
+        names += [record.names.get("tag", ""), record.id, record.id.rpartition("-")[2]]
+    return [name for name in names if name and name.startswith(incomplete)]
 
 
-def complete_benchmark(incomplete: str) -> list[str]:
-    from weft.benchmarks.base import list_benchmarks
-
-    return [name for name in list_benchmarks() if name.startswith(incomplete)]
-
-
-Home = Annotated[Path, typer.Option(help=help_text("home"), envvar="WEFT_HOME", show_envvar=True)]
-HomeOf = Annotated[Path | None, typer.Option("--home", help=help_text("home"))]
-Run = Annotated[
-    str, typer.Argument(help="A run: its tag, its id, the beginning of it, or 'last'.", autocompletion=complete_run)
+HomeOption = Annotated[Path, typer.Option(help=help_text("home"), metavar="PATH", envvar="WEFT_HOME", show_envvar=True)]
+SubcommandHomeOption = Annotated[Path | None, typer.Option("--home", metavar="PATH", help=help_text("home"))]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run: its tag, its id, the beginning of its id, or 'last'.", autocompletion=complete_run
+    ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Judge = Annotated[str | None, typer.Option(help=help_text("judge"))]
-JudgeOpt = Annotated[list[str] | None, typer.Option(help=help_text("judge_options"))]
-Prompts = Annotated[str, typer.Option(help=help_text("prompts"))]
-JudgeRepeats = Annotated[int, typer.Option(min=1, help=help_text("judge_repeats"))]
-JudgeBatch = Annotated[bool, typer.Option("--judge-batch", help=help_text("judge_batch"))]
-Limit = Annotated[int | None, typer.Option(min=0, help=help_text("limit"))]
-Sampled = Annotated[int | None, typer.Option("--sample", min=1, help=help_text("sample"))]
-Seed = Annotated[int | None, typer.Option(help=help_text("seed"))]
-NoProbe = Annotated[bool, typer.Option("--no-probe", help=help_text("probe"))]
-Concurrency = Annotated[int | None, typer.Option(min=1, help=help_text("concurrency"))]
-JudgeConcurrency = Annotated[int | None, typer.Option(min=1, help=help_text("judge_concurrency"))]
-Budget = Annotated[float | None, typer.Option(min=0, help=help_text("budget"))]
-OwnBenchmark = Annotated[
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+JudgeOption = Annotated[str | None, typer.Option(metavar="NAME", help=help_text("judge"))]
+JudgeOptOption = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=help_text("judge_options"))]
+PromptsOption = Annotated[str, typer.Option(metavar="TEXT", help=help_text("prompts"))]
+JudgeRepeatsOption = Annotated[int, typer.Option(min=1, metavar="N", help=help_text("judge_repeats"))]
+JudgeBatchOption = Annotated[bool, typer.Option("--judge-batch", help=help_text("judge_batch"))]
+LimitOption = Annotated[int | None, typer.Option(min=0, metavar="N", help=help_text("limit"))]
+SampleOption = Annotated[int | None, typer.Option("--sample", min=1, metavar="N", help=help_text("sample"))]
+NoProbeOption = Annotated[bool, typer.Option("--no-probe", help=help_text("probe"))]
+ConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("concurrency"))]
+JudgeConcurrencyOption = Annotated[int | None, typer.Option(min=1, metavar="N", help=help_text("judge_concurrency"))]
+BudgetOption = Annotated[float | None, typer.Option(min=0, metavar="USD", help=help_text("budget"))]
+TotalBudgetOption = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Stop before all runs together have spent more than this many USD."),
+]
+OwnBenchmarkOption = Annotated[
     list[str] | None,
     typer.Option(
         "--benchmark",
-        help="file.py:NAME of a run's benchmark, if it is your own: not loaded automatically, for security. Repeatable.",
+        metavar="FILE:NAME",
+        help="file.py:NAME of a run's benchmark, if it is your own: not loaded automatically, for security. "
+        "Repeatable.",
     ),
 ]
-DRY_RUN = "Say what would be called and what it would cost; call nothing."
-DryRun = Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help=DRY_RUN_HELP)]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
 
-def sure(yes: bool, what: str) -> None:
-    """Ask, unless that was answered already. Raises UserError where nobody can be asked; ends the command where the
-    answer is no."""
+def confirm(yes: bool, action: str) -> None:
+    """Ask the user whether to do `action`, unless `yes`. Ends the command if the answer is no.
+
+    Raises UserError if there is no terminal to ask at."""
     import sys
 
     from weft.errors import UserError
@@ -73,18 +76,33 @@ def sure(yes: bool, what: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"nobody can be asked here whether to {what}: give --yes")
-    if input(f"{what}? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise UserError(f"there is no terminal to ask whether to {action}: give --yes")
+    if input(f"{action}? [y/N] ").strip().lower() not in ("y", "yes"):
         raise typer.Exit(1)
 
 
-def pairs(texts: Sequence[str] | None, option: str) -> dict[str, Any]:
+def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """Read NAME=VALUE texts. `option` is named in the error about any other text."""
     from weft.errors import UserError
 
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts or ():
         name, sign, value = text.partition("=")
         if not sign or not name:
             raise UserError(f"{option} {text!r}: write NAME=VALUE")
-        made[name] = value
-    return made
+        values[name] = value
+    return values
+
+
+def split_names(text: str) -> list[str]:
+    """Split a list with commas, without empty names."""
+    names = [name.strip() for name in text.split(",")]
+    return [name for name in names if name]
+
+
+def check_format(format: str, formats: Sequence[str]) -> None:
+    """Raise UserError if `--format` is none of `formats`."""
+    from weft.errors import UserError
+
+    if format not in formats:
+        raise UserError(f"unknown format {format!r}; the formats are {', '.join(formats)}")

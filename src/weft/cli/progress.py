@@ -1,5 +1,5 @@
-"""A run while it goes on: bars with rate, time left, money and outcomes on a terminal, and a line for each endpoint; a
-line now and then elsewhere."""
+"""The progress of a run: bars with rate, time left, cost and outcomes on a terminal, and a line for each endpoint;
+elsewhere a line from time to time."""
 
 import contextlib
 import threading
@@ -14,27 +14,29 @@ from weft.evaluation.progress import estimate_turns, format_facts, format_line, 
 from weft.evaluation.session import Session
 from weft.untrusted import format_for_terminal
 
-EVERY = 15.0  # seconds between lines where there is no terminal
+LINE_INTERVAL_S = 15.0  # between lines where there is no terminal
+BAR_INTERVAL_S = 0.25
+JOIN_TIMEOUT_S = 2.0
 
 
 @contextlib.contextmanager
-def follow(session: Session, console: Console) -> Generator[None]:
-    """Show progress until the block ends. It reads the session's counters from a thread and touches nothing."""
+def show_progress(session: Session, console: Console) -> Generator[None]:
+    """Show progress until the block ends. A thread reads the session's counters; it never changes anything."""
     done = threading.Event()
     if console.is_terminal:
-        watch = _bars
+        target = _show_bars
     else:
-        watch = _lines
-    thread = threading.Thread(target=watch, args=(session, console, done), daemon=True)
+        target = _print_lines
+    thread = threading.Thread(target=target, args=(session, console, done), daemon=True)
     thread.start()
     try:
         yield
     finally:
         done.set()
-        thread.join(2)
+        thread.join(JOIN_TIMEOUT_S)
 
 
-def _bars(session: Session, console: Console, done: threading.Event) -> None:
+def _show_bars(session: Session, console: Console, done: threading.Event) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -46,24 +48,17 @@ def _bars(session: Session, console: Console, done: threading.Event) -> None:
     turns = bar.add_task("turns", total=estimate_turns(session))
     verdicts = bar.add_task("verdicts", total=None)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        while not done.wait(0.25):
+        while not done.wait(BAR_INTERVAL_S):
             progress = session.progress
             total = estimate_turns(session)
-            # those of turns to come are foreseen
-            due = progress.verdicts_expected * total / max(progress.turns_done, 1)
+            # Turns to come are assumed to need as many verdicts as those that are done.
+            expected = progress.verdicts_expected * total / max(progress.turns_done, 1)
             bar.update(turns, completed=progress.turns_done, total=total)
-            bar.update(verdicts, completed=progress.verdicts_done, total=max(round(due), 1))
-            live.update(
-                Group(
-                    bar,
-                    *(
-                        Text(format_for_terminal(line), style="dim")
-                        for line in (format_facts(session), *format_roles(session))
-                    ),
-                )
-            )
+            bar.update(verdicts, completed=progress.verdicts_done, total=max(round(expected), 1))
+            lines = [format_facts(session), *format_roles(session)]
+            live.update(Group(bar, *(Text(format_for_terminal(line), style="dim") for line in lines)))
 
 
-def _lines(session: Session, console: Console, done: threading.Event) -> None:
-    while not done.wait(EVERY):
+def _print_lines(session: Session, console: Console, done: threading.Event) -> None:
+    while not done.wait(LINE_INTERVAL_S):
         console.print(format_line(session))

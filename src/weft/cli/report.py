@@ -1,61 +1,80 @@
-"""weft report, weft compare"""
+"""weft report"""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.terminal import say
+from weft.cli.options import DEFAULT_HOME, HomeOption, OpenOption, OwnBenchmarkOption, check_format, complete_run
+from weft.cli.terminal import open_in_browser, print_or_write, say
 
-FORMATS = "html, md, latex, csv, json, or parquet"
+if TYPE_CHECKING:
+    from weft.results.run import Run
+
+FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
+REPORTS = Path("reports")
+MAX_NAME_CHARS = 200
 
 
 def report(
     run: Annotated[
-        list[str] | None, typer.Argument(help="Run ids, their beginnings, or 'last'. Default: last.")
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN", help="Tags, ids, their beginnings, or 'last'. Default: last.", autocompletion=complete_run
+        ),
     ] = None,
-    format: Annotated[str, typer.Option("--format", "-f", help=f"{FORMATS}.")] = "html",
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")] = "html",
     out: Annotated[
-        o.Path | None,
-        typer.Option("--out", "-o", help="Where to write. Default: reports/RUN for html, else the terminal."),
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Where to write. Default: reports/RUN for html, else the terminal."
+        ),
     ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open: OpenOption = False,
     single_file: Annotated[
-        bool, typer.Option("--single-file", help="html as one file with its pictures inside; for small runs.")
+        bool, typer.Option("--single-file", help="html as one file with its images inside; for small runs.")
     ] = False,
     published: Annotated[
-        str | None, typer.Option(help="No run: the published tables of this benchmark, as text.")
+        str | None, typer.Option(metavar="NAME", help="No run: the published tables of this benchmark, as text.")
     ] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="Only these columns, in this order: A,B,C. Not for html and parquet.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Only these columns, in this order: A,B,C. Not for html and parquet."),
     ] = None,
     rows: Annotated[
-        list[str] | None, typer.Option(help="Only rows with such a text in their label, or 'ours', 'published'.")
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Only rows with this text in their label, or 'ours', 'published'."),
     ] = None,
     tables: Annotated[
-        list[str] | None, typer.Option(help="Only these tables: numbers (1,3), or parts of their titles.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Only these tables: numbers (1,3), or parts of their titles."),
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")
+        bool, typer.Option("--intervals", help="latex: 95% intervals under values; the other formats always have them.")
     ] = False,
     over: Annotated[
         str,
         typer.Option(
-            help="seed: runs that differ in their seed alone are one row, with mean and deviation; one run stands for all."
+            metavar="seed",
+            help="seed: runs that differ only in their seed are one row, with mean and standard deviation. One of them "
+            "is enough to name all.",
         ),
     ] = "",
     correct: Annotated[
         bool,
-        typer.Option("--correct", help="Also the main number corrected by people (`weft rate`), beside the plain one."),
+        typer.Option(
+            "--correct", help="Add the headline score corrected by annotations (`weft rate`), next to the plain one."
+        ),
     ] = False,
     label: Annotated[
-        str, typer.Option(help="latex: what labels begin with. Default: tab:weft, as in tab:weft-weave-1.")
+        str, typer.Option(metavar="TEXT", help="latex: prefix of labels. Default: tab:weft, as in tab:weft-weave-1.")
     ] = "",
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """The paper's tables with our rows beside the published ones, plots, and every dialogue. May be called while the
-    run goes on.
+    """Write the tables, the plots and every dialogue of a run.
+
+    The paper's tables have our rows next to the published ones. Works while the run is in progress.
 
     Examples:
 
@@ -63,172 +82,94 @@ def report(
 
       weft report weave-bagel-1a2b3c4d weave-copy-5e6f --format latex --out table.tex
 
-      weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals     # one table of
-      a paper
+      weft report last --format latex --tables 1 --rows ours,bagel --columns Avg,Science --intervals
 
-      weft report last --over seed --format md          # all runs like the last one but for the seed: mean, deviation,
-      interval
+      weft report last --over seed --format md         # all runs that differ only in their seed
 
       weft report last --format csv --tables "by class" --rows ours
 
       weft report last --single-file --out mail-me.html
 
-      weft report last --correct --format md            # what people would have said of everything, from those they
-      rated
+      weft report last --correct --format md           # corrected by annotations
 
       weft report --published imug --format md
 
       weft report last --benchmark garden.py:Garden
     """
-    from weft import api, benchmarks
-    from weft.errors import UserError
-    from weft.report import parquet, render, select
-    from weft.results.run import find_seed_siblings, load_run
-    from weft.workspace import open_journal
+    check_format(format, FORMATS)
+    _check_combination(run, format, published, single_file=single_file, correct=correct)
+    selection = {"columns": columns, "rows": rows, "tables": tables, "intervals": intervals, "label": label}
+    if published is not None:
+        print_or_write(_render_published(published, format, selection), out)
+        return
+    from weft import api
+    from weft.report.parquet import write as write_parquet
+    from weft.report.select import parse_choices
 
-    if format not in (*render.FORMATS, "html", "parquet"):
-        raise UserError(f"unknown format {format!r}; there are {FORMATS}")
+    parse_choices(selection, format)  # refuses a selection that the format cannot show, before any run is read
+    runs = _load_runs(run or ["last"], home, benchmark, over)
+    default_path = _default_path(runs)
+    if format == "html":
+        if single_file:
+            default_path = default_path.with_name(default_path.name + ".html")
+        page = api.write_report(
+            runs, out or default_path, home=home, single_file=single_file, over=over, correct=correct
+        )
+        say(page)
+        if open:
+            open_in_browser(page.absolute().as_uri())
+    elif format == "parquet":
+        path = out or default_path.with_name(default_path.name + ".parquet")
+        write_parquet(runs, path)
+        say(path)
+    else:
+        print_or_write(api.report(runs, format, over=over, correct=correct, home=home, **selection), out)
+
+
+def _check_combination(
+    run: list[str] | None, format: str, published: str | None, *, single_file: bool, correct: bool
+) -> None:
+    """Raise UserError for options that exclude each other."""
+    from weft.errors import UserError
+
     if published is not None and run:
-        raise UserError("--published stands alone: leave out the run, or leave out --published")
+        raise UserError("--published takes no run: leave out the run, or leave out --published")
     if single_file and format != "html":
         raise UserError(f"--single-file is for html, not for {format}")
     if published is not None and format == "parquet":
-        raise UserError("--published has tables alone: choose md, latex, csv or json")
-    if correct and (published is not None or format == "parquet"):
-        raise UserError(
-            "--correct is a table of a run's report: leave out "
-            + ("--published" if published is not None else "--format parquet")
-        )
-    if published is not None and format == "html":
-        kind = "md"
-    else:
-        kind = format
-    given = {"columns": columns, "rows": rows, "tables": tables, "intervals": intervals, "label": label}
-    chosen = select.parse_choices(given, kind)
-    if published is not None:
-        known = benchmarks.load_benchmark(published)
-        _text(render.render(list(known.tables([])), [], kind, chosen, known), out)
-        return
-    journal = open_journal(home)
-    runs = [load_run(journal, name, benchmark) for name in run or ["last"]]
-    if over == "seed" and len(runs) == 1:
-        runs = [load_run(journal, one, benchmark) for one in find_seed_siblings(journal, runs[0].id)]
-    usual = o.Path("reports") / "+".join([runs[0].id, *(run.id.rpartition("-")[2] for run in runs[1:])])[:200]
+        raise UserError("--published has only tables: choose md, latex, csv or json")
+    if correct and published is not None:
+        raise UserError("--correct is a table of a run's report: leave out --published")
+    if correct and format == "parquet":
+        raise UserError("--correct is a table of a run's report: leave out --format parquet")
+
+
+def _render_published(name: str, format: str, selection: dict[str, Any]) -> str:
+    """Return a benchmark's published tables as text; as Markdown unless another format was chosen."""
+    from weft.benchmarks import load_benchmark
+    from weft.report.render import render
+    from weft.report.select import parse_choices
+
     if format == "html":
-        place = out or (usual.with_name(usual.name + ".html") if single_file else usual)
-        page = api.write_report(runs, place, home=home, single_file=single_file, over=over, correct=correct)
-        say(page)
-        if open:
-            import webbrowser
-
-            if not webbrowser.open(page.absolute().as_uri()):
-                say("no browser could be opened here: open the page yourself")
-    elif format == "parquet":
-        path = out or usual.with_name(usual.name + ".parquet")
-        parquet.write(runs, path)
-        say(path)
-    else:
-        _text(api.report(runs, format, over=over, correct=correct, home=home, **given), out)
+        format = "md"
+    choices = parse_choices(selection, format)
+    benchmark = load_benchmark(name)
+    return render(list(benchmark.tables([])), [], format, choices, benchmark)
 
 
-def _text(text: str, out: o.Path | None) -> None:
-    if out is None:
-        say(text.rstrip("\n"))
-    else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-        say(out)
-
-
-def compare(
-    first: Annotated[str, typer.Argument(help="A run: its id, the beginning of it, or 'last'.")],
-    second: Annotated[str, typer.Argument(help="Another run of the same benchmark.")],
-    most: Annotated[int, typer.Option(min=0, help="How many of the dialogues that differ most to list.")] = 10,
-    over: Annotated[str, typer.Option(help="seed: each with all runs that differ from it in their seed alone.")] = "",
-    format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
-) -> None:
-    """Two runs on the same dialogues: paired differences with 95% intervals and p-values, and where they differ most.
-
-    Only turns that both have scored count. Intervals resample dialogues; p-values are two-sided permutation tests by
-    dialogue, with Holm's correction over all rows.
-
-    Examples:
-
-      weft compare weave-tiny-1a2b weave-copy-5e6f
-
-      weft report weave-tiny-1a2b weave-copy-5e6f --open      # the same dialogues side by side
-    """
-    import msgspec
-
-    from weft.cli.fitting import lines
-    from weft.cli.screen import Screen
-    from weft.errors import UserError
-    from weft.report.compare import compare as compared
-    from weft.report.numbers import format_p_value, format_range
-    from weft.report.scale import format_number
-    from weft.report.seeds import PooledRun, group_by_seed
-    from weft.results.run import describe_shared_settings, find_seed_siblings, load_run, name_runs
-    from weft.untrusted import format_for_terminal
+def _load_runs(names: list[str], home: Path, benchmark: Any, over: str) -> "list[Run]":
+    from weft.results.run import find_seed_siblings, load_run
     from weft.workspace import open_journal
 
-    if format not in ("text", "json"):
-        raise UserError(f"unknown format {format!r}; there are text, json")
     journal = open_journal(home)
-    runs = [load_run(journal, name, benchmark) for name in (first, second)]
-    if runs[0].id != runs[1].id:
-        names = list(name_runs(runs))
-    else:
-        names = [run.name for run in runs]
-    if over not in ("", "seed"):
-        raise UserError(f"--over {over}: runs are taken together over their seed alone: --over seed")
-    if over:
-        groups = [[load_run(journal, one, benchmark) for one in find_seed_siblings(journal, run.id)] for run in runs]
-        if groups[0][0].id == groups[1][0].id:
-            raise UserError(f"{first} and {second} differ in their seed alone: there is nothing to compare over it")
-        runs = [PooledRun(some) if len(some) > 1 else some[0] for some in groups]
-        names = list(group_by_seed([run for some in groups for run in some]))
-    found = compared(runs[0], runs[1], most, (names[0], names[1]))
-    if format == "json":
-        say(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-        return
-    console = Screen(soft_wrap=True)
-    for mark, name in zip("AB", names, strict=True):
-        console.print(f"{mark}: {name}")
-    if common := describe_shared_settings(runs):
-        console.print(f"both: {common}")
-    rows = [
-        (
-            format_for_terminal(row.name),
-            format_number(row.first, found.digits),
-            format_number(row.second, found.digits),
-            format_number(row.difference.value, found.digits, sign=True),
-            format_range(row.difference.low, row.difference.high, found.digits),
-            format_p_value(row.difference.p),
-            format_p_value(row.corrected_p) + ("*" if row.corrected_p < 0.05 else " "),
-            str(row.difference.pairs),
-        )
-        for row in found.rows
-    ]
-    for text in lines(
-        ("", "A", "B", "A - B", "95%", "p", "p (Holm) ", "pairs"), rows, console.width, name=0, numbers=True
-    ):
-        console.print(text)
-    console.print(f"of {found.max_score:g}; * where p (Holm) is under 0.05")
-    for note in found.notes:
-        console.print(f"note: {note}")
-    if found.unpaired:
-        console.print(f"{found.unpaired} verdicts have no partner and are left out")
-    if found.gaps:
-        console.print("where they differ most, by the main number:")
-    for gap in found.gaps:
-        console.print(
-            f"  {gap.sample}: {format_number(gap.first, found.digits)} and {format_number(gap.second, found.digits)}"
-        )
-    if str(home) == ".weft":
-        where = ""
-    else:
-        where = f" --home {home}"
-    ids = " ".join(run.id.replace("+", " ") for run in runs)
-    console.print(f"side by side: weft report {ids}{' --over seed' if over else ''} --open{where}")
+    runs = [load_run(journal, name, benchmark) for name in names]
+    if over == "seed" and len(runs) == 1:
+        siblings = find_seed_siblings(journal, runs[0].id)
+        return [load_run(journal, sibling, benchmark) for sibling in siblings]
+    return runs
+
+
+def _default_path(runs: "list[Run]") -> Path:
+    """Return reports/RUN; the ids of further runs are shortened to their last part."""
+    others = [run.id.rpartition("-")[2] for run in runs[1:]]
+    return REPORTS / "+".join([runs[0].id, *others])[:MAX_NAME_CHARS]

@@ -1,35 +1,43 @@
 """weft run"""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from weft.cli import options as o
+from weft.cli.help import HelpGroup
+from weft.cli.options import DEFAULT_HOME, DRY_RUN_HELP, HomeOption
 
-EXAMPLES = """Generate, judge and tabulate. Without arguments: the tiny model that ships with weft, on the tabletop, between its ceiling and
-its floor; no key, no network.
+HELP = """Generate replies, judge them, and print the tables.
+
+Without a benchmark: evaluate the small model that ships with weft on the tabletop, between an upper and a lower bound;
+no key, no network.
 
 Examples:
 
   weft run
 
-  weft run weave --data DATA --model openai-chat/NAME@http://127.0.0.1:8000/v1 --judge openai-chat/gpt-4o-2024-08-06
+  weft run weave --data DATA --model openai-chat/NAME@http://127.0.0.1:8000/v1 \\
+    --judge openai-chat/gpt-4o-2024-08-06
 
   weft run weave --data DATA --model my_model.py:model --judge judge --history dialogue --limit 10
 
   weft run weave --data DATA --model copy --judge judge --dry-run
 
-  weft run weave --data DATA --model gemini/gemini-3-pro-image --judge openai/gpt-4.1 --judge-batch
+  weft run weave --data DATA --model gemini/gemini-3-pro-image --judge openai/gpt-4.1 \\
+    --judge-batch
 
-  weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge --strategy best-of:3 --class Hybrid
+  weft run imug --data DATA --model infer/http://127.0.0.1:8000/infer --judge judge \\
+    --strategy best-of:3 --class Hybrid
 
-  weft run weave --data DATA --model vllm-omni/ByteDance-Seed/BAGEL-7B-MoT@URL --preset weave/bagel --judge judge
+  weft run weave --data DATA --model vllm-omni/ByteDance-Seed/BAGEL-7B-MoT@URL --judge judge \\
+    --preset weave/bagel
 
-  weft run weave --data DATA --model hf/deepseek-community/Janus-Pro-7B --model-opt dtype=bfloat16 --judge judge --replicas 8
+  weft run weave --data DATA --model hf/deepseek-community/Janus-Pro-7B --judge judge \\
+    --model-opt dtype=bfloat16 --replicas 8
 
-  weft run weave --data DATA --model diffusers/Qwen/Qwen-Image-Edit-2509 --model-opt steps=28 --model-opt seed=0 --judge judge
+  weft run weave --data DATA --model diffusers/Qwen/Qwen-Image-Edit-2509 --judge judge \\
+    --model-opt steps=28 --model-opt seed=0
 
   weft run rover-tg --data DATA --model MODEL --judge judge --mode both --type jigsaw
 
@@ -37,32 +45,31 @@ Examples:
 
   weft run weave --data DATA --model MODEL --judge judge --sample 200 --seed 1
 
-  weft run weave --data DATA --model MODEL --judge judge --shard 2/8 --home shard2      # then: weft journal merge shard2
+  weft run weave --data DATA --model MODEL --judge judge --shard 2/8 --home shard2
+  weft journal merge shard2
 
-  weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 --reword openai-chat/gpt-5.1
+  weft run planviz --data DATA --model MODEL --judge judge --styles 10 --sample 10 \\
+    --reword openai-chat/gpt-5.1
 
   weft run weaverbench --data DATA --model weaver:planner=MODEL,visualizer=MODEL --judge judge
 
-  weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge --judge-repeats 3
+  weft run weave --data DATA --model cascade:reasoner=MODEL,painter=MODEL --judge judge \\
+    --judge-repeats 3
 
-The same command again goes on where the last one ended, and asks only for what is missing. Exit code: 0 all scored; 1 ended early,
-or something is unscored; 2 a mistake in the command, the data or an address; 130 interrupted.
+The same command resumes a run that ended early: it makes only the calls that are missing. Exit code: 0 if everything is
+scored; 1 if the run ended early or something is not scored; 2 for a mistake in the command, the data or an address; 130
+if interrupted.
 """
 
-
-SERVING = {  # while a run lasts
-    "replicas": (
-        int,
-        "N",
-        "Serve a local model by so many replicas while it runs, each on a GPU of its own (extra ray).",
-    ),
+SERVING = {  # option -> type, metavar, help
+    "replicas": (int, "N", "Serve a local model by N replicas during the run, each on its own GPU (extra ray)."),
     "gpus_each": (float, "NUMBER", "GPUs of a replica; a fraction shares one."),
     "address": (str, "TEXT", "A Ray cluster for the replicas: auto, or HOST:PORT. Default: this machine."),
 }
 
 
-class Runs(TyperGroup):
-    """`weft run BENCHMARK`: each benchmark is a command, made from its own options when it is called for."""
+class BenchmarkGroup(HelpGroup):
+    """`weft run BENCHMARK`: each benchmark is a command, built from its own options when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         from weft.benchmarks.base import list_benchmarks
@@ -71,81 +78,85 @@ class Runs(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         from weft.benchmarks.base import load_benchmark
-        from weft.cli.from_config import (
-            EVERYTHING,
-            benchmark_defaults,
-            command,
-            option,
-            own_parameters,
-            parameters,
-            without_own,
-        )
+        from weft.cli import benchmark_command as builder
 
         benchmark = load_benchmark(cmd_name)
-        params = [*own_parameters(benchmark), *parameters(without_own(EVERYTHING, benchmark))]
-        params += [
-            option(name, kind, {"help": told, "metavar": metavar}) for name, (kind, metavar, told) in SERVING.items()
-        ]
-        params.append(option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run"))
-        usual: dict[str, Any] = ctx.default_map or {}
-        base = {name: value for name, value in usual.items() if name != cmd_name}
-        ctx.default_map = {**base, cmd_name: benchmark_defaults(ctx, cmd_name, benchmark, base)}
+        parameters = builder.build_own_parameters(benchmark)
+        parameters += builder.build_parameters(builder.without_own_fields(builder.ALL_FIELDS, benchmark))
+        for name, (kind, metavar, help_text) in SERVING.items():
+            parameters.append(builder.build_option(name, kind, {"help": help_text, "metavar": metavar}))
+        parameters.append(builder.build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
+        defaults: dict[str, Any] = dict(ctx.default_map or {})
+        defaults.pop(cmd_name, None)
+        own_defaults = builder.read_benchmark_defaults(ctx, cmd_name, benchmark, defaults)
+        ctx.default_map = {**defaults, cmd_name: own_defaults}
 
-        def run(**given: Any) -> None:
-            _run(cmd_name, given)
+        def run(**values: Any) -> None:
+            _run(cmd_name, values)
 
-        run.__doc__ = f"{benchmark.presentation.title or benchmark.name}: generate, judge and tabulate. `weft run --help` has examples."
-        return command(run, cmd_name, benchmark, params)
+        run.__doc__ = _build_help(cmd_name, benchmark.presentation.title or benchmark.name)
+        return builder.build_command(run, cmd_name, benchmark, parameters)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """A run's options follow the benchmark that they are for."""
-        before = _before_command(args)
-        if len(before) == len(args):
-            alone = {"--help", "--home"}
-        else:
-            alone = {"--help"}
-        wrong = [
-            word for word in (one.partition("=")[0] for one in before) if word.startswith("--") and word not in alone
-        ]
-        if wrong:
+        """Refuse options before the benchmark's name: they belong to the benchmark that follows."""
+        leading = _leading_options(args)
+        accepted = {"--help"}
+        if len(leading) == len(args):  # there is no benchmark
+            accepted.add("--home")
+        misplaced: list[str] = []
+        for word in leading:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in accepted:
+                misplaced.append(flag)
+        if misplaced:
             from weft.errors import UserError
 
-            raise UserError(f"{', '.join(wrong)} needs a benchmark before it: weft run weave {wrong[0]} ...")
+            raise UserError(f"{', '.join(misplaced)} needs a benchmark before it: weft run weave {misplaced[0]} ...")
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Benchmarks"):
             formatter.write_text(f"{', '.join(self.list_commands(ctx))}, or file.py:NAME.")
-            formatter.write_text("Each has options of its own, beside those of every run: weft run weave --help")
+            formatter.write_text("`weft run BENCHMARK --help` lists the options of a run, and the benchmark's own.")
 
 
-def _before_command(args: Iterable[str]) -> list[str]:
-    """The words before the first that is no option, and no home."""
-    made: list[str] = []
-    before = ""
+def _build_help(name: str, title: str) -> str:
+    return (
+        f"Evaluate a model on {title}: generate replies, judge them, and print the tables.\n\n"
+        f"Examples:\n\n"
+        f"  weft run {name} --data DATA --model MODEL --judge JUDGE\n\n"
+        f"  weft run {name} --data DATA --model MODEL --judge JUDGE --limit 10 --dry-run\n\n"
+        f"`weft run --help` has more examples, `weft models` the names of models and judges."
+    )
+
+
+def _leading_options(args: Sequence[str]) -> list[str]:
+    """Return the words before the first that is neither an option nor the value of --home."""
+    leading: list[str] = []
     for word in args:
-        if not word.startswith("-") and before != "--home":
+        is_home_value = leading[-1:] == ["--home"]
+        if not word.startswith("-") and not is_home_value:
             break
-        made.append(word)
-        before = word
-    return made
+        leading.append(word)
+    return leading
 
 
-app = typer.Typer(cls=Runs, invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(cls=BenchmarkGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
-@app.callback(invoke_without_command=True, help=EXAMPLES)
-def run(context: typer.Context, home: o.Home = o.Path(".weft")) -> None:
+@app.callback(invoke_without_command=True, help=HELP)
+def run(context: typer.Context, home: HomeOption = DEFAULT_HOME) -> None:
     if context.invoked_subcommand is None:
-        from weft.cli.default import default_run
+        from weft.cli.quickstart import run_quickstart
 
-        default_run(home)
+        run_quickstart(home)
 
 
-def _run(benchmark: str, given: dict[str, Any]) -> None:
-    from weft.cli.from_config import config_of
-    from weft.cli.work import work
+def _run(benchmark: str, values: dict[str, Any]) -> None:
+    from weft.cli.benchmark_command import build_config_fields
+    from weft.cli.execute import execute_run
 
-    config = config_of(given)
-    serving = {f"--{name.replace('_', '-')}": given[name] for name in ("gpus_each", "address")}
-    work(config | {"benchmark": benchmark}, dry_run=bool(given["dry_run"]), replicas=given["replicas"], serving=serving)
+    fields = build_config_fields(values)
+    fields["benchmark"] = benchmark
+    serving = {"--gpus-each": values["gpus_each"], "--address": values["address"]}
+    execute_run(fields, dry_run=bool(values["dry_run"]), replicas=values["replicas"], serving=serving)

@@ -1,34 +1,55 @@
 """weft runs"""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.help import HelpGroup
+from weft.cli.options import (
+    DEFAULT_HOME,
+    HomeOption,
+    RunArgument,
+    SubcommandHomeOption,
+    YesOption,
+    check_format,
+    complete_run,
+    confirm,
+)
 from weft.cli.terminal import say
 
 if TYPE_CHECKING:
     from weft.results.index import RunEntry
+    from weft.store.journal import Journal
+    from weft.store.records import RunRecord
 
-app = typer.Typer(help="List runs, give them names, remove them.", rich_markup_mode=None)
+app = typer.Typer(cls=HelpGroup, rich_markup_mode=None)
+COLUMNS = ("run", "benchmark", "title", "headline score", "scored", "cost", "state", "age")
+TITLE_COLUMN = 2
+GIST_FIELDS = ("value", "low", "high", "scored", "expected", "turns", "failed", "cost")
+MAX_TAG_CHARS = 60
 
 
 @app.callback(invoke_without_command=True)
 def runs(
     context: typer.Context,
-    benchmark: Annotated[str | None, typer.Option(help="Only runs of this benchmark.")] = None,
-    model: Annotated[str | None, typer.Option(help="Only runs whose model has this in its name.")] = None,
-    find: Annotated[str | None, typer.Option(help="Only runs with these words in title, tag, judge or id.")] = None,
+    benchmark: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this benchmark.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only runs whose model has this in its name.")
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only runs with this text in title, tag, judge or id.")
+    ] = None,
     sort: Annotated[
-        str, typer.Option(help="age, score, cost, title or benchmark; the last is the latest, the best, the dearest.")
+        str, typer.Option(metavar="KEY", help="age, score, cost, title or benchmark; sorted ascending.")
     ] = "age",
-    format: Annotated[str, typer.Option("--format", "-f", help="text, or json.")] = "text",
-    home: o.Home = o.Path(".weft"),
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """All runs in the journal: benchmark, title, main number with its 95% interval, how much is scored, cost, state,
-    age.
+    """List runs, give them tags, remove them.
 
-    The first column is what a run can be called by in any command; so can its tag, which stands before its title.
+    For each run: benchmark, title, headline score with its 95% interval, how much is scored, cost, state, age. Any
+    command accepts a run by the first column, or by its tag, which is shown before its title.
 
     Examples:
 
@@ -45,98 +66,93 @@ def runs(
         return
     import msgspec
 
-    from weft.errors import UserError
     from weft.results.index import filter_runs, list_runs
     from weft.workspace import open_journal
 
-    if format not in ("text", "json"):
-        raise UserError(f"unknown format {format!r}; there are text, json")
-    every = list_runs(open_journal(home))
-    found = filter_runs(every, benchmark=benchmark or "", model=model or "", find=find or "", sort=sort)
+    check_format(format, ("text", "json"))
+    entries = filter_runs(
+        list_runs(open_journal(home)), benchmark=benchmark or "", model=model or "", find=find or "", sort=sort
+    )
     if format == "json":
-        say(msgspec.json.format(msgspec.json.encode([_plain(one) for one in found]), indent=2).decode())
-        return
-    if not found:
-        say("no run is left by what was asked for")
-        return
-    _table(found)
+        records = [_build_record(entry) for entry in entries]
+        say(msgspec.json.format(msgspec.json.encode(records), indent=2).decode())
+    elif entries:
+        _print_entries(entries)
+    else:
+        say("no run matches")
 
 
-def _plain(one: "RunEntry") -> dict[str, Any]:
+def _build_record(entry: "RunEntry") -> dict[str, Any]:
+    """Return a run as JSON has it. `expected` are verdicts, `expected_turns` turns."""
     from msgspec.structs import asdict
 
-    manifest = one.record.manifest
-    numbers = asdict(one.gist)
-    return {
-        "id": one.record.id,
-        "tag": one.record.names.get("tag", ""),
+    manifest = entry.record.manifest
+    record: dict[str, Any] = {
+        "id": entry.record.id,
+        "tag": entry.record.names.get("tag", ""),
         "benchmark": manifest.benchmark.name,
-        "title": one.title,
+        "title": entry.title,
         "model": manifest.model.name,
         "judge": manifest.judge.name,
-        **{name: numbers[name] for name in ("value", "low", "high", "scored", "due", "turns", "failed", "cost")},
-        "turns_due": one.expected_turns,
-        "state": one.state,
-        "started": one.record.started,
     }
+    gist = asdict(entry.gist)
+    for name in GIST_FIELDS:
+        record[name] = gist[name]
+    record["expected_turns"] = entry.expected_turns
+    record["state"] = entry.state
+    record["started"] = entry.record.started
+    return record
 
 
-COLUMNS = ("run", "benchmark", "title", "main number", "scored", "cost", "state", "age")
-
-
-def _table(found: "list[RunEntry]") -> None:
-    """A line for each run; two where the screen is too narrow for one."""
-    from weft.cli.fitting import lines
+def _print_entries(entries: "list[RunEntry]") -> None:
+    """Print a line for each run; two where the terminal is too narrow for one."""
+    from weft.cli.columns import align_rows
     from weft.cli.screen import Screen
 
-    console = Screen(soft_wrap=True)
-    judges = {one.judge for one in found}
-    rows = [_row(one, several=len(judges) > 1) for one in found]
-    for text in lines(COLUMNS, rows, console.width, name=2):
-        console.print(text)
+    screen = Screen(soft_wrap=True)
+    judges = {entry.judge for entry in entries}
+    rows = [_build_row(entry, with_judge=len(judges) > 1) for entry in entries]
+    for line in align_rows(COLUMNS, rows, screen.width, label=TITLE_COLUMN):
+        screen.print(line)
     if len(judges) == 1:
-        console.print(f"all judged by {next(iter(judges))}")
+        screen.print(f"all judged by {judges.pop()}")
 
 
-def _row(one: "RunEntry", *, several: bool) -> tuple[str, ...]:
+def _build_row(entry: "RunEntry", *, with_judge: bool) -> tuple[str, ...]:
     import time
 
     from weft.results.index import format_age
     from weft.untrusted import format_for_terminal
 
-    manifest = one.record.manifest
-    if several:
-        judge = f", judged by {one.judge}"
-    else:
-        judge = ""
-    if one.gist.cost is None:
-        cost = "?"
-    else:
-        cost = f"${one.gist.cost:.2f}"
-    since = format_age(time.time() - one.record.started)
-    words = (
-        one.handle,
-        manifest.benchmark.name,
-        one.tagged_title + judge,
-        one.gist.headline_text,
-        one.coverage,
+    title = entry.tagged_title
+    if with_judge:
+        title += f", judged by {entry.judge}"
+    cost = "?"
+    if entry.gist.cost is not None:
+        cost = f"${entry.gist.cost:.2f}"
+    cells = (
+        entry.handle,
+        entry.record.manifest.benchmark.name,
+        title,
+        entry.gist.headline_text,
+        entry.coverage,
         cost,
-        one.state,
-        since,
+        entry.state,
+        format_age(time.time() - entry.record.started),
     )
-    return tuple(format_for_terminal(word) for word in words)
+    return tuple(map(format_for_terminal, cells))
 
 
 @app.command()
 def tag(
     context: typer.Context,
-    run: o.Run,
+    run: RunArgument,
     name: Annotated[
-        str, typer.Argument(help="What to call it, in commands, tables and plots; '' takes its name away.")
+        str, typer.Argument(help="Its name in commands, tables and plots; '' removes the tag.", metavar="NAME")
     ],
-    home: o.HomeOf = None,
+    home: SubcommandHomeOption = None,
 ) -> None:
-    """Give a run a name: it is then called so in every command, table, plot and page.
+    """Give a run a name for every command, table, plot and page.
 
     Examples:
 
@@ -149,36 +165,48 @@ def tag(
     from weft.workspace import open_journal
 
     journal = open_journal(home or context.obj, write=True)
-    found = find_run(journal, run)
+    record = find_run(journal, run)
     name = " ".join(name.split())
-    if name == "last" or len(name) > 60 or not name.isprintable():
-        raise UserError(f"{name[:60]!r} cannot be a name: give up to 60 characters, and not 'last'")
-    other = next(
-        (one for one in journal.runs() if name and name in (one.id, one.names.get("tag")) and one.id != found.id), None
-    )
-    if other is not None:
-        raise UserError(f"{name} is {other.id} already")
-    journal.set_names(found.id, tag=name)
+    if name == "last" or len(name) > MAX_TAG_CHARS or not name.isprintable():
+        raise UserError(
+            f"{name[:MAX_TAG_CHARS]!r} cannot be a tag: give up to {MAX_TAG_CHARS} characters, and not 'last'"
+        )
+    if name:
+        _check_unused(name, record.id, journal)
+    journal.set_names(record.id, tag=name)
     journal.close()
-    before = found.names.get("tag")
-    if before and before != name:
-        was = f" (it was {before})"
-    else:
-        was = ""
-    say(f"{found.id} is now called {name}{was}" if name else f"{found.id} has no other name any more{was}")
+    previous = record.names.get("tag")
+    line = f"{record.id} is now called {name}"
+    if not name:
+        line = f"{record.id} has no tag any more"
+    if previous and previous != name:
+        line += f" (it was {previous})"
+    say(line)
+
+
+def _check_unused(name: str, run_id: str, journal: "Journal") -> None:
+    """Raise UserError if another run has this id or tag."""
+    from weft.errors import UserError
+
+    for record in journal.runs():
+        if name in (record.id, record.names.get("tag")) and record.id != run_id:
+            raise UserError(f"{name} is {record.id} already")
 
 
 @app.command()
 def rm(
     context: typer.Context,
     run: Annotated[
-        list[str], typer.Argument(help="Runs: tags, ids or their beginnings.", autocompletion=o.complete_run)
+        list[str],
+        typer.Argument(metavar="RUN", help="Runs: tags, ids or their beginnings.", autocompletion=complete_run),
     ],
-    yes: o.Yes = False,
-    home: o.HomeOf = None,
+    yes: YesOption = False,
+    home: SubcommandHomeOption = None,
 ) -> None:
-    """Remove runs from the journal, after asking. Answers stay: the same command makes the run again at no cost, until
-    `weft journal shrink` removes what no run needs. What people said of a run goes with it.
+    """Remove runs from the journal, after asking.
+
+    Their calls stay cached: the same command makes the run again at no cost, until `weft journal shrink` removes what
+    no run needs. The annotations of a run are removed with it.
 
     Examples:
 
@@ -191,22 +219,34 @@ def rm(
     from weft.store.locks import with_actual_state
     from weft.workspace import open_journal
 
-    place: o.Path = home or context.obj
-    journal = open_journal(place, write=True)
-    found = [with_actual_state(find_run(journal, one), place) for one in run]
-    busy = next((one.id for one in found if one.state == "running"), "")
-    if busy:
-        raise UserError(f"{busy} is going on: stop it first")
-    for record in found:
-        turns, verdicts = journal.count_done(record.id)
-        rated, people = journal.count_annotations(record.id)
-        if rated:
-            told = f", {rated} ratings by {people} {'person' if people == 1 else 'people'}, which go with it for good"
-        else:
-            told = ""
-        say(f"{record.id}: {turns} turns, {verdicts} verdicts, {record.state}{told}")
-    o.sure(yes, f"remove {'this run' if len(found) == 1 else f'these {len(found)} runs'} from the list")
-    for record in found:
+    folder: Path = home or context.obj
+    journal = open_journal(folder, write=True)
+    records = [with_actual_state(find_run(journal, name), folder) for name in run]
+    for record in records:
+        if record.state == "running":
+            raise UserError(f"{record.id} is in progress: stop it first")
+    for record in records:
+        say(_describe_record(journal, record))
+    what = "this run"
+    if len(records) > 1:
+        what = f"these {len(records)} runs"
+    confirm(yes, f"remove {what} from the list")
+    for record in records:
         journal.remove_run(record.id)
     journal.close()
-    say(f"removed: {', '.join(record.id for record in found)}; their answers stay until `weft journal shrink`")
+    removed = ", ".join(record.id for record in records)
+    say(f"removed: {removed}; their calls stay cached until `weft journal shrink`")
+
+
+def _describe_record(journal: "Journal", record: "RunRecord") -> str:
+    from weft.cli.outcome import format_count
+
+    turns, verdicts = journal.count_done(record.id)
+    annotations, annotators = journal.count_annotations(record.id)
+    line = f"{record.id}: {turns} turns, {verdicts} verdicts, {record.state}"
+    if annotations:
+        line += (
+            f", {format_count(annotations, 'annotation')} by {format_count(annotators, 'annotator')}, "
+            "which are removed for good"
+        )
+    return line

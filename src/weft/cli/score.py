@@ -2,25 +2,16 @@
 
 import inspect
 import itertools
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.from_config import (
-    JUDGING,
-    BenchmarkCommand,
-    benchmark_defaults,
-    command,
-    config_of,
-    option,
-    own_parameters,
-    parameters,
-    without_own,
-)
+from weft.cli import benchmark_command as builder
+from weft.cli.options import DRY_RUN_HELP
 from weft.errors import UserError
 
-HELP = """Judge pictures and texts that were made elsewhere.
+HELP = """Judge images and texts that were generated elsewhere.
 
 Examples:
 
@@ -32,53 +23,77 @@ Examples:
 
   weft score results/bagel --benchmark planviz --data DATA --judge judge
 
-WEAVE's names: an image turn has the base name of the dataset's picture, a text turn is <stem of the first picture>_<turn>.txt.
-IMUG's: <domain>/<subdomain>/question_<id>/result.json beside turn_<n>_output.png.
-ROVER's: gen_<id>.png beside gen_<id>.txt, which has the thinking (rover-ig) or the whole answer (rover-tg); answers to rover-tg in
-words alone (--mode text, --mode both) are gen_<id>.text.txt, or gen_<id>.txt in a folder without pictures.
-PlanViz's: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <id>.png, the task's id as reports have it.
+File names, as each benchmark's released scripts write them:
+
+WEAVE: an image turn has the base name of the dataset's image, a text turn is <stem of the first image>_<turn>.txt.
+
+IMUG: <domain>/<subdomain>/question_<id>/result.json next to turn_<n>_output.png.
+
+ROVER: gen_<id>.png next to gen_<id>.txt, which has the reasoning (rover-ig) or the whole answer (rover-tg); text-only
+answers to rover-tg (--mode text, --mode both) are gen_<id>.text.txt, or gen_<id>.txt in a folder without images.
+
+PlanViz: <list>/<index>.png, as in results/<model>/travel_plan_gen/0.png; or <id>.png, the task's id as in reports.
 """
 
 
-class ScoreCommand(BenchmarkCommand):
-    """The options of the benchmark that `--benchmark` names are its own: the command is made anew from them."""
+class ScoreCommand(builder.BenchmarkCommand):
+    """`weft score`. Its options are those of the benchmark that `--benchmark` names: it is rebuilt from them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        name = _named(args)
+        name = _find_benchmark(args)
         if name:
-            from weft.benchmarks.base import load_benchmark
-
-            found = load_benchmark(name)
-            always = list(inspect.signature(score, eval_str=True).parameters.values())
-            params = [*always, *own_parameters(found), *parameters(without_own(JUDGING, found))]
-            made = command(_score, "score", found, [*params, option("dry_run", bool, {"help": o.DRY_RUN}, "--dry-run")])
-            self.about, self.params, self.callback = found.name, made.params, made.callback
-            ctx.default_map = benchmark_defaults(ctx, name, found, ctx.default_map or {})
+            self._rebuild(ctx, name)
         elif not {"-h", "--help"} & set(args):
             raise UserError("give --benchmark: which benchmark the outputs answer; `weft score --help` has examples")
         return super().parse_args(ctx, args)
 
+    def _rebuild(self, ctx: Any, name: str) -> None:
+        from weft.benchmarks.base import load_benchmark
 
-def _named(args: list[str]) -> str:
-    """What follows `--benchmark`."""
-    after = next((word for before, word in itertools.pairwise(args) if before == "--benchmark"), "")
-    return next((word.partition("=")[2] for word in args if word.startswith("--benchmark=")), after)
+        benchmark = load_benchmark(name)
+        parameters = list(inspect.signature(score, eval_str=True).parameters.values())
+        parameters += builder.build_own_parameters(benchmark)
+        parameters += builder.build_parameters(builder.without_own_fields(builder.JUDGING_FIELDS, benchmark))
+        parameters.append(builder.build_option("dry_run", bool, {"help": DRY_RUN_HELP}, "--dry-run"))
+        command = builder.build_command(_score, "score", benchmark, parameters)
+        self.benchmark_name = benchmark.name
+        self.params = command.params
+        self.callback = command.callback
+        ctx.default_map = builder.read_benchmark_defaults(ctx, name, benchmark, ctx.default_map or {})
+
+
+def _find_benchmark(args: list[str]) -> str:
+    """Return the value of `--benchmark`, or an empty text."""
+    for word in args:
+        if word.startswith("--benchmark="):
+            return word.partition("=")[2]
+    for option, value in itertools.pairwise(args):
+        if option == "--benchmark":
+            return value
+    return ""
 
 
 def score(
     outputs: Annotated[
-        o.Path, typer.Argument(help="The folder with the outputs, in the benchmark's own layout and file names.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The folder with the outputs, in the benchmark's own layout and file names."
+        ),
     ],
     benchmark: Annotated[
-        str, typer.Option(help="Which benchmark they answer. Its own options: weft score DIR --benchmark weave --help")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Which benchmark they answer. Its own options: weft score DIR --benchmark weave --help",
+        ),
     ],
 ) -> None:
     _score(outputs=outputs, benchmark=benchmark)
 
 
-def _score(**given: Any) -> None:
-    from weft.cli.work import work
+def _score(**values: Any) -> None:
+    from weft.cli.execute import execute_run
 
-    config = config_of(given)
-    config |= {"model": f"folder/{given['outputs']}"}
-    work(config, dry_run=bool(given.get("dry_run")))
+    fields = builder.build_config_fields(values)
+    fields["model"] = f"folder/{values['outputs']}"
+    execute_run(fields, dry_run=bool(values.get("dry_run")))

@@ -1,4 +1,4 @@
-"""rich's console, for texts that are nothing but texts."""
+"""rich's console for texts that come from anywhere: a string is printed as it is, never as markup."""
 
 from typing import Any
 
@@ -9,7 +9,13 @@ from weft.untrusted import format_for_terminal
 
 
 class Screen(Console):
-    """No markup, no highlighting, nothing that steers."""
+    """A console without markup and highlighting. Control characters in strings are escaped."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*(Text(format_for_terminal(one)) if isinstance(one, str) else one for one in objects), **options)
+        super().print(*map(_as_text, objects), **options)
+
+
+def _as_text(renderable: Any) -> Any:
+    if isinstance(renderable, str):
+        return Text(format_for_terminal(renderable))
+    return renderable

@@ -1,47 +1,60 @@
 """weft serve"""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from weft.cli import options as o
+from weft.cli.options import DEFAULT_HOME, HomeOption, parse_pairs
 
 
 def serve(
     model: Annotated[
-        str, typer.Argument(help="What is served: hf/..., diffusers/..., file.py:NAME, or a name from weft.toml.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="The model: hf/..., diffusers/..., file.py:NAME, or a name from weft.toml."
+        ),
     ],
     replicas: Annotated[
-        int, typer.Option(min=1, help="How many, each on GPUs of its own. More than one needs the extra ray.")
+        int,
+        typer.Option(min=1, metavar="N", help="How many, each on its own GPUs. More than one needs the extra ray."),
     ] = 1,
     gpus_each: Annotated[
         float | None,
-        typer.Option(min=0, help="GPUs of a replica; a fraction shares one. Default: 1 where there are any."),
+        typer.Option(
+            min=0, metavar="NUMBER", help="GPUs of a replica; a fraction shares one. Default: 1 if there are any."
+        ),
     ] = None,
-    cpus_each: Annotated[float | None, typer.Option(min=0, help="CPUs that a replica reserves. Default: 1.")] = None,
+    cpus_each: Annotated[
+        float | None, typer.Option(min=0, metavar="NUMBER", help="CPUs that a replica reserves. Default: 1.")
+    ] = None,
     address: Annotated[
-        str | None, typer.Option(help="A Ray cluster that is there already: auto, or HOST:PORT. Default: one here.")
+        str | None,
+        typer.Option(metavar="TEXT", help="An existing Ray cluster: auto, or HOST:PORT. Default: a new one here."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What it is called in served/NAME@URL. Default: the end of the model's name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Its name in served/NAME@URL. Default: the end of the model's name."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen. Any other than this machine wants a token.")
+        str, typer.Option(metavar="HOST", help="Address to listen on. Any other than this machine needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0: a free one.")] = 8000,
     model_opt: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for the model, such as dtype=bfloat16 or batch=32. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="NAME=VALUE for the model, such as dtype=bfloat16 or batch=32. Repeatable."
+        ),
     ] = None,
-    home: o.Home = Path(".weft"),
+    home: HomeOption = DEFAULT_HOME,
     child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
 ) -> None:
-    """Put a model behind an address that speaks OpenAI's chat completions, pictures in and out in their order: on one
-    GPU, on all of a machine, or on a Ray cluster. Calls that come together are worked on together where the model can.
-    Ctrl-C ends it.
+    """Serve a model over OpenAI's chat completions API.
 
-    It says what it does at /v1/models, /health and /metrics. With --host other than this machine a token is wanted:
-    WEFT_SERVE_TOKEN, or one that is made and printed; clients have it in WEFT_API_KEY.
+    On one GPU, on all of a machine, or on a Ray cluster; text and images in and out, in order. Calls that arrive
+    together are batched if the model supports it. Ctrl-C ends it.
+
+    /v1/models, /health and /metrics describe the server. With a --host other than this machine, clients need a token:
+    WEFT_SERVE_TOKEN, or one that is generated and printed; clients have it in WEFT_API_KEY.
 
     Examples:
 
@@ -57,11 +70,12 @@ def serve(
     """
     import sys
 
-    from weft.serving.start import ServePlan, serve
+    from weft.serving.start import ServePlan
+    from weft.serving.start import serve as start_serving
 
     plan = ServePlan(
         model=model,
-        options=o.pairs(model_opt, "--model-opt"),
+        options=parse_pairs(model_opt, "--model-opt"),
         replicas=replicas,
         gpus_each=gpus_each,
         cpus_each=cpus_each,
@@ -71,4 +85,4 @@ def serve(
         port=port,
         home=str(home),
     )
-    sys.exit(serve(plan, child=child))
+    sys.exit(start_serving(plan, child=child))

@@ -1,80 +1,162 @@
-"""Tables on the terminal."""
+"""weft show"""
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+import typer
 
-from weft.report.select import format_cell, format_with_interval
-from weft.types import Cell, Table
-from weft.untrusted import format_for_terminal
+from weft.cli.options import DEFAULT_HOME, HomeOption, OwnBenchmarkOption, RunArgument
+from weft.cli.terminal import say
 
-FEW = 3  # rows that may become columns
-NAME = 28  # columns of the screen that a row's name and the frame want
+if TYPE_CHECKING:
+    from weft.results.run import Run
+    from weft.store.journal import Journal, TurnRecord
+    from weft.types import Part, Verdict
 
-
-def show_table(console: Console, table: Table, *, ranges: bool = False) -> None:
-    """All columns, below each other where the screen is too narrow for all of them side by side. `ranges`: with their
-    intervals."""
-    if ranges:
-        told_cell = format_with_interval
-    else:
-        told_cell = format_cell
-    title = format_for_terminal(table.title)
-    if len(table.rows) <= FEW and len(_fitting(table, console.width - NAME, told_cell)) > 1:
-        return _turned(console, table, told_cell)
-    for columns in _fitting(table, console.width - NAME, told_cell):
-        made = RichTable(title=Text(title), title_justify="left")
-        longest = max((len(row.label) for row in table.rows), default=1)
-        made.add_column("", width=min(longest, console.width - _width(table, columns, told_cell) - 5), overflow="fold")
-        for column in columns:
-            made.add_column(Text(format_for_terminal("\n".join(column.split()))), justify="right")
-        for row in table.rows:
-            made.add_row(
-                Text(format_for_terminal(row.label)),
-                *(told_cell(row.cells.get(column), table.digits) for column in columns),
-            )
-        console.print(made)
-        title = format_for_terminal(f"{table.title}, continued")
-    if any(
-        row.arithmetic == "official" and cell.value is None and cell.expected
-        for row in table.rows
-        for cell in row.cells.values()
-    ):
-        console.print(Text(format_for_terminal(table.note)))  # why there is no number
+MAX_NAMES = 8  # in a message
+MAX_REASONS = 8
 
 
-def _turned(console: Console, table: Table, told_cell: "Told") -> None:
-    """Columns as rows, where there are few rows and no room for the columns."""
-    made = RichTable(title=Text(format_for_terminal(table.title)), title_justify="left")
-    made.add_column("")
-    for row in table.rows:
-        made.add_column(Text(format_for_terminal(row.label)), justify="right", overflow="fold")
-    for column in table.columns:
-        made.add_row(
-            Text(format_for_terminal(column)), *(told_cell(row.cells.get(column), table.digits) for row in table.rows)
-        )
-    console.print(made)
+def show(
+    run: RunArgument,
+    sample: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SAMPLE", help="A sample of it, or the beginning of its name. Default: those with problems."
+        ),
+    ] = None,
+    turn: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only this turn, counted from 1.")] = None,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
+) -> None:
+    """Show a dialogue, or the samples of a run that have problems.
+
+    Prompts, replies, every verdict with its reason, and the traceback of whatever a model or a benchmark of yours
+    raised. Without a sample: which samples failed or are not scored, and why.
+
+    Examples:
+
+      weft show last
+
+      weft show last garden-12 --turn 2
+    """
+    from weft.errors import UserError
+    from weft.results.run import load_run
+    from weft.workspace import open_journal
+
+    journal = open_journal(home)
+    loaded = load_run(journal, run, benchmark)
+    if sample is None:
+        _print_problems(loaded)
+        return
+    name = _find_sample(loaded, sample)
+    turns = [record for record in loaded.turns if record.sample == name and turn in (None, record.turn + 1)]
+    if not turns:
+        raise UserError(f"{name} has no turn {turn}")
+    traces = journal.traces(loaded.id, name)
+    for record in turns:
+        all_traces = _find_call_traces(journal, record) + list(traces.get(record.turn, []))
+        _print_turn(loaded, record, all_traces)
 
 
-Told = Callable[[Cell | None, int], str]
+def _find_sample(run: "Run", text: str) -> str:
+    """Return the sample of this name, or the only one whose name begins so. Raises UserError with those there are."""
+    from weft.errors import UserError
+
+    names = list(dict.fromkeys(record.sample for record in run.turns))
+    if text in names:
+        return text
+    matches = [name for name in names if name.startswith(text)]
+    if len(matches) == 1:
+        return matches[0]
+    problem = "no"
+    if matches:
+        problem = "more than one"
+    candidates = matches or names
+    listing = ", ".join(candidates[:MAX_NAMES])
+    if len(candidates) > MAX_NAMES:
+        listing += f" and {len(candidates) - MAX_NAMES} more"
+    raise UserError(f"{problem} sample of {run.id} is called {text!r}; there is {listing}")
 
 
-def _width(table: Table, columns: list[str], told_cell: Told) -> int:
-    """What columns want at the least, their frame included."""
-    values = {column: [told_cell(row.cells.get(column), table.digits) for row in table.rows] for column in columns}
-    return sum(3 + max(map(len, [*column.split(), *values[column]])) for column in columns)
+def _print_problems(run: "Run") -> None:
+    """Print which turns failed or are not scored, by reason, each with the command that shows one."""
+    failed = [record for record in run.turns if record.reply.outcome == "failed"]
+    unscored = [verdict for verdict in run.verdicts if verdict.value is None]
+    complete = run.record.is_complete(len(run.turns))
+    if not complete:
+        count = run.record.format_turn_count(len(run.turns))
+        say(f"{run.id} is {run.record.state}: {count} are there; the same command does the rest")
+    if not run.turns:
+        return
+    if not failed and not unscored:
+        finding = "nothing of that failed, and all of it is scored"
+        if complete:
+            finding = "nothing failed, and everything is scored"
+        say(f"{run.id}: {finding}; weft show {run.id} {run.turns[0].sample} shows a dialogue")
+        return
+    _print_reasons(run, "failed", [(record.reply.reason, record.sample, record.turn) for record in failed])
+    _print_reasons(run, "not scored", [(verdict.reason, verdict.sample, verdict.turn) for verdict in unscored])
 
 
-def _fitting(table: Table, room: int, told_cell: Told) -> list[list[str]]:
-    made: list[list[str]] = [[]]
-    left = room
-    for column in table.columns:
-        width = _width(table, [column], told_cell)
-        if width > left and made[-1]:
-            made.append([])
-            left = room
-        made[-1].append(column)
-        left -= width
-    return made
+def _print_reasons(run: "Run", state: str, occurrences: list[tuple[str, str, int]]) -> None:
+    """Print the most frequent reasons, each with the command that shows its first turn."""
+    from collections import Counter
+
+    counts: Counter[str] = Counter()
+    first_turns: dict[str, tuple[str, int]] = {}
+    for reason, sample, turn in occurrences:
+        counts[reason] += 1
+        first_turns.setdefault(reason, (sample, turn))
+    for reason, count in counts.most_common(MAX_REASONS):
+        sample, turn = first_turns[reason]
+        say(f"{count} {state}: {reason}")
+        say(f"    weft show {run.id} {sample} --turn {turn + 1}")
+
+
+def _find_call_traces(journal: "Journal", record: "TurnRecord") -> list[str]:
+    """Return the tracebacks of the calls behind a turn's reply."""
+    if not record.reply.keys:
+        return []
+    calls = journal.calls(record.reply.keys).values()
+    return [call.raw for call in calls if call.outcome == "failed" and "Traceback" in call.raw]
+
+
+def _print_turn(run: "Run", record: "TurnRecord", traces: list[str]) -> None:
+    from weft.results.run import read_dataset_turn
+
+    say(f"{record.sample}, turn {record.turn + 1} ({record.modality})")
+    _print_parts("prompt", read_dataset_turn(record).prompt)
+    outcome: str = record.reply.outcome
+    if record.reply.reason:
+        outcome += f": {record.reply.reason}"
+    _print_parts(f"reply ({outcome})", record.reply.parts)
+    for verdict in run.verdicts:
+        if (verdict.sample, verdict.turn) == (record.sample, record.turn):
+            _print_verdict(run, verdict)
+    for trace in traces:
+        say()
+        for line in trace.rstrip().splitlines():
+            say(f"    {line}")
+    say()
+
+
+def _print_verdict(run: "Run", verdict: "Verdict") -> None:
+    from weft.report.scale import format_share
+
+    score = "not scored"
+    if verdict.value is not None:
+        score = format_share(run.benchmark, verdict.value)
+    say(f"  {verdict.metric}: {score} by {verdict.by}: {' '.join(verdict.reason.split())}")
+
+
+def _print_parts(title: str, parts: "tuple[Part, ...]") -> None:
+    from weft.types import Image
+
+    say(f"  {title}:")
+    for part in parts:
+        if isinstance(part, Image):
+            text = f"[image {part.width} x {part.height}, {part.digest[:12]}]"
+        else:
+            text = part.text.strip()
+        for line in text.splitlines():
+            say(f"    {line}")

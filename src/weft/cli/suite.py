@@ -1,49 +1,76 @@
 """weft suite"""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.terminal import say
+from weft.cli.help import HelpGroup
+from weft.cli.options import (
+    DEFAULT_HOME,
+    ConcurrencyOption,
+    DryRunOption,
+    HomeOption,
+    JudgeConcurrencyOption,
+    JudgeOption,
+    LimitOption,
+    NoProbeOption,
+    OpenOption,
+    OwnBenchmarkOption,
+    SampleOption,
+    TotalBudgetOption,
+    check_format,
+)
+from weft.cli.terminal import open_in_browser, print_or_write, say
 
 if TYPE_CHECKING:
     from weft.evaluation.session import Session
     from weft.evaluation.suite import ScoreCard
 
-app = typer.Typer(no_args_is_help=True, help="Several benchmarks, some models, one score card.", rich_markup_mode=None)
+app = typer.Typer(cls=HelpGroup, no_args_is_help=True, rich_markup_mode=None)
+FORMATS = ("text", "html", "md", "latex", "csv", "json")
 
 
 @app.callback()
 def suite() -> None:
-    """Several benchmarks, some models, one score card: [suite.BENCHMARK] sections of weft.toml, or of a file given by
-    --config."""
+    """Run several benchmarks with several models: one score card.
+
+    The suite is in the [suite.BENCHMARK] sections of weft.toml, or of a file given by --config.
+
+    Examples:
+
+      weft suite run --models bagel,janus --judge judge
+
+      weft suite report --format html --open
+    """
 
 
 @app.command()
 def run(
-    models: Annotated[list[str], typer.Option(help="Models as for `weft run`, with commas between them. Repeatable.")],
-    judge: o.Judge = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only this section of the suite. Repeatable.")] = None,
-    limit: o.Limit = None,
-    sample: o.Sampled = None,
+    models: Annotated[
+        list[str], typer.Option(metavar="NAMES", help="Models as for `weft run`, with commas. Repeatable.")
+    ],
+    judge: JudgeOption = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="SECTION", help="Only this section of the suite. Repeatable.")
+    ] = None,
+    limit: LimitOption = None,
+    sample: SampleOption = None,
     seed: Annotated[
-        int | None, typer.Option(help="Which samples --sample draws. (A model's seed stands in weft.toml.)")
+        int | None,
+        typer.Option(metavar="N", help="Which samples --sample draws. (A model's seed is set in weft.toml.)"),
     ] = None,
-    concurrency: o.Concurrency = None,
-    judge_concurrency: o.JudgeConcurrency = None,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="Stop before more than this many USD are spent by all of it.")
-    ] = None,
-    dry_run: o.DryRun = False,
-    no_probe: o.NoProbe = False,
-    home: o.Home = o.Path(".weft"),
+    concurrency: ConcurrencyOption = None,
+    judge_concurrency: JudgeConcurrencyOption = None,
+    budget: TotalBudgetOption = None,
+    dry_run: DryRunOption = False,
+    no_probe: NoProbeOption = False,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Run every benchmark of the suite with every model, one after another. The same command again does what is
-    missing, and only that.
+    """Run every benchmark of the suite with every model.
 
-    A model that cannot be reached costs its own runs alone. Exit code: 0 all scored; 1 something is missing; 130
-    interrupted.
+    One after another; the same command again runs only what is missing. A model that cannot be reached does not stop
+    the others. Exit code: 0 if everything is scored; 1 if something is missing; 130 if interrupted.
 
     Examples:
 
@@ -59,78 +86,86 @@ def run(
     from weft.evaluation.suite import build_jobs, check_names, read_entries, split_models
     from weft.models.config import read_config
 
-    some = read_entries(read_config(), only or ())
-    common: dict[str, Any] = {
+    entries = read_entries(read_config(), only or ())
+    fields: dict[str, Any] = {
         "limit": limit,
         "sample": sample,
         "seed": seed,
         "home": home,
         "probe": not no_probe and default_probe(),
+        "concurrency": concurrency,
+        "judge_concurrency": judge_concurrency,
     }
-    common |= {"concurrency": concurrency, "judge_concurrency": judge_concurrency}
-    due = list(build_jobs(some, split_models(models), judge, **common))
-    for _, _, job in due:
-        check_names(job)  # before the first of them is paid for
-    whole = _all(due, budget, dry_run)
+    jobs = list(build_jobs(entries, split_models(models), judge, **fields))
+    for _, _, job in jobs:
+        check_names(job)  # before the first call is paid for
+    complete = _run_jobs(jobs, budget, dry_run)
     if not dry_run:
-        _show(home)
-    sys.exit(0 if whole else 1)
+        _print_score_card(home)
+    if not complete:
+        sys.exit(1)
+    sys.exit(0)
 
 
-def _all(due: Any, budget: float | None, dry_run: bool) -> bool:
-    """Whether all of it is done and scored."""
+def _run_jobs(jobs: Any, budget: float | None, dry_run: bool) -> bool:
+    """Run the jobs one after another; return whether everything is scored."""
     from msgspec.structs import replace
 
+    from weft.cli.estimates import print_estimate
+    from weft.cli.execute import run_in_suite
     from weft.cli.screen import Screen
-    from weft.cli.work import foreseen, one_of_several
     from weft.errors import WeftError
 
     console = Screen(stderr=True, soft_wrap=True)
-    whole = True
-    left = budget
-    for number, (entry, model, job) in enumerate(due, start=1):
-        console.print(f"{number} of {len(due)}: {entry.section}, {model}")
+    complete = True
+    budget_left = budget
+    for number, (entry, model, job) in enumerate(jobs, start=1):
+        console.print(f"{number} of {len(jobs)}: {entry.section}, {model}")
 
-        def mark(session: "Session", section: str = entry.section) -> None:
+        def name_section(session: "Session", section: str = entry.section) -> None:
             session.names["suite"] = section
 
+        limited_job = replace(job, budget=budget_left)
         try:
             if dry_run:
-                foreseen(replace(job, budget=left))
+                print_estimate(limited_job)
                 continue
-            done, spent = one_of_several(replace(job, budget=left), console, mark)
-            if left is None:
-                left = None
-            else:
-                left = max(0.0, left - spent)
-            whole = whole and done
-        except WeftError as error:  # another may still be reached
+            scored, spent = run_in_suite(limited_job, console, name_section)
+            if budget_left is not None:
+                budget_left = max(0.0, budget_left - spent)
+            complete = complete and scored
+        except WeftError as error:  # the next model may be reachable
             console.print(f"weft: {error}")
-            whole = False
-    return whole
+            complete = False
+    return complete
 
 
 @app.command()
 def report(
-    format: Annotated[str, typer.Option("--format", "-f", help="text, html, md, latex, csv or json.")] = "text",
+    format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")] = "text",
     out: Annotated[
-        o.Path | None,
-        typer.Option("--out", "-o", help="Where to write. Default: reports/suite for html, else the terminal."),
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Where to write. Default: reports/suite.html, or the terminal."
+        ),
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="latex: 95% intervals under values; elsewhere they always are.")
+        bool, typer.Option("--intervals", help="latex: 95% intervals under values; the other formats always have them.")
     ] = False,
-    label: Annotated[str, typer.Option(help="latex: what labels begin with.")] = "",
-    tables: Annotated[list[str] | None, typer.Option(help="1: the scores, 2: the costs. Default: both.")] = None,
+    label: Annotated[str, typer.Option(metavar="TEXT", help="latex: prefix of labels.")] = "",
+    tables: Annotated[
+        list[str] | None, typer.Option(metavar="N", help="1: the scores, 2: the costs. Default: both.")
+    ] = None,
     average: Annotated[
-        bool, typer.Option("--average", help="A mean over benchmarks too, which measure different things.")
+        bool, typer.Option("--average", help="Add a mean over benchmarks, although they measure different things.")
     ] = False,
-    open: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    open: OpenOption = False,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """The score card: each benchmark's main number with its interval, and what it cost; as a page with every
-    benchmark's main table below.
+    """Show the score card: headline scores with intervals, and costs.
+
+    The page (html) also has every benchmark's main table.
 
     Examples:
 
@@ -140,47 +175,40 @@ def report(
 
       weft suite report --format latex --out card.tex
     """
-    from weft.errors import UserError
     from weft.evaluation.suite import build_score_card
-    from weft.report import score_card as cards
+    from weft.report import score_card
     from weft.report.render import render
     from weft.report.select import parse_choices
     from weft.workspace import open_journal
 
-    if format not in ("text", "html", "md", "latex", "csv", "json"):
-        raise UserError(f"unknown format {format!r}; there are text, html, md, latex, csv, json")
+    check_format(format, FORMATS)
     if format == "text":
-        return _show(home, benchmark, average=average)
+        _print_score_card(home, benchmark, average=average)
+        return
     journal = open_journal(home)
-    made = build_score_card(journal, benchmark, average=average)
+    card = build_score_card(journal, benchmark, average=average)
     if format != "html":
-        chosen = parse_choices({"tables": tables, "intervals": intervals, "label": label}, format)
-        text = render([made.scores, made.costs], [], format, chosen)
-        if out is None:
-            return say(text.rstrip("\n"))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-        return say(out)
-    place = out or o.Path("reports") / "suite.html"
-    cards.write(made.scores, made.costs, made.runs, journal, place, benchmark)
-    say(place)
+        choices = parse_choices({"tables": tables, "intervals": intervals, "label": label}, format)
+        print_or_write(render([card.scores, card.costs], [], format, choices), out)
+        return
+    path = out or Path("reports") / "suite.html"
+    score_card.write(card.scores, card.costs, card.runs, journal, path, benchmark)
+    say(path)
     if open:
-        import webbrowser
-
-        webbrowser.open(place.absolute().as_uri())
+        open_in_browser(path.absolute().as_uri())
 
 
-def _show(home: o.Path, benchmark: Any = None, *, average: bool = False) -> None:
+def _print_score_card(home: Path, benchmark: Any = None, *, average: bool = False) -> None:
     from weft.cli.screen import Screen
-    from weft.cli.show import show_table
+    from weft.cli.tables import print_table
     from weft.evaluation.suite import build_score_card
     from weft.workspace import open_journal
 
-    journal = open_journal(home)
-    made: ScoreCard = build_score_card(journal, benchmark, average=average)
+    card: ScoreCard = build_score_card(open_journal(home), benchmark, average=average)
     screen = Screen(soft_wrap=True)
-    for table in (made.scores, made.costs):
-        show_table(screen, table, ranges=True)
+    for table in (card.scores, card.costs):
+        print_table(screen, table, intervals=True)
         screen.print(table.note)
-    for model, some in made.runs.items():
-        screen.print(f"{model}: {', '.join(f'{section} {run}' for section, run in some.items())}")
+    for model, run_ids in card.runs.items():
+        sections = [f"{section} {run_id}" for section, run_id in run_ids.items()]
+        screen.print(f"{model}: {', '.join(sections)}")

@@ -4,20 +4,21 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import options as o
-from weft.cli.terminal import say
+from weft.cli.options import DEFAULT_HOME, HomeOption, OpenOption, OwnBenchmarkOption
+from weft.cli.terminal import open_in_browser, say
 
 
 def view(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1. Default: a free port.")
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1. Default: a free one.")
     ] = 0,
-    open: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
-    benchmark: o.OwnBenchmark = None,
-    home: o.Home = o.Path(".weft"),
+    open: OpenOption = False,
+    benchmark: OwnBenchmarkOption = None,
+    home: HomeOption = DEFAULT_HOME,
 ) -> None:
-    """Every run of the journal in the browser, live while one goes on. Read-only, on this machine alone; Ctrl-C ends
-    it.
+    """Browse all runs in the browser, live while one is in progress.
+
+    Read-only, on this machine only; Ctrl-C ends it.
 
     Examples:
 
@@ -27,7 +28,6 @@ def view(
     """
     import asyncio
     import signal
-    import webbrowser
 
     from weft.errors import UserError
     from weft.report.view.server import Viewer
@@ -37,11 +37,11 @@ def view(
             runner, address = await Viewer(home, benchmarks=benchmark or ()).start(port)
         except OSError as error:
             raise UserError(f"port {port} cannot be used: {error.strerror}") from None
-        say(f"{address}\nfor you alone: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
+        say(f"{address}\nonly for you: whoever has this address can read the journal. Ctrl-C ends it.", flush=True)
         if open:
-            webbrowser.open(address)
+            open_in_browser(address)
         stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started it ignores them
+        for number in (signal.SIGINT, signal.SIGTERM):  # handled even if the parent process ignores them
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         try:
             await stopped.wait()
