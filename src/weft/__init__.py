@@ -40,7 +40,7 @@ _HOMES = {
         ("Run", "agree", "battle", "evaluate", "evaluate_async", "judge", "load", "validate", "write"), "weft.api"
     ),
     "runs": "weft.api:all_runs",
-    **dict.fromkeys(("Answered", "Benchmark", "Finished"), "weft.benchmarks.base"),
+    **dict.fromkeys(("Benchmark", "JudgedTurn", "RunResults"), "weft.benchmarks.base"),
     **dict.fromkeys(("Image", "Reply", "Text", "Thought"), "weft.types"),
 }
 

@@ -175,7 +175,7 @@ def test_many_pictures_stand_on_sheets_none_is_left_out(tmp_path: Path):
 def test_a_document_of_fifty_pictures_is_judged_within_the_limit(tmp_path: Path, serve: Serve):
     provider = serve(answer=playing())
     data = written(tmp_path / "data", [prompt("a", "picture " * 50, 50)])
-    run = evaluate(provider, data, tmp_path / "home", judge_pictures=10)
+    run = evaluate(provider, data, tmp_path / "home", judge_images=10)
     judged = [seen for seen in provider.seen if seen.is_judge]
     assert all(len(seen.pictures) <= 10 for seen in judged) and len(judged) == 6, (
         "collages are asked about in parts, not on sheets"
