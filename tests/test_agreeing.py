@@ -41,7 +41,7 @@ class Judge:
         self.name, self.version, self.salt = name, "1", salt
 
     def __call__(self, messages: Any, want: str, question: Any) -> dict[str, Any]:
-        place = question.place
+        place = question.turn_ref
         score = (int(place.sample) * 7 + place.turn * 5 + len(question.metrics[0]) + self.salt) % 11
         allowed = question.schema["properties"]["score"].get("enum")
         return {"reasoning": "so it is", "score": min(allowed, key=lambda one: abs(one - score)) if allowed else score}
@@ -373,7 +373,7 @@ def test_a_card_corrects_where_nobody_rated_under_its_own_heading(
 
 def battle(name: str, answers: dict[str, str]) -> Callable[..., dict[str, Any]]:
     def judge(messages: Any, want: str, question: Any) -> dict[str, Any]:
-        return {**dict.fromkeys(question.schema["properties"], "x"), "winner": answers.get(question.place.sample, "A")}
+        return {**dict.fromkeys(question.schema["properties"], "x"), "winner": answers.get(question.turn_ref.sample, "A")}
 
     own: Any = judge
     own.name, own.version = name, "1"

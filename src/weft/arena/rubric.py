@@ -60,8 +60,8 @@ def build_released_question(answered: JudgedTurn, order: str, blobs: Blobs) -> Q
         answered,
         order,
         released.build_judge_messages(sections, answered.rubrics, blobs),
-        accepts=accepts,
-        plain=True,
+        accepted_schema=accepts,
+        text_only=True,
         jpeg=True,
     )
 

@@ -46,8 +46,8 @@ def _question(answered: JudgedTurn, made: Sequence[Part], messages: tuple[Messag
     material = {"input": answered.turn.prompt, "output": tuple(made)}
     told: dict[str, Any] = {
         "material": material,
-        "value": "Score",
-        "reason": "Justification",
+        "value_key": "Score",
+        "reason_key": "Justification",
         "gold": answered.turn.gold,
         **more,
     }

@@ -93,8 +93,8 @@ def build_points_question(answered: JudgedTurn, words: Sequence[str] | None, **m
             _released(pictures, asked),
             schema,
             material=material,
-            value="Correctness",
-            plain=True,
+            value_key="Correctness",
+            text_only=True,
             gold=goal,
             **more,
         )
@@ -127,8 +127,8 @@ def build_question(metric: str, answered: JudgedTurn, *, alone: bool, **more: An
     key = score_key(metric, alone)
     more = {
         "material": {**_pictures(goal, made), "task": (Text(prompt),)},
-        "value": key,
-        "reason": "explanation",
+        "value_key": key,
+        "reason_key": "explanation",
         "gold": goal,
         **more,
     }
@@ -141,7 +141,7 @@ def build_question(metric: str, answered: JudgedTurn, *, alone: bool, **more: An
         number = {"type": "number", "minimum": 0, "maximum": FULL}
         schema = object_schema(explanation={"type": "string"}, **{key: number})
         return answered.ask(
-            metric, _released([made] if alone else [goal.source, made], asked), schema, plain=True, **more
+            metric, _released([made] if alone else [goal.source, made], asked), schema, text_only=True, **more
         )
     if alone:
         shown: list[Part] = []

@@ -72,9 +72,9 @@ def build_question(metric: str, answered: JudgedTurn, thinking: str, *, made: Im
     }
     if answered.rubrics.official:
         more |= {
-            "plain": True,
+            "text_only": True,
             "jpeg": True,
-            "as_is": (_place_of_made(metric),) if made else (),
+            "unconverted_images": (_place_of_made(metric),) if made else (),
         }
         parts: Sequence[Part] = (Text(_released(metric, answered.rubrics, goal, prompt, thinking)), *pictures)
     else:
@@ -82,7 +82,7 @@ def build_question(metric: str, answered: JudgedTurn, thinking: str, *, made: Im
             answered.rubrics.texts[RUBRICS[metric]], _slots(metric, answered.rubrics, goal, prompt, thinking, made)
         )
     return answered.ask(
-        metric, parts, build_schema(metric), material=material, value=f"{metric}_score", gold=goal, **more
+        metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=goal, **more
     )
 
 

@@ -88,11 +88,11 @@ def build_question(metric: str, answered: JudgedTurn, made: Image, reply: str, *
             Text(prompts.format_prompt(answered.rubrics.texts[rubric], slots)),
             *(image for _, image in pictures),
         )
-        more |= {"plain": True, "jpeg": True, "as_is": (len(pictures) - 1,)}
+        more |= {"text_only": True, "jpeg": True, "unconverted_images": (len(pictures) - 1,)}
     else:
         parts = _own(metric, answered, puzzle, pictures, reply)
     return answered.ask(
-        metric, parts, build_schema(metric), material=told, value=f"{metric}_score", gold=puzzle, **more
+        metric, parts, build_schema(metric), material=told, value_key=f"{metric}_score", gold=puzzle, **more
     )
 
 
