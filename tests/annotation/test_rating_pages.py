@@ -80,13 +80,13 @@ def back(page: Any, item: str) -> None:
 
 
 def choose(page: Any, wish: int, said: dict[str, float]) -> None:
-    """Answer a question by mouse or finger, and remember what was chosen."""
+    """Answer a question by mouse or finger, and remember what was form_value."""
     item = page.locator("input[name=item]").input_value()
     options = page.locator(".field input[type=radio]")
     option = options.nth(wish % options.count())
     said[item] = float(option.get_attribute("data-value"))
     option.click()
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     left(page, item)
 
 
@@ -180,7 +180,7 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         item = page.locator("input[name=item]").input_value()
         page.keyboard.press("3")
         page.keyboard.press("Enter")
-        assert page.locator(".count").inner_text() == here, "what is not chosen yet is missing"
+        assert page.locator(".count").inner_text() == here, "what is not form_value yet is missing"
         for digit in range(1, many):  # the first that is missing has the focus now
             page.keyboard.press(str(digit % 6))
             page.keyboard.press("Tab" if digit % 2 else "ArrowDown")
@@ -190,8 +190,8 @@ def test_keys_of_a_form_with_many_fields_and_undo(house: Path, sources: dict[str
         left(page, item)
         page.keyboard.press("u")
         back(page, item)
-        chosen = [one.get_attribute("data-value") for one in page.locator(".field input:checked").all()]
-        assert chosen == ["3", *(str(digit % 6) for digit in range(1, many))], "what was chosen is there again"
+        form_value = [one.get_attribute("data-value") for one in page.locator(".field input:checked").all()]
+        assert form_value == ["3", *(str(digit % 6) for digit in range(1, many))], "what was form_value is there again"
         assert page.locator(".group").last.locator("textarea").input_value() == "u5? why not"
         page.locator(".field input").first.focus()
         page.keyboard.press("ArrowRight")
@@ -225,7 +225,7 @@ def test_every_benchmarks_form_can_be_sent_without_a_script(
     for number in range(due):
         status, text = request(link)
         assert status == 200 and f"{number + 1} of {due}" in text
-        assert request(link, "POST", data={**fields_of(text)})[0] == 422, "nothing was chosen, and nothing is saved"
+        assert request(link, "POST", data={**fields_of(text)})[0] == 422, "nothing was form_value, and nothing is saved"
         assert request(link, "POST", data=filled(text))[0] == 303
     assert "Thank you" in request(link)[1]
     found: list[Annotation] = desk.ratings.of(desk.study.run, desk.study.id)

@@ -11,7 +11,7 @@ from weft.report.render import escape_formula
 from weft.store.annotations import Annotation
 
 COLUMNS = (
-    *("run", "study", "item", "rater", "sample", "turn", "metric", "variant", "value", "score", "reason"),
+    *("run", "study", "item", "annotator", "sample", "turn", "metric", "variant", "value", "score", "reason"),
     *("attention", "seconds", "at", "answer"),
 )
 
@@ -28,7 +28,7 @@ def annotation_rows(ratings: Sequence[Annotation]) -> list[dict[str, Any]]:
             "at": rating.created_at,
             "answer": answer,
         }
-        told = {"run": rating.run, "study": rating.study, "item": rating.item, "rater": rating.annotator}
+        told = {"run": rating.run, "study": rating.study, "item": rating.item, "annotator": rating.annotator}
         for one in rating.verdicts:
             place = {"sample": one.sample, "turn": one.turn + 1, "metric": one.metric, "variant": one.variant}
             said = {"value": one.value, "score": one.score, "reason": one.reason}
