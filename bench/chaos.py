@@ -78,7 +78,7 @@ def measured(name: str, data: Path, home: Path, share: float, seed: int) -> dict
         model=model.name,
         judge=judge.name,
         home=home,
-        patience=PATIENCE,
+        retry_policy=PATIENCE,
         model_options={"timeout": TIMEOUT},
         judge_options={"timeout": TIMEOUT},
     )

@@ -123,7 +123,7 @@ async def main():
     blobs = Blobs(Path("b"))
     endpoint, journal = resolve("openai-chat/m@{url}", blobs), Journal(Path("j/KIND.sqlite"))
     patience = Patience(tries=1, empty_tries=1)
-    caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), concurrency=10, patience=patience)
+    caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), concurrency=10, retry_policy=patience)
     made = await asyncio.gather(*(caller.reply((Message("user", (Text(str(n)),)),), Want("KIND")) for n in range(10)))
     print({{one.outcome for one in made}}, made[0].reason[:100])
 asyncio.run(main())

@@ -81,7 +81,7 @@ def evaluate(folder: Path, home: Path, server: Provider, **options: Any) -> weft
     options.setdefault("model", f"openai-chat/model@{server.url}")
     options.setdefault("judge", f"openai-chat/judge@{server.url}")
     return weft.evaluate(
-        "planviz", data=folder, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
+        "planviz", data=folder, home=home, retry_policy=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
     )
 
 

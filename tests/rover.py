@@ -164,5 +164,5 @@ def evaluate(benchmark: str, folder: Path, home: Path, server: Provider, **optio
     options.setdefault("model", f"openai-chat/model@{server.url}")
     options.setdefault("judge", f"openai-chat/judge@{server.url}")
     return weft.evaluate(
-        benchmark, data=folder, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
+        benchmark, data=folder, home=home, retry_policy=RetryPolicy(tries=2, base=0.001, cap=0.002), **options
     )

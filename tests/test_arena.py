@@ -199,7 +199,7 @@ def test_an_order_that_cannot_be_judged_leaves_the_battle_unscored(tmp_path: Pat
         )
     )
     runs = stored(provider, tmp_path, ("alpha", "beta"), 2)
-    arena = fight(tmp_path, provider, runs, concurrency=1, patience=QUICK)
+    arena = fight(tmp_path, provider, runs, concurrency=1, retry_policy=QUICK)
     unscored = [verdict for verdict in arena.verdicts if verdict.value is None]
     assert len(unscored) == 1 and unscored[0].reason.startswith("one of its two orders could not be judged: ")
     assert arena.table().rows[0].cells["battles"].value == 1, "it is in no rate"

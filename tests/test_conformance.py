@@ -47,7 +47,7 @@ def nonsense(seen: Seen) -> dict[str, Any]:
 
 def evaluate(data: Path, home: Path, server: Provider, **options: Any) -> weft.Run:
     ends = {"model": f"openai-chat/model@{server.url}", "judge": f"openai-chat/judge@{server.url}"}
-    return weft.evaluate("weave", data=data, home=home, patience=QUICK, **ends, **options)
+    return weft.evaluate("weave", data=data, home=home, retry_policy=QUICK, **ends, **options)
 
 
 def requests(server: Provider) -> list[str]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-HANGS = 600.0  # seconds; on a busy machine everything takes many times as long as on an idle one
+HANGS = 25.0  # seconds; on a busy machine everything takes many times as long as on an idle one
 
 
 def until(what: str, look: Callable[[], Any], running: Any = None) -> Any:

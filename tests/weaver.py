@@ -70,7 +70,7 @@ def evaluate(provider: Provider, data: Path, home: Path, **options: Any) -> weft
     model, judge = (f"openai-chat/{name}@{provider.url}" for name in ("model", "judge"))
     quick = RetryPolicy(tries=2, base=0.01)
     return weft.evaluate(
-        "weaverbench", **{"data": data, "home": home, "model": model, "judge": judge, "patience": quick, **options}
+        "weaverbench", **{"data": data, "home": home, "model": model, "judge": judge, "retry_policy": quick, **options}
     )
 
 

@@ -425,7 +425,7 @@ from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
 print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
-print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).read().samples))
+print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).load_all().samples))
 """
 
 

@@ -55,7 +55,7 @@ def scored(tmp_path: Path, provider: Provider, folder: Path, **options: Any) -> 
     judge, quick = f"openai-chat/judge@{provider.url}", RetryPolicy(tries=2, base=0.001, cap=0.002)
     home = tmp_path / f"home {len(list(tmp_path.iterdir()))}"
     return weft.evaluate(
-        "weave", data=data, model=f"folder/{folder}", judge=judge, home=home, patience=quick, **options
+        "weave", data=data, model=f"folder/{folder}", judge=judge, home=home, retry_policy=quick, **options
     )
 
 

@@ -52,7 +52,7 @@ def journal(tmp_path: Path):
 
 
 def caller(endpoint: Endpoint, journal: Journal, **options: Any) -> Caller:
-    options.setdefault("patience", QUICK)
+    options.setdefault("retry_policy", QUICK)
     return Caller(endpoint, role="model", journal=journal, budget=options.pop("budget", Budget()), **options)
 
 
@@ -136,7 +136,7 @@ def test_an_endpoint_that_was_never_reached_ends_the_run_sooner(journal: Journal
     endpoint = Scripted(there, there)
     with pytest.raises(EndpointDown, match="nobody there") as caught:
         ask(caller(endpoint, journal))
-    assert endpoint.calls == 2 and caught.value.user
+    assert endpoint.calls == 2 and caught.value.user_fault
     endpoint = Scripted(OK, there, there, there, there)
     made = caller(endpoint, journal)
     assert ask(made, 1).outcome == "answered" and ask(made, 2).outcome == "failed", (
@@ -144,16 +144,16 @@ def test_an_endpoint_that_was_never_reached_ends_the_run_sooner(journal: Journal
     )
     endpoint = Scripted(there, there)
     with pytest.raises(EndpointDown):
-        ask(caller(endpoint, journal, patience=RetryPolicy(tries=1, base=0.0001, cap=0.0001)), 3)
+        ask(caller(endpoint, journal, retry_policy=RetryPolicy(tries=1, base=0.0001, cap=0.0001)), 3)
     assert endpoint.calls == 1
 
 
 def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
     patience = RetryPolicy(max_wait=5.0, base=0.0001)
     with pytest.raises(EndpointDown, match="it asks to wait 6 s") as caught:
-        ask(caller(Scripted(CallError("429", Retry("rate_limit", 6.0))), journal, patience=patience))
-    assert not caught.value.user
-    made = caller(Scripted(CallError("429", Retry("rate_limit", 0.001))), journal, patience=patience)
+        ask(caller(Scripted(CallError("429", Retry("rate_limit", 6.0))), journal, retry_policy=patience))
+    assert not caught.value.user_fault
+    made = caller(Scripted(CallError("429", Retry("rate_limit", 0.001))), journal, retry_policy=patience)
     before = made.limiter.limit
     assert ask(made).outcome == "answered" and made.limiter.decreases == 1 and made.limiter.limit < before
 
@@ -161,11 +161,11 @@ def test_a_wait_that_is_too_long_ends_the_run(journal: Journal):
 def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
     patience = RetryPolicy(max_wait=0.01, base=0.0001)
     assert (
-        ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, patience=patience)).outcome
+        ask(caller(Scripted(CallError("429", Retry("rate_limit", 0.01))), journal, retry_policy=patience)).outcome
         == "answered"
     )
     assert (
-        ask(caller(Scripted(PUSHED), journal, patience=RetryPolicy(max_wait=0.5, base=0.0001)), 1).outcome == "answered"
+        ask(caller(Scripted(PUSHED), journal, retry_policy=RetryPolicy(max_wait=0.5, base=0.0001)), 1).outcome == "answered"
     )
 
 
@@ -190,7 +190,7 @@ def test_waits_grow_with_every_try_of_whatever_kind(journal: Journal, monkeypatc
 def test_what_makes_every_call_pointless_ends_the_run(journal: Journal):
     with pytest.raises(EndpointDown, match="no quota") as caught:
         ask(caller(Scripted(CallError("no quota", FATAL)), journal))
-    assert caught.value.user
+    assert caught.value.user_fault
 
 
 def test_so_many_failures_in_a_row_and_it_is_gone(journal: Journal):
@@ -199,7 +199,7 @@ def test_so_many_failures_in_a_row_and_it_is_gone(journal: Journal):
     assert outcomes == ["failed"] * 24 + ["answered"] + ["failed"] * 24
     with pytest.raises(EndpointDown, match="25 calls in a row failed; the last: last") as caught:
         ask(made, 99)
-    assert not caught.value.user
+    assert not caught.value.user_fault
     here = caller(Scripted(*[CallError("x", NO_RETRY)] * 30, address="python:x"), journal)
     assert [ask(here, draw).outcome for draw in range(200, 230)] == ["failed"] * 30, (
         "what is on this machine is not gone"
@@ -313,7 +313,7 @@ def test_which_trouble_may_have_been_billed(journal: Journal, error: Exception, 
     budget = Budget(100.0)
     patience = RetryPolicy(tries=1, rate_limit_tries=1, unreachable_tries=2, base=0.0001)
     made = caller(
-        Scripted(OK, error, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget, patience=patience
+        Scripted(OK, error, parameters={"max_tokens": 100}), journal, price=PRICE, budget=budget, retry_policy=patience
     )
     ask(made)
     assert ask(made, 1).outcome == "failed"

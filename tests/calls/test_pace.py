@@ -258,7 +258,7 @@ def test_a_server_with_a_lock_is_not_flooded(locked: Locked, tmp_path: Path):
     (tmp_path / "data" / "benchmark.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = weft.evaluate(
         "imug", data=tmp_path / "data", model=f"infer/{locked.url}", judge="constant/3", home=tmp_path / "home",
-        model_options={"timeout": HANGS}, patience=RetryPolicy(tries=4, base=0.01, cap=0.05),
+        model_options={"timeout": HANGS}, retry_policy=RetryPolicy(tries=4, base=0.01, cap=0.05),
     )  # fmt: skip
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and len(run.turns) == 60
     assert locked.most <= 16 and locked.worked == 60

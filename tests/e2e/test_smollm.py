@@ -72,7 +72,7 @@ def test_it_judges_a_run_from_end_to_end(url: str, toy: Path, tmp_path: Path):
         judge_options=options,
         home=tmp_path / "home",
         turns="text",
-        patience=RetryPolicy(tries=2),
+        retry_policy=RetryPolicy(tries=2),
     )
     judged = [verdict for verdict in run.verdicts if verdict.by == "judge"]
     assert judged and run.record.state == "finished"

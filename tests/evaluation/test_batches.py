@@ -34,7 +34,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch):
 
 
 def judged(fake: Fake, toy: Path, home: Path, **options: Any) -> weft.Run:
-    return weft.evaluate("weave", data=toy, model="copy", judge=fake.name, home=home, patience=QUICK, **options)
+    return weft.evaluate("weave", data=toy, model="copy", judge=fake.name, home=home, retry_policy=QUICK, **options)
 
 
 def scores(run: weft.Run) -> dict[Any, Any]:

@@ -31,7 +31,7 @@ QUICK = RetryPolicy(tries=3, rate_limit_tries=50, base=0.001, cap=0.002)
 def evaluate(data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
     options.setdefault("model", f"openai-chat/model@{provider.url}")
     options.setdefault("judge", f"openai-chat/judge@{provider.url}")
-    return weft.evaluate("weave", data=data, home=home, patience=QUICK, concurrency=8, **options)
+    return weft.evaluate("weave", data=data, home=home, retry_policy=QUICK, concurrency=8, **options)
 
 
 def test_the_same_command_again_makes_no_call_and_comes_to_the_same_table(toy: Path, tmp_path: Path, serve: Serve):

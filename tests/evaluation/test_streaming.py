@@ -76,7 +76,7 @@ def telling(seen: Seen) -> dict[str, Any]:
 def evaluate(benchmark: Any, data: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
     ends = {"model": f"openai-chat/model@{provider.url}", "judge": f"openai-chat/judge@{provider.url}"}
     return weft.evaluate(
-        benchmark, data=data, home=home, patience=RetryPolicy(tries=2, base=0.001, cap=0.002), **ends, **options
+        benchmark, data=data, home=home, retry_policy=RetryPolicy(tries=2, base=0.001, cap=0.002), **ends, **options
     )
 
 

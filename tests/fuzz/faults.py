@@ -34,7 +34,7 @@ def attack(chance: random.Random, count: int, folder: Path) -> Counter[str]:
                 model=f"openai-chat/model@{provider.url}",
                 judge=f"openai-chat/judge@{provider.url}",
                 home=folder / "faults" / f"{name}-{share}",
-                patience=QUICK,
+                retry_policy=QUICK,
             )
             lost = [verdict.reason for verdict in run.verdicts if verdict.value is None]
             if lost:

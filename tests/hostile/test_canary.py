@@ -41,7 +41,7 @@ print(pathlib.Path("/proc/self/cmdline").read_bytes())
 try:
     judge = model if model.split("/")[0] in ("openai", "anthropic", "sglang", "openai-chat") else "constant/1"
     run = weft.evaluate("weave", data=data, model="copy" if judge == model else model, judge=judge, home=home,
-                        patience=Patience(tries=2, rate_limit_tries=2, base=0.001, cap=0.002))
+                        retry_policy=Patience(tries=2, rate_limit_tries=2, base=0.001, cap=0.002))
     for kind in ("csv", "json", "md", "latex"):
         print(run.report(kind))
 except BaseException:

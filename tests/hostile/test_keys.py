@@ -210,7 +210,7 @@ from weft.workspace import open_journal
 quick = Patience(tries=2, rate_limit_tries=2, empty_tries=1, base=0.001, cap=0.002)
 echo = test_keys.Echo()
 key = {key!r}
-options = dict(data={str(toy)!r}, judge="constant/5", home="home", patience=quick)
+options = dict(data={str(toy)!r}, judge="constant/5", home="home", retry_policy=quick)
 for at, (way, answer) in enumerate(test_keys.ECHOES.items()):
     echo.answer = answer(key)
     run = None

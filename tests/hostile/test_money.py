@@ -77,7 +77,7 @@ def run_with(
         budget=budget,
         model_options=options,
         judge_options=options,
-        patience=QUICK,
+        retry_policy=QUICK,
     )
 
 

@@ -16,7 +16,7 @@ QUICK = RetryPolicy(tries=3, base=0.001, cap=0.002)
 
 def evaluate(provider: Any, toy: Path, tmp_path: Path, **options: Any) -> weft.Run:
     model, judge = (f"openai-chat/{name}@{provider.url}" for name in ("model", "judge"))
-    return weft.evaluate("weave", data=toy, model=model, judge=judge, home=tmp_path / "home", patience=QUICK, **options)
+    return weft.evaluate("weave", data=toy, model=model, judge=judge, home=tmp_path / "home", retry_policy=QUICK, **options)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -48,7 +48,7 @@ def test_where_every_request_is_turned_away_the_run_ends_soon(toy: Path, tmp_pat
     provider = serve(fault=fault)
     with pytest.raises(EndpointDown, match=f"answered {status}") as caught:
         evaluate(provider, toy, tmp_path)
-    assert caught.value.user and provider.count <= 8
+    assert caught.value.user_fault and provider.count <= 8
 
 
 def test_a_run_of_which_some_is_always_turned_away_stays_finished(toy: Path, tmp_path: Path, serve: Any):

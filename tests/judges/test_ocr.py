@@ -245,7 +245,7 @@ def test_a_reader_that_raises_costs_no_verdict(
     def raises(*_: object) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("weft.benchmarks.planviz.protocol.lines_in", raises)
+    monkeypatch.setattr("weft.benchmarks.planviz.protocol.read_lines", raises)
     monkeypatch.setattr("weft.benchmarks.planviz.protocol.reader", lambda: None)
     server = serve(answer=judged())
     run = evaluate(

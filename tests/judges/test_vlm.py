@@ -20,7 +20,7 @@ def run(toy: Path, home: Path, provider: Provider, **options: Any) -> weft.Run:
         home=home,
         model=options.pop("model", f"openai-chat/model@{provider.url}"),
         judge=f"openai-chat/judge@{provider.url}",
-        patience=QUICK,
+        retry_policy=QUICK,
         concurrency=8,
         **options,
     )

@@ -168,11 +168,11 @@ def test_a_server_that_dies_in_the_middle_of_a_run_costs_only_what_was_in_flight
             job = {"data": data, "model": f"infer/{url}", "judge": "tabletop/exact", "home": tmp_path / "home"}
             quick = RetryPolicy(tries=2, base=0.001, cap=0.002)
             with pytest.raises(EndpointDown):
-                await weft.api.evaluate_async("imug", patience=quick, **job)
+                await weft.api.evaluate_async("imug", retry_policy=quick, **job)
             journal = Journal(tmp_path / "home" / "journal.sqlite", readonly=True)
             broken = load_run(journal, "last")
             alive = 10**6
-            return broken, await weft.api.evaluate_async("imug", patience=quick, **job)
+            return broken, await weft.api.evaluate_async("imug", retry_policy=quick, **job)
 
     broken, whole = asyncio.run(go())
     assert broken.record.state == "stopped" and broken.replies.outcomes["answered"] == 15

@@ -51,7 +51,7 @@ def test_it_runs_and_its_cost_is_the_one_it_reports(lumen: Path, toy: Path, tmp_
     fake = stand(LumenServer())
     name, home = f"{lumen}:lumen/m@{fake.url}/v2", tmp_path / "home"
     run = weft.evaluate(
-        "weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, patience=QUICK
+        "weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, retry_policy=QUICK
     )
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and fake.seen[0].body["style"] == "ink"
     assert {turn.reply.usage.cost for turn in run.turns} == {0.03} and fake.seen[-1].pictures
@@ -62,12 +62,12 @@ def test_it_runs_and_its_cost_is_the_one_it_reports(lumen: Path, toy: Path, tmp_
 @pytest.mark.parametrize(("says", "outcome"), [("filtered", "refused"), ("busy", "failed"), ("odd", "failed")])
 def test_its_errors_mean_what_they_mean(says: str, outcome: str, lumen: Path, toy: Path, tmp_path: Path, stand: Stand):
     model, home = f"{lumen}:lumen/m@{stand(LumenServer(says)).url}/v2", tmp_path / "home"
-    run = weft.evaluate("weave", data=toy, model=model, judge="constant/1", home=home, patience=QUICK, limit=1)
+    run = weft.evaluate("weave", data=toy, model=model, judge="constant/1", home=home, retry_policy=QUICK, limit=1)
     assert run.turns[0].reply.outcome == outcome
     assert all(verdict.value is None for verdict in run.verdicts) is (outcome == "failed")
     with pytest.raises(EndpointDown):
         gone = f"{lumen}:lumen/m@{stand(LumenServer('broke')).url}/v2"
-        weft.evaluate("weave", data=toy, model=gone, judge="constant/1", home=tmp_path / "other", patience=QUICK)
+        weft.evaluate("weave", data=toy, model=gone, judge="constant/1", home=tmp_path / "other", retry_policy=QUICK)
 
 
 def test_what_it_does_not_know_is_an_error(lumen: Path, blobs: Blobs):

@@ -25,7 +25,7 @@ QUICK = RetryPolicy(tries=4, base=0.001, cap=0.002, unreachable_tries=2)
 
 
 def run(toy: Path, home: Path, model: Any, **more: Any) -> weft.Run:
-    return weft.evaluate("weave", data=toy, home=home, model=model, judge="constant/5", patience=QUICK, **more)
+    return weft.evaluate("weave", data=toy, home=home, model=model, judge="constant/5", retry_policy=QUICK, **more)
 
 
 def calls(made: weft.Run) -> int:
@@ -154,7 +154,7 @@ def test_addresses_that_are_none_are_errors_and_never_a_call_to_somebody_else(tm
 
 
 def probed(toy: Path, home: Path, model: str, judge: str) -> weft.Run:
-    return weft.evaluate("weave", data=toy, home=home, model=model, judge=judge, patience=QUICK, probe=True)
+    return weft.evaluate("weave", data=toy, home=home, model=model, judge=judge, retry_policy=QUICK, probe=True)
 
 
 def test_a_judge_that_cannot_answer_by_a_schema_is_found_before_the_model_is_asked(

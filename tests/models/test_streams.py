@@ -74,7 +74,7 @@ def evaluate(tmp_path: Path, plans: Provider, paints: Provider, **more: Any) -> 
     data = tmp_path / "data" if (tmp_path / "data").exists() else prompts(tmp_path / "data")
     quick = RetryPolicy(tries=3, rate_limit_tries=3, base=0.01)
     return weft.evaluate(
-        "weaverbench", data=data, home=tmp_path / "home", model=model, judge="constant/max", patience=quick, **more
+        "weaverbench", data=data, home=tmp_path / "home", model=model, judge="constant/max", retry_policy=quick, **more
     )
 
 

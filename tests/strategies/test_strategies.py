@@ -25,7 +25,7 @@ def evaluate(toy: Path, home: Path, provider: Provider, strategy: str, **options
         "weave",
         data=toy,
         home=home,
-        patience=patience,
+        retry_policy=patience,
         strategy=strategy,
         where={"domain": "chess_game"},
         **ends,
