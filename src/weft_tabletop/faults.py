@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Fault = Literal["none", "one", "half", "all", "blurred", "blank", "input", "alike"]
 FAULTS: tuple[Fault, ...] = ("none", "one", "half", "all", "blurred", "blank", "input", "alike")
-TOLD = {
+FAULT_NAMES = {
     "none": "as it should be",
     "one": "one cell wrong",
     "half": "half of it wrong",

@@ -59,7 +59,7 @@ class Criteria(Benchmark):
         duel: Duel = answered.turn.gold
         if not duel.first.answered:
             return [answered.verdict(metric, 0.0, "there is no answer", by="failure") for metric in CRITERIA]
-        return build_questions(answered, duel.first.parts, answered.options.judge_pictures)
+        return build_questions(answered, duel.first.parts, answered.options.judge_images)
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)

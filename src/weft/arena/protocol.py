@@ -104,7 +104,7 @@ class Arena(Benchmark):
                     BATTLE, lambda blobs: [rubric.build_released_question(answered, order, blobs) for order in orders]
                 )
             ]
-        most = answered.options.judge_pictures
+        most = answered.options.judge_images
         if count_images(rubric.build_sections(answered, SINGLE_ORDER)) > most:
             return [
                 answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])

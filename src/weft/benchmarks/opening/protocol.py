@@ -69,7 +69,7 @@ class Opening(Benchmark):
         return (Message("user", (*hint, *turn.prompt)),)
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return build_questions(answered, answered.reply.output, answered.options.judge_pictures)
+        return build_questions(answered, answered.reply.output, answered.options.judge_images)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
         return [

@@ -104,7 +104,7 @@ class WeaverBench(Benchmark):
             )
         ]
         metrics = tuple(metric for metric in self.metrics_for(answered.turn) if metric in rubric.SCORES)
-        most = answered.options.judge_pictures
+        most = answered.options.judge_images
         if count_images(rubric.build_sections(answered)) > most:
             items.append(answered.check(metrics, lambda blobs: [_on_sheets(answered, metrics, most, blobs)]))
         else:
