@@ -60,10 +60,10 @@ class Exact(UncachedEndpoint):
         question = want.question
         if question is None:
             raise CallError("tabletop/exact is a judge: it answers questions of benchmarks, and nothing else", NO_RETRY)
-        said = msgspec.json.encode(self.found(question)).decode()
+        said = msgspec.json.encode(self.answer(question)).decode()
         return EndpointReply((Text(said),), "answered", raw=said, served_model=self.name)
 
-    def found(self, question: Question) -> Found:
+    def answer(self, question: Question) -> Found:
         """The answer to a question, in its schema."""
         found: Found = {}
         if question.turn_ref.benchmark == "weaverbench" and set(question.metrics) <= set(weaver.METRICS):
