@@ -11,9 +11,9 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Request, Text, outcome_of
 from weft_tabletop.faults import LINES, Fault, blur, build_rng, fault_of, restyle, spoil_scene, spoil_text, stamp_line
 from weft_tabletop.oracle import Oracle
-from weft_tabletop.world.large import large, photographed
-from weft_tabletop.world.listening import asked_how, understand
-from weft_tabletop.world.readings import reading_of
+from weft_tabletop.world.large import add_camera_noise, draw_large
+from weft_tabletop.world.listening import answer_style, read_request
+from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import SIDE, Scene
 
 # faults that all images of a document have; of other faults one image has them
@@ -48,7 +48,7 @@ class Faulty(UncachedEndpoint):
     def _spoil(self, parts: Sequence[Part], messages: tuple[Message, ...], want: Request) -> tuple[Part, ...]:
         fault = fault_of(self._seed, want.turn_ref.sample, want.turn_ref.turn)
         rng = build_rng(self._seed, want.turn_ref.sample, want.turn_ref.turn)
-        prompt, images = understand(messages)
+        prompt, images = read_request(messages)
         before = images[max(images)] if images else None
         spoils_text, spoils_images = _choose_modalities(parts, messages, rng)
         image_indices = [index for index, part in enumerate(parts) if isinstance(part, Image)]
@@ -67,13 +67,13 @@ class Faulty(UncachedEndpoint):
         """The image with a fault, at this model's size. `before` is the last image that the model was shown."""
         if fault == "input" and before is not None and not self._stamp:
             return before
-        before_scene = reading_of(before, self._blobs).scene if before is not None else None
-        scene: Scene = spoil_scene(fault, reading_of(image, self._blobs).scene, before_scene, rng)
+        before_scene = read_image(before, self._blobs).scene if before is not None else None
+        scene: Scene = spoil_scene(fault, read_image(image, self._blobs).scene, before_scene, rng)
         noise_seed = rng.getrandbits(32)
-        drawing = large(scene, self._side)
+        drawing = draw_large(scene, self._side)
         if fault == "blurred":
             drawing = blur(drawing)
-        drawing = photographed(drawing, noise_seed)
+        drawing = add_camera_noise(drawing, noise_seed)
         if self._stamp:
             drawing = stamp_line(drawing, LINES[self._stamp])
         return self._blobs.put_pil(drawing, durable=False)
@@ -83,7 +83,7 @@ def _choose_modalities(parts: Sequence[Part], messages: tuple[Message, ...], rng
     """Whether texts and whether images are spoilt: where an answer has to have both, either or both."""
     has_images = any(isinstance(part, Image) for part in parts)
     has_texts = any(isinstance(part, Text) for part in parts)
-    if not (has_images and has_texts and asked_how(messages)):
+    if not (has_images and has_texts and answer_style(messages)):
         return True, True
     choice = rng.choice(("words", "pictures", "both"))
     return choice != "pictures", choice != "words"

@@ -16,10 +16,10 @@ from weft_tabletop import planning, rewording
 from weft_tabletop.strategy_words import TableWords
 from weft_tabletop.world import answers
 from weft_tabletop.world.choices import parse_choice
-from weft_tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, Asked, described, parse
-from weft_tabletop.world.listening import asked_how, understand
+from weft_tabletop.world.language import DOCUMENTS, HELPED, QUESTIONS, THINK, TableRequest, describe_scene, parse
+from weft_tabletop.world.listening import answer_style, read_request
 from weft_tabletop.world.operations import Operation, frames
-from weft_tabletop.world.readings import reading_of
+from weft_tabletop.world.readings import read_image
 from weft_tabletop.world.scenes import CELLS, OBJECTS, Scene, draw
 
 
@@ -40,15 +40,15 @@ class Oracle(UncachedEndpoint):
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         if want.question is not None:
-            reworded = rewording.answer(want.question)
+            reworded = rewording.answer_rewording(want.question)
         else:
             reworded = None
         if reworded is not None:
             return EndpointReply((Text(msgspec.json.encode(reworded).decode()),), "answered", served_model=self.name)
-        text, images = understand(messages)
+        text, images = read_request(messages)
         choice = parse_choice(text)
         if choice:
-            asked = choice.asked
+            asked = choice.request
         else:
             asked = parse(text)
         if asked is None:
@@ -58,14 +58,14 @@ class Oracle(UncachedEndpoint):
                 served_model=self.name,
             )
         scenes = {slot: self._scene(images, name) for slot, name in asked.images.items()}
-        chance = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
-        wrong = chance.random() < self._error
-        if choice is None and planning.is_asked_for(messages):
-            said = planning.planned(asked, scenes, chained=self._plan == "steps", short=wrong)
+        rng = random.Random(hashlib.sha256(msgspec.json.encode([messages, self._seed])).digest())
+        wrong = rng.random() < self._error
+        if choice is None and planning.is_plan_requested(messages):
+            said = planning.write_plan(asked, scenes, chained=self._plan == "steps", short=wrong)
             return EndpointReply((Text(said),), "answered", served_model=self.name)
         if choice is not None:
             right = choice.letters(scenes["image"])
-            parts: tuple[Part, ...] = (Text(_wrong_letter(right, chance) if wrong else right),)
+            parts: tuple[Part, ...] = (Text(_wrong_letter(right, rng) if wrong else right),)
         elif asked.kind in QUESTIONS:
             if wrong:
                 said = "I am not sure"
@@ -73,32 +73,30 @@ class Oracle(UncachedEndpoint):
                 said = answers.answer(asked, scenes)
             parts = (Text(said),)
             if asked.kind in HELPED and want.modality == "interleaved":
-                helper = answers.helper(asked, scenes)
-                parts = (self._picture(_spoilt(helper, chance) if wrong else helper), Text(f"Final Answer: {said}"))
+                helper = answers.helper_scene(asked, scenes)
+                parts = (self._picture(_spoilt(helper, rng) if wrong else helper), Text(f"Final Answer: {said}"))
         elif asked.kind in DOCUMENTS and want.modality == "interleaved":
             steps = frames(asked.kind, asked.args, scenes.get("image"))
             if wrong:
-                spoilt = chance.randrange(len(steps))
+                spoilt = rng.randrange(len(steps))
             else:
                 spoilt = -1
-            drawn = [
-                (words, _spoilt(scene, chance) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)
-            ]
+            drawn = [(words, _spoilt(scene, rng) if at == spoilt else scene) for at, (words, scene) in enumerate(steps)]
             parts = tuple(part for words, scene in drawn for part in (Text(words), self._picture(scene)))
         else:
             scene = self._done(asked, scenes, messages)
-            if asked_how(messages) == THINK:
-                plan = (Text(f"<think> {described(scene)} </think>"),)
+            if answer_style(messages) == THINK:
+                plan = (Text(f"<think> {describe_scene(scene)} </think>"),)
             else:
                 plan = ()
-            parts = (*plan, self._picture(_spoilt(scene, chance) if wrong else scene))
+            parts = (*plan, self._picture(_spoilt(scene, rng) if wrong else scene))
         outcome, reason = outcome_of(parts, want.modality)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
     def _picture(self, scene: Scene) -> Image:
         return self._blobs.put_pil(draw(scene), durable=False)
 
-    def _done(self, asked: Asked, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
+    def _done(self, asked: TableRequest, scenes: Mapping[str, Scene], messages: tuple[Message, ...]) -> Scene:
         base = scenes.get("image", Scene("white"))
         if asked.kind == "put back":
             removed = last_removed(messages)
@@ -115,18 +113,18 @@ class Oracle(UncachedEndpoint):
         if name.startswith("Image #"):
             number = int(name.removeprefix("Image #"))
         if number in images:
-            return reading_of(images[number], self._blobs).scene
+            return read_image(images[number], self._blobs).scene
         return Scene("white")
 
 
-def _spoilt(scene: Scene, chance: random.Random) -> Scene:
+def _spoilt(scene: Scene, rng: random.Random) -> Scene:
     """One cell is not what it should be."""
-    cell = chance.choice(CELLS)
-    return scene.put({cell: chance.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
+    cell = rng.choice(CELLS)
+    return scene.put({cell: rng.choice([thing for thing in OBJECTS if thing != scene.at(cell)])})
 
 
-def _wrong_letter(right: str, chance: random.Random) -> str:
-    return chance.choice([letter for letter in "ABCDE" if letter not in right])
+def _wrong_letter(right: str, rng: random.Random) -> str:
+    return rng.choice([letter for letter in "ABCDE" if letter not in right])
 
 
 def last_removed(messages: tuple[Message, ...]) -> Operation | None:

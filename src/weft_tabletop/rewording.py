@@ -10,28 +10,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.types import Question, Text
-from weft_tabletop.world.language import WORDINGS, Asked, parse, wording
+from weft_tabletop.world.language import WORDINGS, TableRequest, parse, wording
 
 LISTS = ("things", "cells", "switches")  # arguments whose order says nothing
 ORDERED = ("steps", "draw steps")  # but here it does
 MOST = 24  # orders of one list that are tried
 
 
-def answer(question: Question) -> dict[str, Any] | None:
+def answer_rewording(question: Question) -> dict[str, Any] | None:
     """What is right to say to a request for wordings (`reword`), or to one that has them looked at (`kept`); None to
     anything else."""
     if question.metrics not in (("reword",), ("kept",)):
         return None
-    (task,) = texts(question, "task")
+    (task,) = find_texts(question, "task")
     asked = parse(task)
     if question.metrics == ("kept",):
-        alike = [same(asked, parse(one)) for one in texts(question, "wordings")]
+        alike = [is_same_request(asked, parse(one)) for one in find_texts(question, "wordings")]
         wrong = [[] if one else ["what it asks for"] for one in alike]
         return {"wordings": [{"wording": at, "lost": lost, "added": []} for at, lost in enumerate(wrong, start=1)]}
-    taken = {task, *texts(question, "others")}
+    taken = {task, *find_texts(question, "others")}
     fresh = (one for one in wordings(task) if one not in taken)
-    made = list(itertools.islice(fresh, len(texts(question, "styles"))))
-    due = len(texts(question, "styles"))
+    made = list(itertools.islice(fresh, len(find_texts(question, "styles"))))
+    due = len(find_texts(question, "styles"))
     return {
         "wordings": [
             {"style": at, "wording": one} for at, one in enumerate([*made, *[task] * (due - len(made))], start=1)
@@ -44,8 +44,8 @@ def wordings(task: str) -> Iterator[str]:
     asked = parse(task)
     if asked is None:
         return
-    chance = random.Random(f"wordings {task}")
-    orders = [asked.args, *_orders(asked, chance)]
+    rng = random.Random(f"wordings {task}")
+    orders = [asked.args, *_orders(asked, rng)]
     seen: set[str] = set()
     for args in orders:
         for template in WORDINGS[asked.kind]:
@@ -55,26 +55,26 @@ def wordings(task: str) -> Iterator[str]:
                 yield text
 
 
-def same(first: Asked | None, second: Asked | None) -> bool:
+def is_same_request(first: TableRequest | None, second: TableRequest | None) -> bool:
     return first is not None and second is not None and first.kind == second.kind and _plain(first) == _plain(second)
 
 
-def texts(question: Question, name: str) -> list[str]:
+def find_texts(question: Question, name: str) -> list[str]:
     return [part.text for part in question.material.get(name, ()) if isinstance(part, Text)]
 
 
-def _orders(asked: Asked, chance: random.Random) -> Iterator[Mapping[str, str]]:
+def _orders(asked: TableRequest, rng: random.Random) -> Iterator[Mapping[str, str]]:
     names = [name for name in LISTS if name in asked.args and asked.kind not in ORDERED]
     for _ in range(MOST if names else 0):
         args = dict(asked.args)
         for name in names:
             items = args[name].split(", ")
-            chance.shuffle(items)
+            rng.shuffle(items)
             args[name] = ", ".join(items)
         yield args
 
 
-def _plain(asked: Asked) -> dict[str, Any]:
+def _plain(asked: TableRequest) -> dict[str, Any]:
     if asked.kind not in ORDERED:
         names = LISTS
     else:

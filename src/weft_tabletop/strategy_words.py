@@ -16,20 +16,20 @@ from collections.abc import Sequence
 
 from weft.models.compose.phrasing import AskModel, Candidate
 from weft.types import Image, Message, Modality, Part, Reply, Text
-from weft_tabletop.world.language import QUESTIONS, UNQUOTED, WORDINGS, parse, scene_described, wording
-from weft_tabletop.world.listening import understand
+from weft_tabletop.world.language import QUESTIONS, UNQUOTED, WORDINGS, parse, parse_scene, wording
+from weft_tabletop.world.listening import read_request
 
 
 class TableWords:
     def plan_request(self, messages: tuple[Message, ...], kind: Modality) -> tuple[Message, ...] | None:
-        found = request(messages)
+        found = find_request(messages)
         if found is None:
             return None
         return _asked("plan", found[0], image=found[1])
 
     def with_plan(self, messages: tuple[Message, ...], plan: str, kind: Modality) -> tuple[Message, ...]:
         """A plan that is no description of a table is no plan."""
-        if scene_described(plan) is not None:
+        if parse_scene(plan) is not None:
             return (Message("user", (Text(f"Draw {plan.rstrip('.')}."),)),)
         return messages
 
@@ -43,7 +43,7 @@ class TableWords:
         return (Message("user", (Text(order), *about)),)
 
     def review_request(self, messages: tuple[Message, ...], made: Candidate) -> tuple[Message, ...] | None:
-        found = request(messages)
+        found = find_request(messages)
         drawn = _last(made)
         if found is None or drawn is None:
             return None
@@ -64,7 +64,7 @@ class TableWords:
         self, ask: AskModel, messages: tuple[Message, ...], made: Sequence[Candidate]
     ) -> tuple[int, list[Reply]]:
         """Two at a time, the winner goes on."""
-        found = request(messages)
+        found = find_request(messages)
         drawn = [image for one in made if (image := _last(one)) is not None]
         best = 0
         said = list[Reply]()
@@ -86,9 +86,9 @@ def _last(made: Candidate) -> Image | None:
     return None
 
 
-def request(messages: tuple[Message, ...]) -> tuple[str, Image] | None:
+def find_request(messages: tuple[Message, ...]) -> tuple[str, Image] | None:
     """The last request in words that name no number, and the picture it is to be done to."""
-    text, images = understand(messages)
+    text, images = read_request(messages)
     asked = parse(text)
     if asked is None or asked.kind in QUESTIONS or asked.kind in UNQUOTED or set(asked.images) != {"image"}:
         return None

@@ -170,5 +170,5 @@ def test_what_an_exam_asks(tmp_path: Path):
     assert all(one.job is not None and one.job.judge == "constant/5" for one in judged_sittings(some))
     with pytest.raises(UserError, match="no exam about 'chess'"):
         Exam("constant/5", tmp_path, ("chess",)).sittings()
-    with pytest.raises(UserError, match="pictures of 100 pixels cannot be drawn"):
+    with pytest.raises(UserError, match="images of 100 pixels cannot be drawn"):
         Exam("constant/5", tmp_path, ("weave",), sides=(100,)).sittings()

@@ -16,11 +16,11 @@ from weft.store.blobs import Blobs
 from weft.types import Image, Message, Part, Question, Request, Text
 from weft.untrusted import dict_or_empty, read_json_file
 from weft_tabletop.exact import imug, planviz, rover, weave, weaver
-from weft_tabletop.make.sidecar import sidecar_of
-from weft_tabletop.world.choices import Choice
-from weft_tabletop.world.language import Asked
-from weft_tabletop.world.readings import reading_of
-from weft_tabletop.world.scenes import Reading
+from weft_tabletop.make.sidecar import sidecar_path
+from weft_tabletop.world.choices import ChoiceQuestion
+from weft_tabletop.world.language import TableRequest
+from weft_tabletop.world.readings import read_image
+from weft_tabletop.world.scenes import SceneReading
 
 Truth = Mapping[str, Any]  # of a turn, from the sidecar
 Found = dict[str, Any]
@@ -30,7 +30,7 @@ class Exact(UncachedEndpoint):
     may_leave_undecided = True
 
     def __init__(self, data: Path, blobs: Blobs, name: str = "tabletop/exact", **identity: Any) -> None:
-        path = sidecar_of(data)
+        path = sidecar_path(data)
         if not path.is_file():
             raise UserError(
                 f"tabletop/exact judges tabletop data alone: there is no {path}; `weft data make` writes such data"
@@ -91,15 +91,15 @@ class Exact(UncachedEndpoint):
                 f"the sidecar has no sample {question.turn_ref.sample}, turn {question.turn_ref.turn + 1}", NO_RETRY
             ) from None
 
-    def _scene(self, image: Image) -> Reading:
-        return reading_of(image, self._blobs)
+    def _scene(self, image: Image) -> SceneReading:
+        return read_image(image, self._blobs)
 
     def _weave_picture(self, turn: Truth, question: Question) -> Found:
         (metric,) = question.metrics
         names = sorted(
             (name for name in question.material if name.startswith("reference ")), key=lambda name: int(name.split()[1])
         )
-        references = [self._scene(picture_of(question, name)) for name in names]
+        references = [self._scene(find_image(question, name)) for name in names]
         due = sum(point["check"] != "fact" for point in turn["points"])
         if question.variant and (
             not question.material["made"] or (metric != "image_quality" and len(references) < due)
@@ -108,17 +108,17 @@ class Exact(UncachedEndpoint):
             return {"reasoning": "what is asked about is not there", "score": 0}
         if metric != "image_quality" and len(references) != due:
             raise CallError(f"the question shows {len(references)} references; its key points have {due}", NO_RETRY)
-        score, why = weave.picture(metric, turn, self._scene(picture_of(question, "made")), references)
+        score, why = weave.score_image(metric, turn, self._scene(find_image(question, "made")), references)
         return {"reasoning": why, "score": score}
 
     def _weave_answer(self, turn: Truth, question: Question) -> Found:
-        said = "".join(part.text for part in material(question, "answer") if isinstance(part, Text))
-        score, why = weave.accuracy(said, turn["answer"])
+        said = "".join(part.text for part in find_material(question, "answer") if isinstance(part, Text))
+        score, why = weave.score_answer(said, turn["answer"])
         return {"reasoning": why, "score": score}
 
     def _imug_points(self, turn: Truth, question: Question) -> Found:
         """A picture that the model never made is absent from the question, and nothing can have been done to it."""
-        seen: dict[str, Reading] = {}
+        seen: dict[str, SceneReading] = {}
         for slot, origin in turn["origins"].items():
             shown = question.material.get(f"{'given' if origin['kind'] == 'input' else 'made'} {origin['turn']}", ())
             if origin["kind"] == "input" and origin["at"] >= len(shown):
@@ -134,8 +134,8 @@ class Exact(UncachedEndpoint):
         if question.variant and not question.material["made"]:  # as released scripts ask
             results = [(0, "there is no picture")] * len(question.gold)
         else:
-            made = self._scene(picture_of(question, "made"))
-            results = imug.scored(turn, made, scenes.get("image"), scenes.get("source"), unknown)
+            made = self._scene(find_image(question, "made"))
+            results = imug.score_points(turn, made, scenes.get("image"), scenes.get("source"), unknown)
         return {
             "evaluation_results": [
                 {"point_id": number, "reason": why, "score": score}
@@ -151,7 +151,7 @@ class Exact(UncachedEndpoint):
             scene = self._scene(pictures[-1]).scene
         else:
             scene = None
-        choice = Choice(Asked(turn["asks"], turn["args"], {}), turn["options"])
+        choice = ChoiceQuestion(TableRequest(turn["asks"], turn["args"], {}), turn["options"])
         if scene is None:
             seen = "there is no picture"
         else:
@@ -160,28 +160,28 @@ class Exact(UncachedEndpoint):
 
     def _rover_task(self, turn: Truth, question: Question) -> Found:
         (metric,) = question.metrics
-        plan = "".join(part.text for part in material(question, "thinking") if isinstance(part, Text))
+        plan = "".join(part.text for part in find_material(question, "thinking") if isinstance(part, Text))
         if question.material["made"]:
-            made = self._scene(picture_of(question, "made"))
+            made = self._scene(find_image(question, "made"))
         else:
             made = None
-        score, why = rover.task(metric, turn, self._scene(picture_of(question, "source")), made, plan)
+        score, why = rover.score_task(metric, turn, self._scene(find_image(question, "source")), made, plan)
         return {"reasoning": why, f"{metric}_score": score}
 
     def _rover_puzzle(self, turn: Truth, question: Question) -> Found:
         (metric,) = question.metrics
-        said = "".join(part.text for part in material(question, "reply") if isinstance(part, Text))
-        source, made = (self._scene(picture_of(question, name)) for name in ("source", "made"))
-        score, why = rover.puzzle(metric, turn, source, made, said)
+        said = "".join(part.text for part in find_material(question, "reply") if isinstance(part, Text))
+        source, made = (self._scene(find_image(question, name)) for name in ("source", "made"))
+        score, why = rover.score_puzzle(metric, turn, source, made, said)
         return {"reasoning": why, f"{metric}_score": score}
 
     def _planviz(self, turn: Truth, question: Question) -> Found:
         (metric,) = question.metrics
         if question.material["source"]:
-            source = self._scene(picture_of(question, "source"))
+            source = self._scene(find_image(question, "source"))
         else:
             source = None
-        made = self._scene(picture_of(question, "made"))
+        made = self._scene(find_image(question, "made"))
         if metric != "correctness":
             alone = question.value_key == "Visual Coherence"
             score, why = (
@@ -203,9 +203,11 @@ class Exact(UncachedEndpoint):
 
     def _document(self, turn: Truth, question: Question) -> Found:
         """All scores of a document, under the names that its question has for them."""
-        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
-        made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, "output")]
-        scored = weaver.scored(turn, given, made)
+        given = [self._scene(part) for part in find_material(question, "input") if isinstance(part, Image)]
+        made = [
+            self._scene(part) if isinstance(part, Image) else part.text for part in find_material(question, "output")
+        ]
+        scored = weaver.score_document(turn, given, made)
         names = list(question.schema["properties"]["scores"]["properties"])
         told = {name: scored[metric] for name, metric in zip(names, question.metrics, strict=True)}
         left = [metric for metric in question.metrics if scored[metric][0] is None]
@@ -218,15 +220,17 @@ class Exact(UncachedEndpoint):
         """Which of two documents has more of what is due, all that can be decided taken together."""
         if getattr(question.gold, "benchmark", "") != "weaverbench":
             raise CallError("tabletop/exact decides battles about documents of weaverbench alone", NO_RETRY)
-        given = [self._scene(part) for part in material(question, "input") if isinstance(part, Image)]
+        given = [self._scene(part) for part in find_material(question, "input") if isinstance(part, Image)]
         sums: list[float] = []
         for side in ("first", "second"):
-            made = [self._scene(part) if isinstance(part, Image) else part.text for part in material(question, side)]
-            shares = [share for share, _ in weaver.scored(turn, given, made).values() if share is not None]
+            made = [
+                self._scene(part) if isinstance(part, Image) else part.text for part in find_material(question, side)
+            ]
+            shares = [share for share, _ in weaver.score_document(turn, given, made).values() if share is not None]
             sums.append(sum(shares) / len(shares))
         gap = sums[0] - sums[1]
         near = abs(gap) < 0.05
-        first, second = (msgspec.json.encode(material(question, side)) for side in ("first", "second"))
+        first, second = (msgspec.json.encode(find_material(question, side)) for side in ("first", "second"))
         lean = gap > 0 or (gap == 0 and first <= second)  # of two that are as good, whichever: but not by its place
         if near:
             if lean:
@@ -243,7 +247,7 @@ class Exact(UncachedEndpoint):
     def _separate(self, turn: Truth, question: Question) -> Found:
         """A table is square, and most of it can be read."""
         made: list[dict[str, Any]] = []
-        for at, part in enumerate(part for part in material(question, "output") if isinstance(part, Image)):
+        for at, part in enumerate(part for part in find_material(question, "output") if isinstance(part, Image)):
             reading = self._scene(part)
             one = part.width == part.height and len(reading.unknown) < len(reading.scene.cells) / 2
             made.append(
@@ -256,7 +260,7 @@ class Exact(UncachedEndpoint):
         return {"pictures": made}
 
 
-def material(question: Question, name: str) -> tuple[Part, ...]:
+def find_material(question: Question, name: str) -> tuple[Part, ...]:
     """What the question is about, by name."""
     if name not in question.material:
         raise CallError(
@@ -266,8 +270,8 @@ def material(question: Question, name: str) -> tuple[Part, ...]:
     return question.material[name]
 
 
-def picture_of(question: Question, name: str) -> Image:
-    found = [part for part in material(question, name) if isinstance(part, Image)]
+def find_image(question: Question, name: str) -> Image:
+    found = [part for part in find_material(question, name) if isinstance(part, Image)]
     if len(found) != 1:
         raise CallError(f"the question's material {name!r} is not one picture", NO_RETRY)
     return found[0]
