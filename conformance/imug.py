@@ -270,7 +270,7 @@ class Sides:
         if requests:
             self._prompts(what, outputs, theirs, [one for one in ours if len(one.messages) == 2], told)
             told.bags(what, "what else is sent", {settings(one) for one in theirs}, {settings(one) for one in ours})
-        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("imug"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("imug"))
         label = "" if part == "judge" else f"{name}: "
         told.same(what, f"{label}scores of turns", summary["scores"], self.scores(run), why)
         told.same(what, f"{label}cells of the summary", summary["cells"], cells_of(run), why)

@@ -196,7 +196,7 @@ class Scoring:
         judge = f"openai-chat/{JUDGE}@{self.server.url}/weft/judge/v1"
         weft_cli("score", folder, "--benchmark", "planviz", "--data", self.root, "--judge", judge, "--prompts", f"official:{self.scripts}",
                  "--official", "--home", home)  # fmt: skip
-        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("planviz"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("planviz"))
         ours = self.shares(run)
         told.same(f"judge, {name}", "shares", {place: one for place, one in kept.items() if one is not None}, ours)
         told.same(f"judge, {name}", "numbers of lists", numbers, self.numbers(ours, numbers))
@@ -230,7 +230,7 @@ class Scoring:
             for at, record in enumerate(records):
                 if sample == f"{name}-{record.get('name')}":
                     return name, at
-        dataset = weft.benchmarks.base.resolve("planviz").load(self.root, weft.store.blobs.Blobs(self.work / "blobs"))
+        dataset = weft.benchmarks.base.load_benchmark("planviz").load(self.root, weft.store.blobs.Blobs(self.work / "blobs"))
         name, _, at = (
             next(one.turns[0].file for one in dataset.samples if one.id == sample).removesuffix(".png").partition("/")
         )

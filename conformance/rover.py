@@ -208,7 +208,7 @@ class Scoring:
         judge = f"openai-chat/m@{self.server.url}/weft/judge/v1"
         weft_cli("score", outputs, "--benchmark", f"rover-{self.half}", "--data", self.root, "--judge", judge,
                  "--prompts", f"official:{self.scripts}", "--official", "--home", home)  # fmt: skip
-        return weft.Run.from_home(home, "last", weft.benchmarks.base.resolve(f"rover-{self.half}"))
+        return weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark(f"rover-{self.half}"))
 
     def compare(self, name: str, told: Told, **without: int) -> None:
         outputs = self.made(name, **without)

@@ -234,13 +234,13 @@ def leaks(root: Path, work: Path, server: Server, told: Told) -> None:
         name = "own-" + "-".join(view).replace("--", "")
         run(root=root, work=work, model=f"openai-chat/m@{server.url}/weft/own/v1", home=name, options=view)
         sent = Counter((asked.kind, tuple(asked.pictures)) for asked in server.asked)
-        stored = weft.Run.from_home(work / "homes" / name, "last", weft.benchmarks.base.resolve("weave"))
+        stored = weft.Run.from_home(work / "homes" / name, "last", weft.benchmarks.base.load_benchmark("weave"))
         blobs = weft.store.blobs.Blobs(work / "homes" / name / "blobs")
         for turn in stored.turns:
             record = records[turn.sample]
             outputs = later(record, turn.turn)
             parts = [part for message in weft_messages(turn.messages_json) for part in message.parts]
-            seen = [pixels_of(blobs.open(part)) for part in parts if isinstance(part, weft.types.Image)]
+            seen = [pixels_of(blobs.decode(part)) for part in parts if isinstance(part, weft.types.Image)]
             own = {pixels[name] for name in outputs} - {
                 pixels[name] for name in record["images"] if name not in outputs
             }
@@ -357,7 +357,7 @@ class Scoring:
         part = f"judge, {name}"
         told.bags(part, "prompts with their pictures", (one.messages for one in theirs), (one.messages for one in ours))
         told.bags(part, "what else is sent", (settings(one) for one in theirs), (settings(one) for one in ours))
-        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("weave"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("weave"))
         told.same(
             part,
             "scores",
@@ -434,7 +434,7 @@ def odd(scored: Scoring, told: Told) -> None:
         results, home = scored.work / "results" / f"odd {at}", scored.work / "homes" / f"odd {at}"
         scored.released(outputs, results, f"{scored.server.url}/released/judge/v1/chat/completions", workers=32)
         scored.weft(outputs, home, f"{scored.server.url}/weft/judge/v1", "--limit", "40")
-        run = weft.Run.from_home(home, "last", weft.benchmarks.base.resolve("weave"))
+        run = weft.Run.from_home(home, "last", weft.benchmarks.base.load_benchmark("weave"))
         ours = {
             place(one): points for one in run.verdicts if (points := points_out_of_ten(one, official=True)) is not None
         }

@@ -44,7 +44,9 @@ class Judge:
     name, version = "golden-judge", "1"
 
     def __call__(self, messages: Any, want: str, question: Any) -> Any:
-        return filled(question.schema, f"{question.place.sample} {question.place.turn} {' '.join(question.metrics)}")
+        return filled(
+            question.schema, f"{question.turn_ref.sample} {question.turn_ref.turn} {' '.join(question.metrics)}"
+        )
 
 
 def filled(schema: dict[str, Any], seed: str) -> Any:

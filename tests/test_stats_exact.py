@@ -84,7 +84,9 @@ def test_a_weighted_sum_of_means_is_drawn_from_the_same_dialogues():
 
 
 def test_what_is_never_drawn_together_has_no_interval(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(intervals, "bootstrap_weights", lambda clusters, draws, seed: np.array([[2, 0], [0, 2]], np.uint8))
+    monkeypatch.setattr(
+        intervals, "bootstrap_weights", lambda clusters, draws, seed: np.array([[2, 0], [0, 2]], np.uint8)
+    )
     assert bootstrap_interval([(0.5, {"a": [1.0]}), (0.5, {"b": [1.0]})]) is None
 
 

@@ -247,7 +247,7 @@ def battle(
 ) -> Run:
     """Let stored runs of one benchmark fight before a judge, or (`single=True`) have their answers scored one by one.
     No model is asked. Options are those of `judge`, and those of the arena itself: both_orders, battles, seed,
-    judge_pictures."""
+    judge_images."""
     own = {**options.pop("options", {}), **{name: options.pop(name) for name in list(options) if name not in JUDGES}}
     given = [one.benchmark for one in some if isinstance(one, stored.Run)]
     if given:

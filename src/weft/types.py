@@ -204,7 +204,7 @@ class Takes(Struct, frozen=True):
     images: ImageInput = "interleaved"
     own_images: Literal["assistant", "user"] = "assistant"
     max_side: int | None = None
-    max_images: int | None = field(default=None, name="most")
+    max_images: int | None = None
     drawing: ImageInput | None = None
 
     def for_modality(self, kind: Modality) -> "Takes":

@@ -47,10 +47,10 @@ def test_all_kinds(tmp_path: Path):
         ("ui", "edit", "closed"),
     ]
     made, edited = found.samples[0].turns[0], found.samples[1].turns[0]
-    assert made.ask == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
+    assert made.prompt == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
     goal: PlanVizGold = edited.gold
     assert (
-        [type(part) for part in edited.ask] == [Image, Text]
+        [type(part) for part in edited.prompt] == [Image, Text]
         and edited.reference == (goal.reference,)
         and goal.source != goal.reference
     )

@@ -48,7 +48,7 @@ def in_saves(folder: Path) -> Path:
 def test_all_forms_are_the_same_dataset(write: Write, tmp_path: Path, blobs: Blobs):
     folder, plain = write(tmp_path / "data"), in_json(tmp_path / "plain")
     for half, name in ((ig, "rover-ig"), (tg, "rover-tg")):
-        found, due = half.load(folder, blobs).read(), half.load(plain, blobs).read()
+        found, due = half.load(folder, blobs).load_all(), half.load(plain, blobs).load_all()
         assert (
             found.name == name
             and found.problems == ()
@@ -313,7 +313,7 @@ def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
     }
 
     def shown(kind: str, turn: int) -> list[bytes]:
-        return [blobs.read(image) for image in found[kind].shown(turn)]
+        return [blobs.read(image) for image in found[kind].input_images(turn)]
 
     assert shown("physical", tg.VISUAL_TURN) == [drawn("view 0")]
     assert shown("embodied", tg.VISUAL_TURN) == [drawn("view 1"), drawn("example 1")]
@@ -326,10 +326,10 @@ def test_pictures_of_a_puzzle_in_their_order(tmp_path: Path, blobs: Blobs):
 LOAD = """
 import sys, tempfile
 from pathlib import Path
-from weft.benchmarks import resolve
+from weft.benchmarks import load_benchmark
 from weft.store.blobs import Blobs
 with tempfile.TemporaryDirectory() as home:
-    found = resolve("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home))).read()
+    found = load_benchmark("rover-ig").load(Path(sys.argv[1]), Blobs(Path(home))).load_all()
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(len(found.samples), int(peak.split()[1]) // 1024)
 """
@@ -420,10 +420,10 @@ GET = """
 import sys
 from pathlib import Path
 from weft.benchmarks.rover.ig import data
-from weft.benchmarks.download import download
+from weft.benchmarks.download import download_folders
 from weft.store.blobs import Blobs
 out = Path(sys.argv[1])
-print(download("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
+print(download_folders("cheryyunl/ROVER", out, ["ROVER-IG", "ROVER-TG"], "rover") == out)
 print(sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet")))
 print(len(data.load(Path("cheryyunl/ROVER"), Blobs(out / "blobs")).load_all().samples))
 """

@@ -165,7 +165,8 @@ def test_a_wait_of_just_the_longest_is_waited(journal: Journal):
         == "answered"
     )
     assert (
-        ask(caller(Scripted(PUSHED), journal, retry_policy=RetryPolicy(max_wait=0.5, base=0.0001)), 1).outcome == "answered"
+        ask(caller(Scripted(PUSHED), journal, retry_policy=RetryPolicy(max_wait=0.5, base=0.0001)), 1).outcome
+        == "answered"
     )
 
 
@@ -451,7 +452,7 @@ def test_what_has_no_memo_is_asked_each_time_and_nothing_is_kept(journal: Journa
     with pytest.raises(EndpointDown):
         endpoint.script = [CallError("over", FATAL)]
         ask(made)
-    kept = caller(endpoint, journal, kept=True)
+    kept = caller(endpoint, journal, always_record=True)
     assert ask(kept).outcome == "answered" and len(rows(journal)) == 1
 
 

@@ -99,7 +99,7 @@ def test_free_places_begin_a_new_round():
 
 def test_the_limiter_follows_it():
     class Low(ThroughputMonitor):
-        def came(self, *_: Any) -> Any:
+        def add_call(self, *_: Any) -> Any:
             return "lower"
 
     async def go() -> float:
@@ -191,13 +191,13 @@ class LockedEndpoint(Endpoint):
 class Nowhere:
     """A journal without a thread of its own, which simulated time would not wait for."""
 
-    def tickets(self, address: str) -> int:
+    def count_tickets(self, address: str) -> int:
         return 0
 
-    def find(self, *_: Any) -> None:
+    def find_reply(self, *_: Any) -> None:
         return None
 
-    def record(self, *_: Any, **__: Any) -> Future[None]:
+    def put_call(self, *_: Any, **__: Any) -> Future[None]:
         done: Future[None] = Future()
         done.set_result(None)
         return done

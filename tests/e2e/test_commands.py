@@ -116,7 +116,7 @@ def test_outputs_made_elsewhere_are_scored_under_their_official_names(
     assert facts["outcomes"] == {"answered": 8, "empty": 1, "failed": 1}, (
         "outputs that are there are scored, whatever is missing before them"
     )
-    assert "empty: no file mix_5.png in the outputs" in str(facts["zero_by_rule"]) and "toy_3.png is not a PNG" in str(
+    assert "empty: no file mix_5.png in the outputs" in str(facts["zeroed"]) and "toy_3.png is not a PNG" in str(
         facts["unscored"]
     )
 

@@ -20,10 +20,10 @@ import importlib.metadata
 import sys
 
 import weft
-from weft.benchmarks import resolve
+from weft.benchmarks import load_benchmark
 print(weft.__file__)
 print(importlib.metadata.version("weft-eval"), importlib.metadata.metadata("weft-eval")["License-Expression"])
-print(sum(len(list(resolve(name).tables([]))) for name in sys.argv[1:]))
+print(sum(len(list(load_benchmark(name).tables([]))) for name in sys.argv[1:]))
 """
 
 

@@ -29,7 +29,7 @@ Stand = Callable[[Fake], Any]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch):
-    for name, value in (("QUIET", 5.0), ("SOON", 0.1), ("POLL", 0.02)):
+    for name, value in (("QUIET_PERIOD_S", 5.0), ("SOON", 0.1), ("POLL", 0.02)):
         monkeypatch.setattr(f"weft.models.batch_api.{name}", value)
 
 
@@ -231,7 +231,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
     fake.batches.patience = 10**9
 
     class Out(Endpoint):
-        memo = True
+        cacheable = True
 
         async def send(self, messages: Any, want: Any) -> EndpointReply:
             while len(self.asked) > 3 and not fake.batches.looks:  # noqa: ASYNC110
@@ -241,7 +241,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
                 raise CallError("no quota left", FATAL)
             return (
                 EndpointReply((Text("yes"),), "answered")
-                if want.kind == "text"
+                if want.modality == "text"
                 else EndpointReply((self.picture,), "answered")
             )
 
@@ -260,7 +260,7 @@ def test_a_run_that_ends_does_not_wait_for_a_batch(
 
 RUN = """
 import sys, weft, weft.models.batch_api as b
-b.QUIET, b.SOON, b.POLL = 5.0, 0.1, 0.02
+b.QUIET_PERIOD_S, b.SOON, b.POLL = 5.0, 0.1, 0.02
 data, url, home = sys.argv[1:]
 weft.evaluate("weave", data=data, model="copy", judge=url, home=home, judge_batch=True)
 """

@@ -97,7 +97,7 @@ def test_a_strategy_that_does_not_exist_leaves_no_journal_open(toy: Path, tmp_pa
 
 def test_a_task_that_failed_is_handed_in_again_by_the_next_command(tmp_path: Path):
     class Tasks(TaskEndpoint):
-        poll = 0.01
+        poll_interval = 0.01
 
         def __init__(self) -> None:
             super().__init__("tasks")

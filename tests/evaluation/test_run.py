@@ -353,7 +353,7 @@ def test_a_benchmark_that_scores_a_failed_reply_is_overruled(toy: Path, tmp_path
 
     class Naive(Weave):
         def questions(self, sample: Any, turn: Any, dialogue: Any, view: Any, rubrics: Any) -> Any:
-            metric = "accuracy" if turn.want == "text" else "key_point"
+            metric = "accuracy" if turn.modality == "text" else "key_point"
             return (Verdict(sample.id, turn.number, metric, 0.0, "nothing came", "failure"),)
 
     def broken(messages: Any, want: Any) -> str:

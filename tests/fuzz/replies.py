@@ -25,7 +25,7 @@ LONGEST = 2.0  # seconds for one reply
 
 
 class Says:
-    name, takes, partial = "says", Takes(), False
+    name, takes, may_leave_undecided = "says", Takes(), False
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -16,7 +16,9 @@ QUICK = RetryPolicy(tries=3, base=0.001, cap=0.002)
 
 def evaluate(provider: Any, toy: Path, tmp_path: Path, **options: Any) -> weft.Run:
     model, judge = (f"openai-chat/{name}@{provider.url}" for name in ("model", "judge"))
-    return weft.evaluate("weave", data=toy, model=model, judge=judge, home=tmp_path / "home", retry_policy=QUICK, **options)
+    return weft.evaluate(
+        "weave", data=toy, model=model, judge=judge, home=tmp_path / "home", retry_policy=QUICK, **options
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

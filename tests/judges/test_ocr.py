@@ -246,7 +246,7 @@ def test_a_reader_that_raises_costs_no_verdict(
         raise RuntimeError("no")
 
     monkeypatch.setattr("weft.benchmarks.planviz.protocol.read_lines", raises)
-    monkeypatch.setattr("weft.benchmarks.planviz.protocol.reader", lambda: None)
+    monkeypatch.setattr("weft.benchmarks.planviz.protocol.load_ocr", lambda: None)
     server = serve(answer=judged())
     run = evaluate(
         written(tmp_path / "data"), tmp_path / "home", server, witness="ocr", where={"task": "gen", "subtask": "ui"}

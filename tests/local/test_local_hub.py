@@ -19,13 +19,13 @@ import asyncio, sys
 from pathlib import Path
 from weft.models.registry import resolve
 from weft.store.blobs import Blobs
-from weft.types import Message, Text, Want
+from weft.types import Message, Text, Request
 blobs = Blobs(Path(sys.argv[1]) / "blobs")
 options = {"max_tokens": "4"} if sys.argv[2].startswith("hf/") else {}
 model = resolve(sys.argv[2], blobs, {**options, **dict(one.split("=") for one in sys.argv[3:])})
 told = []
 model._say = lambda text: told.append(text)
-sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Want("text")))
+sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Request("text")))
 print(model.name, model.identity["commit"], sent.outcome in ("answered", "empty"), any("fetching" in one for one in told))
 print(model.missing)
 """

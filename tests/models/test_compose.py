@@ -81,18 +81,18 @@ def test_a_cascade_thinks_with_one_model_and_draws_with_another(toy: Path, tmp_p
 
 
 OWN = """
-from weft.models.compose.base import Composition, joined
+from weft.models.compose.base import Composition, join_replies
 from weft.types import Message, Text, Thought
 from msgspec.structs import replace
 
 class Duo(Composition):
     roles = ("mind", "hand")
     async def reply(self, messages, want):
-        plan = await self.ask("mind", messages, replace(want, kind="text"))
-        if want.kind == "text":
+        plan = await self.ask("mind", messages, replace(want, modality="text"))
+        if want.modality == "text":
             return plan
         made = await self.ask("hand", (*messages[:-1], Message("user", (*messages[-1].parts, Text(plan.text)))), want)
-        return joined(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
+        return join_replies(replace(made, parts=(Thought(plan.text), *made.parts)), [plan])
 
 def mind(messages, want):
     return "red" if want == "text" else None
@@ -225,7 +225,7 @@ def test_a_state_goes_back_untouched_to_who_gave_it_and_to_nobody_else(tmp_path:
 
 
 class Tasks(TaskEndpoint):
-    poll = 0.01
+    poll_interval = 0.01
 
     def __init__(self, after: int = 2) -> None:
         super().__init__("tasks")
@@ -291,12 +291,12 @@ from weft.types import Text
 DESK = pathlib.Path({desk!r})
 
 class Batch(TaskEndpoint):
-    poll = 0.05
+    poll_interval = 0.05
     def __init__(self, blobs):
         super().__init__("batch", version="1")
         self.blobs = blobs
     async def submit(self, messages, want):
-        ticket = f"{{want.place.sample}}-{{want.place.turn}}-{{want.kind}}"
+        ticket = f"{{want.turn_ref.sample}}-{{want.turn_ref.turn}}-{{want.modality}}"
         with (DESK / "submitted").open("a") as file:
             file.write(ticket + "\\n")
         return ticket
@@ -304,7 +304,7 @@ class Batch(TaskEndpoint):
         if not (DESK / "open").exists():
             return None
         from PIL import Image
-        done = (Text(ticket),) if want.kind == "text" else (self.blobs.put_picture(Image.new("RGB", (8, 8), "red")),)
+        done = (Text(ticket),) if want.modality == "text" else (self.blobs.put_pil(Image.new("RGB", (8, 8), "red")),)
         return Sent(done, "answered")
 """
 

@@ -25,7 +25,7 @@ class Machine:
         self.may_begin.set()
         self.may_end.set()
 
-    def work(self, batch: Sequence[int]) -> list[int]:
+    def run_batch(self, batch: Sequence[int]) -> list[int]:
         self.batches.append(list(batch))
         time.sleep(self.seconds)
         self.may_end.wait(HANGS)
@@ -35,10 +35,10 @@ class Machine:
             raise ValueError("a number below nothing")
         return [2 * one for one in batch]
 
-    def is_full(self, error: Exception) -> bool:
+    def is_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, MemoryError)
 
-    def clear(self) -> None:
+    def free_memory(self) -> None:
         self.cleared += 1
 
 
@@ -93,9 +93,9 @@ def test_it_waits_a_moment_for_those_who_follow_from_the_last_batch(monkeypatch:
     passed, real = [0.0], time.monotonic
 
     class Slow(Machine):
-        def work(self, batch: Sequence[int]) -> list[int]:
+        def run_batch(self, batch: Sequence[int]) -> list[int]:
             passed[0] += HANGS / batching.WAIT_SHARE
-            return super().work(batch)
+            return super().run_batch(batch)
 
     machine = Slow()
     monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: real() + passed[0]))
@@ -189,7 +189,7 @@ def test_what_cannot_be_made_is_told_to_all_and_made_once():
 
 def test_too_few_answers_are_trouble_and_no_shift():
     class Short(Machine):
-        def work(self, batch: Sequence[int]) -> list[int]:
+        def run_batch(self, batch: Sequence[int]) -> list[int]:
             return [2 * one for one in batch][:2]
 
     async def go() -> list[object]:
@@ -241,17 +241,17 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(where: str):
             raise ValueError("no words")
 
     class Broken(Machine):
-        def work(self, batch: Sequence[int]) -> list[int]:
+        def run_batch(self, batch: Sequence[int]) -> list[int]:
             if batch[0] == 1:
                 raise StopIteration if where == "work" else Silent if where == "str" else MemoryError("full")
-            return super().work(batch)
+            return super().run_batch(batch)
 
-        def is_full(self, error: Exception) -> bool:
+        def is_out_of_memory(self, error: Exception) -> bool:
             if where == "is_full":
                 raise KeyError("is_full")
-            return super().is_full(error)
+            return super().is_out_of_memory(error)
 
-        def clear(self) -> None:
+        def free_memory(self) -> None:
             if where == "clear":
                 raise KeyError("clear")
 
@@ -277,13 +277,13 @@ def test_an_error_holds_nothing_of_its_batch():
     alive: list[int] = []
 
     class Heavy(Machine):
-        def work(self, batch: Sequence[int]) -> list[int]:
+        def run_batch(self, batch: Sequence[int]) -> list[int]:
             alive.append(sum(one() is not None for one in held))
             large = Large()
             held.append(weakref.ref(large))
             raise ValueError(f"trouble with {batch}")
 
-        def clear(self) -> None:
+        def free_memory(self) -> None:
             gc.collect()
 
     async def go() -> None:

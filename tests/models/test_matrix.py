@@ -301,7 +301,7 @@ def test_how_a_reply_ends(way: str, says: str, blobs: Blobs):
         return await one.ask(user("draw a cat"), want=Request("image" if declared(way)[1].image else "text"))
 
     reply = talk(way, blobs, work, says)
-    assert (reply.outcome, reply.ending) == OTHERWISE.get((way, says), ENDINGS[says]) and (
+    assert (reply.outcome, reply.finish_reason) == OTHERWISE.get((way, says), ENDINGS[says]) and (
         reply.reason or says == "cut"
     )
 
@@ -433,7 +433,7 @@ def test_a_limit_that_the_user_gave_is_the_models_to_keep(blobs: Blobs):
         return await one.ask(user("write"), want=Request("text"))
 
     reply = talk("anthropic", blobs, work, "cut", max_tokens=20)
-    assert (reply.outcome, reply.ending) == ("answered", "truncated")
+    assert (reply.outcome, reply.finish_reason) == ("answered", "truncated")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,13 @@ def test_it_runs_and_its_cost_is_the_one_it_reports(lumen: Path, toy: Path, tmp_
     fake = stand(LumenServer())
     name, home = f"{lumen}:lumen/m@{fake.url}/v2", tmp_path / "home"
     run = weft.evaluate(
-        "weave", data=toy, model=name, judge="constant/10", home=home, model_options={"style": "ink"}, retry_policy=QUICK
+        "weave",
+        data=toy,
+        model=name,
+        judge="constant/10",
+        home=home,
+        model_options={"style": "ink"},
+        retry_policy=QUICK,
     )
     assert {turn.reply.outcome for turn in run.turns} == {"answered"} and fake.seen[0].body["style"] == "ink"
     assert {turn.reply.usage.cost for turn in run.turns} == {0.03} and fake.seen[-1].pictures

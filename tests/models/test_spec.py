@@ -101,8 +101,8 @@ def test_no_entry_point_is_looked_for_where_a_name_is_ours(monkeypatch: pytest.M
     def never(group: str) -> Any:
         raise AssertionError(f"{group} was scanned")
 
-    monkeypatch.setattr("weft.models.registry.points", never)
-    monkeypatch.setattr("weft.benchmarks.base.points", never)
+    monkeypatch.setattr("weft.models.registry.find_entry_points", never)
+    monkeypatch.setattr("weft.benchmarks.base.find_entry_points", never)
     from weft.benchmarks.base import is_known, load_benchmark
 
     assert load_provider("openai-chat").options and parse_model("copy").provider == "copy"

@@ -246,7 +246,7 @@ def test_a_form_that_is_not_known_is_asked_for_at_once(tmp_path: Path, serve: Se
 
 
 def test_what_a_stream_is_wrapped_in_does_not_count(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.models.providers.openai_chat.MAX_TEXT", 4000)
+    monkeypatch.setattr("weft.models.providers.openai_chat.MAX_TEXT_BYTES", 4000)
     plans, paints = (
         serve(answer=painted, fault=streaming(lambda times: events(in_pieces(PLAN, 1)))),
         serve(answer=painted),

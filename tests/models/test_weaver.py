@@ -318,7 +318,7 @@ def test_a_part_that_raises_costs_its_turn_alone(tmp_path: Path, monkeypatch: py
     def broken(text: str) -> Any:
         raise ZeroDivisionError("hm")
 
-    monkeypatch.setattr("weft.models.compose.weaver.parse", broken)
+    monkeypatch.setattr("weft.models.compose.weaver.parse_plan", broken)
     model = "weaver:planner=tabletop/oracle,visualizer=tabletop/oracle"
     run = weft.evaluate(
         "weaverbench", data=prompts(tmp_path / "data"), home=tmp_path / "home", judge="constant/max", model=model

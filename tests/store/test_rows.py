@@ -163,7 +163,7 @@ def test_what_a_run_made_is_made_anew_when_it_goes_on(journal: Journal):
 def test_turns_and_verdicts_come_in_the_order_of_the_dataset(journal: Journal):
     journal.begin_run("r", manifest(), [])
     for sample, number, position in (("b", 1, 0), ("a", 0, 1), ("b", 0, 0), ("a", 2, 1)):
-        journal.put_turn("r", turn(sample, number, position, about='{"x": 1}'))
+        journal.put_turn("r", turn(sample, number, position, dataset_json='{"x": 1}'))
         for metric, variant in (("z", ""), ("m", "repeat 2"), ("m", "repeat 1")):
             journal.put_verdict("r", Verdict(sample, number, metric, 0.25, variant=variant))
     journal.put_turn("other", turn("c", 0))
@@ -175,7 +175,7 @@ def test_turns_and_verdicts_come_in_the_order_of_the_dataset(journal: Journal):
         ("a", 0, 1),
         ("a", 2, 1),
     ]
-    assert journal.turns("r")[0] == turn("b", 0, 0, about='{"x": 1}')
+    assert journal.turns("r")[0] == turn("b", 0, 0, dataset_json='{"x": 1}')
     found = journal.verdicts("r")
     assert [(one.sample, one.turn, one.metric, one.variant) for one in found[:6]] == [
         ("b", number, metric, variant)

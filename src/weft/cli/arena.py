@@ -35,7 +35,7 @@ def fight(
     ] = True,
     battles: Annotated[int, typer.Option(min=0, help="Battles about each item; 0: every pair.")] = 2,
     seed: Annotated[int, typer.Option(help="Which battles are drawn.")] = 0,
-    judge_pictures: Annotated[
+    judge_images: Annotated[
         int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
     ] = None,
     prompts: o.Prompts = "weft",
@@ -65,7 +65,7 @@ def fight(
 
       weft arena table
     """
-    given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_pictures": judge_pictures}
+    given = {"both_orders": both_orders, "battles": battles, "seed": seed, "judge_images": judge_images}
     _judge(
         runs,
         judge,
@@ -89,7 +89,7 @@ def score(
         list[str], typer.Argument(help="Stored runs of one benchmark: ids or their beginnings (`weft runs`).")
     ],
     judge: o.Judge = None,
-    judge_pictures: Annotated[
+    judge_images: Annotated[
         int | None, typer.Option(min=3, help="Most pictures for the judge at once; more stand on sheets.")
     ] = None,
     prompts: o.Prompts = "weft",
@@ -111,7 +111,7 @@ def score(
 
       weft arena scores last
     """
-    given = {"judge_pictures": judge_pictures}
+    given = {"judge_images": judge_images}
     _judge(
         runs,
         judge,

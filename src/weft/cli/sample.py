@@ -63,7 +63,7 @@ def _trouble(run: Any) -> None:
 
     failed = [one for one in run.turns if one.reply.outcome == "failed"]
     unscored = [one for one in run.verdicts if one.value is None]
-    whole = run.record.has_all(len(run.turns))
+    whole = run.record.is_complete(len(run.turns))
     if not whole:
         say(
             f"{run.id} is {run.record.state}: {run.record.count(len(run.turns))} are there; the same command does the rest"

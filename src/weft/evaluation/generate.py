@@ -258,7 +258,7 @@ class ReplyGenerator:
 def encode_turn(sample: Sample, turn: Turn) -> str:
     """What the dataset has of a turn, as JSON, for those who look at a run without its dataset."""
     return msgspec.json.encode(
-        {"ask": prompt_with_images(sample, turn), "reference": turn.reference, "gold": turn.gold}, enc_hook=str
+        {"prompt": prompt_with_images(sample, turn), "reference": turn.reference, "gold": turn.gold}, enc_hook=str
     ).decode()
 
 

@@ -16,7 +16,7 @@ from weft.models.registry import COMPOSITION_PATTERN, ResolvedModel
 from weft.secrets import strip_url_secrets
 from weft.store.manifest import BenchmarkVersion, DatasetVersion, Identity, Manifest, PromptsVersion, Sampling
 from weft.store.records import Shard
-from weft.types import Dataset, LoadedDataset, Sample, Turn
+from weft.types import Dataset, LoadedDataset, Sample, Takes, Turn
 
 
 class RunPlan(Struct, frozen=True):
@@ -107,15 +107,18 @@ def _elsewhere(model: Mapping[str, Any]) -> bool:
     return str(model["name"]).startswith("folder/")
 
 
-LATER = ("most", "drawing")  # that not every manifest has: runs keep their names
+def describe_takes(takes: Takes) -> dict[str, Any]:
+    """What a model takes, as the manifest has it. Run ids depend on these names and on which of them are left out."""
+    names = msgspec.to_builtins(takes)
+    names["most"] = names.pop("max_images")
+    return names
 
 
 def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    takes = {
-        name: value
-        for name, value in msgspec.to_builtins(endpoint.takes).items()
-        if name not in LATER or value is not None
-    }
+    takes = describe_takes(endpoint.takes)
+    for name in ("most", "drawing"):
+        if takes[name] is None:
+            del takes[name]
     return {"name": endpoint.name, "takes": takes, **endpoint.identity}
 
 
@@ -129,7 +132,7 @@ def describe_model(wired: ResolvedModel) -> dict[str, Any]:
     of = {"provider": "composition", "model": written["name"] if written else wired.name, "version": kind.version}
     return {
         "name": wired.name,
-        "takes": {name: value for name, value in msgspec.to_builtins(kind.takes).items() if name != "drawing"},
+        "takes": {name: value for name, value in describe_takes(kind.takes).items() if name != "drawing"},
         **of,
         "parts": parts,
     }

@@ -64,7 +64,7 @@ DECLARED_OPTIONS = (
     "images",
     "own_images",
     "max_side",
-    "most",
+    "max_images",
     "drawing",
 )
 HOUR = 3600.0

@@ -297,8 +297,8 @@ def _put_together(plan: DocumentPlan, drawn: Sequence[Reply]) -> tuple[list[Part
             parts.append(Text(part))
             continue
         number, reply = next(replies)
-        if reply.picture is not None:
-            parts.append(_plain(reply.picture))
+        if reply.last_image is not None:
+            parts.append(_plain(reply.last_image))
         else:
             notes.append(f"picture {number} is missing ({reply.outcome}: {reply.reason})")
     return parts, notes

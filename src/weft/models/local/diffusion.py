@@ -79,7 +79,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         pipe = None
     if pipe is None:
         raise UserError(_unknown(name, kind))
-    device, dtype = import_extra("weft.models.local.run.device").settled(
+    device, dtype = import_extra("weft.models.local.run.device").resolve_device(
         chosen.pop("device", ""), chosen.pop("dtype", "")
     )
     batch = chosen.pop("batch", 1)

@@ -138,7 +138,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> LocalEndpoint:
         raise UserError(f"{name}: {kind} draws with attention=sdpa or eager")
     if ("width" in chosen) != ("height" in chosen):
         raise UserError(f"{name}: give both width and height, or none")
-    device, dtype = import_extra("weft.models.local.run.device").settled(
+    device, dtype = import_extra("weft.models.local.run.device").resolve_device(
         chosen.pop("device", ""), chosen.pop("dtype", "")
     )
     takes = override_takes(family.takes, chosen)

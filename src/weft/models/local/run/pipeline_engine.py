@@ -25,7 +25,7 @@ class PipelineEngine:
         for library in (diffusers, transformers):
             library.utils.logging.set_verbosity_error()
             library.utils.logging.disable_progress_bar()
-        folder = weights.here(tell)
+        folder = weights.ensure_local(tell)
         size = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
         tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
         try:

@@ -36,7 +36,7 @@ class TextEngine:
     def __init__(self, weights, blobs, kind, *, tell, device, dtype, trusted, settings):
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
-        folder = weights.here(tell)
+        folder = weights.ensure_local(tell)
         size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
         tell(f"loading weights, {size / 1e9:.1f} GB" if size > 1e8 else "loading weights")
         self.blobs, self.device, self.settings = blobs, torch.device(device), settings
