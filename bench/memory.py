@@ -113,16 +113,16 @@ def replies(folder: Path) -> dict[str, tuple[float, float]]:
     code = f"""
 import asyncio
 from pathlib import Path
-from weft.calls.caller import Caller, Patience
+from weft.calls.caller import Caller, RetryPolicy
 from weft.calls.prices import Budget
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft.store.journal import Journal
 from weft.types import Message, Text, Request
 async def main():
     blobs = Blobs(Path("b"))
-    endpoint, journal = resolve("openai-chat/m@{url}", blobs), Journal(Path("j/KIND.sqlite"))
-    patience = Patience(tries=1, empty_tries=1)
+    endpoint, journal = resolve_endpoint("openai-chat/m@{url}", blobs), Journal(Path("j/KIND.sqlite"))
+    patience = RetryPolicy(tries=1, empty_tries=1)
     caller = Caller(endpoint, role="model", journal=journal, budget=Budget(), concurrency=10, retry_policy=patience)
     made = await asyncio.gather(*(caller.reply((Message("user", (Text(str(n)),)),), Request("KIND")) for n in range(10)))
     print({{one.outcome for one in made}}, made[0].reason[:100])

@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from aiohttp import web
 
 from server import Provider, Seen, data_url, drawn
-from weft.evaluation.session import complete_run
-from weft.evaluation.writing import WriteJob, open_writing
+from weft.evaluation.config import RunConfig
+from weft.evaluation.session import complete_run, open_run
+from weft.evaluation.writing import WritingRequest
 
 from weft.results.run import Run  # isort: skip
 
@@ -65,7 +66,7 @@ async def measured(text: str, draws: float, writes: float, *, stream: bool) -> t
     with tempfile.TemporaryDirectory() as home:
         model = f"weaver:planner=openai-chat/p@{plans.url},visualizer=openai-chat/v@{paints.url}"
         began = time.perf_counter()
-        run = await complete_run(open_writing(WriteJob(text="A guide.", model=model, home=home)), Run)
+        run = await complete_run(open_run(RunConfig(model=model, home=home), WritingRequest("A guide.")), Run)
         took = time.perf_counter() - began
         assert len(run.turns[0].reply.images) == text.count("</imagine>")
     await plans.stop()

@@ -21,7 +21,7 @@ from weft.types import Cell, Row, Table, Verdict
 
 OTHER_UNITS = (  # tables whose `due` counts tasks, questions or answers, and not verdicts
     "prompt styles",
-    "what a picture on the way gains",
+    "what an intermediate image gains",
 )
 PLAIN = {  # columns that are plain means in every strict row, with full marks
     "weave": (("KP", "VC", "IQ", "ACC"), 1),

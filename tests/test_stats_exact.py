@@ -100,18 +100,18 @@ def test_many_dialogues_are_worked_through_in_pieces_with_the_same_result(
     times = bootstrap_weights(dialogues, 300, 1)
     sums, counts = (np.array([how(values) for values in clusters.values()], dtype=float) for how in (sum, len))
     means = [float(row @ sums / (row @ counts)) for row in times.astype(float)]
-    monkeypatch.setattr(intervals, "ROOM", room)
-    monkeypatch.setattr(intervals, "KEPT", 512)
+    monkeypatch.setattr(intervals, "CHUNK_NUMBERS", room)
+    monkeypatch.setattr(intervals, "MAX_CACHED_CLUSTERS", 512)
     assert bootstrap_interval([(1.0, clusters)], draws=300, seed=1) == pytest.approx(middle(means), abs=1e-12)
     first, second = np.array([[1.0, 2.0]] * dialogues), np.array([[3.0]] * dialogues)
-    one, two = intervals._drawn(300, 1, first, second)
+    one, two = intervals._resample_sums(300, 1, first, second)
     assert one.shape == (300, 2) and two.shape == (300, 1)
     assert np.allclose(one, [[dialogues, 2 * dialogues]]) and np.allclose(two, 3 * dialogues)
 
 
 def test_the_draws_of_many_dialogues_are_not_kept(monkeypatch: pytest.MonkeyPatch):
     """A hundred thousand dialogues would keep two hundred megabytes of them."""
-    assert (intervals.DRAWS, intervals.KEPT, intervals.ROOM) == (2000, 4096, 500_000)
+    assert (intervals.DRAWS, intervals.MAX_CACHED_CLUSTERS, intervals.CHUNK_NUMBERS) == (2000, 4096, 500_000)
     monkeypatch.setattr(intervals, "bootstrap_weights", lambda *_: pytest.fail("they are kept"))
     many = {str(at): [at % 2 / 1] for at in range(4097)}
     low, high = bootstrap_interval([(1.0, many)], draws=50) or (0.0, 0.0)
@@ -187,7 +187,7 @@ def test_with_many_dialogues_signs_are_drawn_and_p_is_never_zero():
     assert permutation_p_value(values, seed=1) != permutation_p_value(values)
     assert permutation_p_value([1.0, -1.0] * 8) == 1.0, "every draw is as far from nothing as nothing: each counts once"
     assert permutation_p_value([1.0, -1.0] * 8, draws=500) == 1.0 == permutation_p_value([1.0, -1.0] * 8, draws=501)
-    assert (paired.EXACT, paired.DRAWS, paired.CHUNK) == (14, 9999, 500)
+    assert (paired.MAX_EXACT, paired.DRAWS, paired.CHUNK_DRAWS) == (14, 9999, 500)
 
 
 def test_a_difference_is_a_weighted_sum_with_its_pairs_and_dialogues():
@@ -238,7 +238,7 @@ def test_how_far_a_judge_agrees_with_itself():
     )
     cells = {name: (cell.value, cell.scored, cell.expected) for name, cell in table.rows[0].cells.items()}
     deviation = 100 * math.sqrt((0.04 + 0.02) / 2)
-    assert cells["mean"] == (pytest.approx(48.0), 2, 2) and cells["deviation"] == (round(deviation, 4), 2, 2)
+    assert cells["mean"] == (pytest.approx(48.0), 2, 2) and cells["standard deviation"] == (round(deviation, 4), 2, 2)
     assert cells["variation"] == (round(100 * deviation / 48, 2), 2, 2)
     assert cells["items"] == (2.0, 2, 2) and cells["repeats"] == (2.5, 2, 2)
     odd = [verdict("x", 0.1, 0.2, 1.0), verdict("x", 0.3, 0.4), verdict("x", 0.5, 0.55)]
@@ -258,7 +258,7 @@ def test_orders_and_raters_are_questions_of_their_own():
     )  # fmt: skip
     (table,) = build_repeats_tables({"run": [orders]}, ["x"], 100.0, 2)
     assert table.rows[0].cells["items"].value == 2.0 and table.rows[0].cells["repeats"].value == 2.0
-    assert table.rows[0].cells["deviation"].value == pytest.approx(25.0)
+    assert table.rows[0].cells["standard deviation"].value == pytest.approx(25.0)
     raters = verdict("x", 0.1, 0.9, variant="rater {}")
     assert list(build_repeats_tables({"run": [raters]}, ["x"], 100.0, 2)) == [], "two raters were each asked once"
     nothing = next(build_repeats_tables({"run": [verdict("x", 0.0, 0.0)]}, ["x"], 100.0, 2))

@@ -192,9 +192,9 @@ def test_repeats_are_a_mean_with_a_spread_and_the_first_draw_is_the_call_that_wa
     held = [v for v in run.verdicts if v.metric == "held"]
     assert all(len(v.merged_from) == 2 for v in held), "what follows from others follows for each judgement"
     repeated = run.tables()[-1]
-    assert repeated.title == "Repeated judgements" and repeated.cells("reasoning")["deviation"].value == 0.0
+    assert repeated.title == "Repeated judgements" and repeated.cells("reasoning")["standard deviation"].value == 0.0
     row = repeated.cells("visual")
-    assert row["variation"].value == pytest.approx(100 * row["deviation"].value / row["mean"].value, abs=0.02)
+    assert row["variation"].value == pytest.approx(100 * row["standard deviation"].value / row["mean"].value, abs=0.02)
     assert "2 judgements each" in run.name
 
 

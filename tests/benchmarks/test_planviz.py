@@ -445,7 +445,7 @@ def test_a_copy_has_no_official_number_where_nobody_was_asked(data: Path, tmp_pa
 
 def test_a_folder_without_outputs_is_a_mistake(data: Path, tmp_path: Path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match=r"has no picture where outputs are looked for: <list>/<index>.png"):
+    with pytest.raises(UserError, match=r"has no image where outputs are expected: <list>/<index>.png"):
         weft.evaluate(
             "planviz", data=data, model=f"folder/{tmp_path / 'empty'}", judge="constant/max", home=tmp_path / "home"
         )
@@ -486,7 +486,7 @@ def test_a_prompt_of_another_version_is_refused(data: Path, tmp_path: Path, serv
         data, tmp_path / "home", serve(answer=judged()), prompts=f"official:{checkout}", where={"task": "gen"}
     )
     found = next(one for one in run.verdicts if one.metric == "correctness")
-    assert found.value is None and "has 3 slots where 2 are known" in found.reason
+    assert found.value is None and "has 3 slots where 2 are expected" in found.reason
 
 
 @pytest.fixture

@@ -47,7 +47,9 @@ def test_all_kinds(tmp_path: Path):
         ("ui", "edit", "closed"),
     ]
     made, edited = found.samples[0].turns[0], found.samples[1].turns[0]
-    assert made.prompt == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
+    assert (
+        made.prompt == (Text("Plan travel_plan_gen."),) and made.file == "travel_plan_gen/0.png" and not made.reference
+    )
     goal: PlanVizGold = edited.gold
     assert (
         [type(part) for part in edited.prompt] == [Image, Text]
@@ -69,7 +71,7 @@ def test_score_points_win_over_key_points(tmp_path: Path):
     )
     assert found.samples[0].turns[0].gold.points == ("this",)
     assert [str(problem).partition(": ")[2] for problem in found.problems] == [
-        "record 0: correctness_key_points: is not what correctness_score_points has; the latter counts, as in the released code"
+        "record 0: correctness_key_points: differs from correctness_score_points; the latter counts, as in the released code"
     ]
     alone = one(tmp_path / "more", "ui_gen", correctness_score_points=["this"], correctness_key_points=None)
     assert alone.samples[0].turns[0].gold.points == ("this",) and not alone.problems
@@ -131,15 +133,15 @@ def test_a_link_out_of_the_dataset(tmp_path: Path):
         ({"correctness_key_points": ["A", 3]}, "error", "correctness_key_points[1]: must be text, not int"),
         ({"correctness_key_points": ["A", "A"]}, "warning", "has a point twice: 'A'"),
         ({"correctness_key_points": ["A"] * 101}, "error", "has 101 points, more than 100"),
-        ({"image_path": None}, "error", "image_path: is missing; a task of editing needs the picture that is edited"),
+        ({"image_path": None}, "error", "image_path: is missing; an editing task needs the image that is edited"),
         ({"image_path": 4}, "error", "image_path: must be a path, not int"),
         ({"ref_image_path": None}, "warning", "ref_image_path: is missing: a judge has the key points alone"),
         ({"ended": "half"}, "warning", "ended: 'half' is neither open nor closed"),
         ({"name": 7}, "error", "name: must be text, not int"),
         ({"ended": True}, "warning", "ended: 'True' is neither open nor closed"),
-        ({"ended": None, "endedd": "open"}, "warning", "endedd: is no field that is known here; is ended meant?"),
+        ({"ended": None, "endedd": "open"}, "warning", "endedd: is an unknown field; did you mean ended?"),
         ({"name": "a/b"}, "error", "name: 'a/b' is no name for a task"),
-        ({"name": "a~1"}, "error", "is no name for a task: text without `/` and `~`"),
+        ({"name": "a~1"}, "error", "is no name for a task: must be text without `/` and `~`"),
         ({"name": "x" * 200}, "error", "is no name for a task"),
     ],
 )
@@ -203,7 +205,7 @@ def test_a_name_of_its_own_and_a_task_twice(tmp_path: Path):
 
 def test_a_reference_that_shows_nothing(tmp_path: Path):
     told = one(tmp_path / "data", ref_image_path="map/editing/imgs/0.png", image_path="map/editing/imgs/0.png")
-    assert len(told.samples) == 1 and "is the very picture of image_path" in str(told.problems[0])
+    assert len(told.samples) == 1 and "is the same image as image_path" in str(told.problems[0])
 
 
 def test_as_many_tasks_as_the_paper_has_are_taken_for_its_own(tmp_path: Path):
@@ -222,7 +224,7 @@ def test_a_list_under_another_name_is_not_passed_over_in_silence(name: str, tmp_
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / NAMES["ui_edit"].file).rename(folder / name)
     told = problems(folder)
-    assert told == [f"{name}: is not read: it is none of PlanViz's lists; is UI/editing/ui_edit.json meant?"]
+    assert told == [f"{name}: is not read: it is none of PlanViz's lists; did you mean UI/editing/ui_edit.json?"]
 
 
 def test_paths_may_begin_at_the_list(tmp_path: Path):

@@ -194,7 +194,7 @@ def test_who_answers_nonsense_ends_the_study_before_anyone_is_asked(data: Path, 
     )
     with pytest.raises(
         UserError,
-        match=r"gave no wording that could be used of any of 1 tasks; the first trouble: .*nothing usable came back",
+        match=r"gave no usable wording of any of 1 tasks; the first problem: .*nothing usable came back",
     ):
         study(data, tmp_path / "home", server, styles=2, sample=1)
 
@@ -220,7 +220,7 @@ def test_one_task_that_is_never_answered_costs_no_other(data: Path, tmp_path: Pa
         return web.Response(status=400, text="content policy") if bad else None
 
     server = serve(answer=answer, fault=fault)
-    with pytest.raises(WeftError, match=r"ui_edit-\w+ could not be said in other words: .*--reword FILE"):
+    with pytest.raises(WeftError, match=r"ui_edit-\w+ could not be reworded: .*--reword FILE"):
         study(data, tmp_path / "home", server, styles=2)
     before = [seen for seen in server.seen if seen.body["model"] == "other"]
     refused["yes"] = False
@@ -321,7 +321,7 @@ def test_wordings_from_a_file(data: Path, tmp_path: Path, serve: Serve):
         ('{"task": "ui_gen/0"}', "entry 0: give `task` and `prompt`"),
         ("[", "broken JSON"),
         ("{}\n{", "line 2: broken JSON"),
-        ('[{"task": "ui_gen/0", "prompt": "x", "style": "as written"}]', "is what the dataset's own words are called"),
+        ('[{"task": "ui_gen/0", "prompt": "x", "style": "as written"}]', "is the style of the dataset's own prompts"),
         ('[{"task": "ui_gen/0", "prompt": "Plan ui_gen."}]', "has no wording of any task"),
         ("[]", "has no wording of any task of this dataset"),
         ('[{"task": "other", "prompt": "x"}]', "has no wording of any task of this dataset"),

@@ -119,7 +119,7 @@ def test_no_table_of_the_half_is_a_clear_error(tmp_path: Path, blobs: Blobs):
 
 
 SPOILT: list[tuple[dict[str, Any], str]] = [
-    ({"image": None}, "image: has no picture; it is null"),
+    ({"image": None}, "image: has no image; it is null"),
     ({"image": {"bytes": b"no picture", "path": None}}, "image: "),
     ({"reasoning_type": "musical"}, "reasoning_type: 'musical' is none of temporal, spatial"),
     ({"dimension": "sports"}, "dimension: 'sports' is none of science, culture"),
@@ -263,7 +263,7 @@ def test_an_id_that_tells_otherwise_is_a_warning(tmp_path: Path, blobs: Blobs):
     records = tasks()
     records[0]["id"] = "logic_abstract_7"
     found = ig.load(write_json(tmp_path, "ROVER-IG", records), blobs).load_all()
-    assert len(found.samples) == 4 and "tells logic abstract, its fields science temporal" in str(found.problems[0])
+    assert len(found.samples) == 4 and "says logic abstract, its fields science temporal" in str(found.problems[0])
 
 
 def test_puzzles_that_cannot_be_asked(tmp_path: Path, blobs: Blobs):

@@ -51,7 +51,7 @@ def ig_checkout(tmp_path: Path) -> Path:
 def tg_checkout(tmp_path: Path) -> Path:
     made = {
         name: f'{key} [{{prompt}}|{{answer}}] {{{{"{key.split()[0]}_score": 0}}}}'
-        for key, name in tg_rubric.NEEDED.items()
+        for key, name in tg_rubric.CONSTANTS.items()
     }
     for kind in ("physical", "logical", "jigsaw"):
         made[f"prompt_reasoning_alignment_{kind}"] = (

@@ -172,7 +172,7 @@ def test_what_a_picture_on_the_way_gains(tmp_path: Path, serve: Serve):
 
     data = write_json(tmp_path / "rover", "ROVER-TG", records)
     run = evaluate("rover-tg", data, tmp_path / "home", serve(answer=reply), options={"mode": "both"})
-    (gain,) = [table for table in run.tables() if "what a picture on the way gains" in table.title]
+    (gain,) = [table for table in run.tables() if "what an intermediate image gains" in table.title]
     (row,) = gain.rows
     cell = row.cells["all"]
     assert (
@@ -227,7 +227,7 @@ def test_a_folder_without_answers_in_words_is_told_and_not_scored(data: Path, tm
     )
     in_words = [verdict for verdict in run.verdicts if verdict.turn == 1]
     assert len(in_words) == 5 and all(
-        verdict.value is None and "no answers in words" in verdict.reason for verdict in in_words
+        verdict.value is None and "no answers in text" in verdict.reason for verdict in in_words
     )
 
 

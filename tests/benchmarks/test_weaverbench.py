@@ -96,8 +96,8 @@ def test_warnings(tmp_path: Path):
     records = [prompt("a", "x", 2, "Trvel Guide", requird_images=2, output=[{"text": "t"}])]
     found = load(written(tmp_path, records), Blobs(tmp_path / "blobs")).load_all()
     told = [str(problem) for problem in found.problems]
-    assert any("is Travel Guide meant?" in one for one in told) and any(
-        "has 0 pictures where exactly 2 is due" in one for one in told
+    assert any("did you mean Travel Guide?" in one for one in told) and any(
+        "has 0 images where exactly 2 is expected" in one for one in told
     )
 
 
@@ -297,7 +297,7 @@ def test_rules_of_how_many_pictures_there_are(tmp_path: Path, serve: Serve):
     )
     assert (strict["Acc"].value, official["Acc"].value) == (33.33, 50.0), "of six that ask for a number"
     reason = next(one.reason for one in run.verdicts if (one.sample, one.metric) == ("one of two", ENTITY))
-    assert reason.startswith("by rule: one picture where 2 were asked for") and "the judge: why" in reason
+    assert reason.startswith("by rule: one image where 2 were asked for") and "the judge: why" in reason
 
 
 COLLAGE = ""

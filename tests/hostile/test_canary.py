@@ -34,14 +34,14 @@ FAILURES = (
 SCRIPT = """
 import logging, pathlib, sys, traceback
 import weft
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 logging.basicConfig(level=logging.DEBUG)
 data, home, model = sys.argv[1:]
 print(pathlib.Path("/proc/self/cmdline").read_bytes())
 try:
     judge = model if model.split("/")[0] in ("openai", "anthropic", "sglang", "openai-chat") else "constant/1"
     run = weft.evaluate("weave", data=data, model="copy" if judge == model else model, judge=judge, home=home,
-                        retry_policy=Patience(tries=2, rate_limit_tries=2, base=0.001, cap=0.002))
+                        retry_policy=RetryPolicy(tries=2, rate_limit_tries=2, base=0.001, cap=0.002))
     for kind in ("csv", "json", "md", "latex"):
         print(run.report(kind))
 except BaseException:

@@ -205,9 +205,9 @@ from wires import http_models
 from weft import api
 from weft.errors import WeftError
 from weft.cli.terminal import complain
-from weft.calls.caller import Patience
+from weft.calls.caller import RetryPolicy
 from weft.workspace import open_journal
-quick = Patience(tries=2, rate_limit_tries=2, empty_tries=1, base=0.001, cap=0.002)
+quick = RetryPolicy(tries=2, rate_limit_tries=2, empty_tries=1, base=0.001, cap=0.002)
 echo = test_keys.Echo()
 key = {key!r}
 options = dict(data={str(toy)!r}, judge="constant/5", home="home", retry_policy=quick)

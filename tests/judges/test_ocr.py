@@ -165,7 +165,7 @@ def test_thin_and_transparent_pictures_can_be_read(blobs: Blobs):
 def test_what_was_read_is_kept(blobs: Blobs, monkeypatch: pytest.MonkeyPatch):
     image = blobs.put_pil(PICTURES["settings"][0])
     first = read_lines(image, blobs)
-    monkeypatch.setattr(ocr, "_read", None)
+    monkeypatch.setattr(ocr, "_run_ocr", None)
     assert read_lines(image, blobs) == first
     (kept,) = (blobs.root.parent / "read").rglob("*.json")
     kept.write_text("{broken")
@@ -204,7 +204,7 @@ def test_the_judge_decides_plain_words_and_nothing_else(tmp_path: Path):
     run = weft.evaluate("planviz", data=data, model="reference", judge="ocr", home=tmp_path / "home")
     found = {(one.sample.rpartition("-")[2], one.metric): one for one in run.verdicts}
     cor = found["mine", "correctness"]
-    assert cor.value == 0.5 and read_plan_facts(cor).undecided == (3,) and "- 2. not to be read: Airplane" in cor.reason
+    assert cor.value == 0.5 and read_plan_facts(cor).undecided == (3,) and "- 2. not found: Airplane" in cor.reason
     assert found["none", "correctness"].value is None and "plain words" in found["none", "correctness"].reason
     assert found["mine", "visual"].value is None
     assert "Cor rests on the 2 of 4 key points that are plain words" in run.table().note

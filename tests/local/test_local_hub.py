@@ -17,12 +17,12 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GO = """
 import asyncio, sys
 from pathlib import Path
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
 from weft.types import Message, Text, Request
 blobs = Blobs(Path(sys.argv[1]) / "blobs")
 options = {"max_tokens": "4"} if sys.argv[2].startswith("hf/") else {}
-model = resolve(sys.argv[2], blobs, {**options, **dict(one.split("=") for one in sys.argv[3:])})
+model = resolve_endpoint(sys.argv[2], blobs, {**options, **dict(one.split("=") for one in sys.argv[3:])})
 told = []
 model._say = lambda text: told.append(text)
 sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Request("text")))

@@ -211,9 +211,9 @@ def test_it_loads_in_a_process_where_nobody_prepared_anything(tiny: Tiny, tmp_pa
     program = """
 import asyncio, sys
 from pathlib import Path
-from weft.models.registry import resolve
+from weft.models.registry import resolve_endpoint
 from weft.store.blobs import Blobs
-model = resolve(f"diffusers/{sys.argv[1]}", Blobs(Path(sys.argv[2])), {"steps": "1"})
+model = resolve_endpoint(f"diffusers/{sys.argv[1]}", Blobs(Path(sys.argv[2])), {"steps": "1"})
 asyncio.run(model.load())
 print("loaded")
 """

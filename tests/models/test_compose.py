@@ -285,7 +285,7 @@ def test_a_ticket_that_leads_nowhere_is_handed_in_again(tmp_path: Path):
 
 BATCH = """
 import json, pathlib, time
-from weft.models.endpoint import Sent, TaskEndpoint
+from weft.models.endpoint import EndpointReply, TaskEndpoint
 from weft.types import Text
 
 DESK = pathlib.Path({desk!r})
@@ -305,7 +305,7 @@ class Batch(TaskEndpoint):
             return None
         from PIL import Image
         done = (Text(ticket),) if want.modality == "text" else (self.blobs.put_pil(Image.new("RGB", (8, 8), "red")),)
-        return Sent(done, "answered")
+        return EndpointReply(done, "answered")
 """
 
 

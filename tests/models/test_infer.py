@@ -109,7 +109,7 @@ def test_text_and_data_urls_are_read(blobs: Blobs):
         (web.json_response({"detail": "boom"}, status=500), "transient", "answered 500: boom"),
         (web.Response(text="{half"), "transient", "broken JSON"),
         (web.Response(status=302, headers={"Location": "http://127.0.0.1:9/"}), "denied", "it redirects to"),
-        ({"response": {"image": "AAAA"}}, "transient", "its picture"),
+        ({"response": {"image": "AAAA"}}, "transient", "its image"),
         ({"error": "CUDA out of memory"}, "transient", "without a response: CUDA out of memory"),
         ({"response": None}, "transient", "without a response"),
         ([1], "transient", "without a response"),

@@ -490,7 +490,7 @@ def test_a_choice_that_ended_with_an_error_is_no_answer(kind: Any, blobs: Blobs)
 def test_the_sentence_of_a_server_that_drew_nothing_is_no_story(blobs: Blobs):
     async def work(one: Talk) -> None:
         reply = await one.ask(user("a story"), want=Request("interleaved"))
-        assert (reply.outcome, reply.text, reply.reason) == ("empty", "", "it drew no picture")
+        assert (reply.outcome, reply.text, reply.reason) == ("empty", "", "it generated no image")
 
     talk("vllm-omni", blobs, work, "nothing")
 
@@ -540,10 +540,10 @@ def test_a_reply_with_an_empty_code_is_no_error():
 
 
 def test_the_image_model_that_was_called_is_counted(blobs: Blobs):
-    from weft.models.providers.openai_responses import _used
+    from weft.models.providers.openai_responses import _read_usage
 
     tokens = {"input_tokens": 50, "output_tokens": 20}
-    used = _used({"usage": tokens, "tool_usage": {"image_gen": {"input_tokens": 300, "output_tokens": 6240}}})
+    used = _read_usage({"usage": tokens, "tool_usage": {"image_gen": {"input_tokens": 300, "output_tokens": 6240}}})
     assert (used.tokens_in, used.tokens_out) == (350, 6260)
     for provider in ("gemini", "openai-responses", "anthropic", "openai"):
         endpoint = resolve_endpoint(f"{provider}/m@http://127.0.0.1:9/v1", blobs, {"max_tokens": 60000})

@@ -141,10 +141,10 @@ def test_pictures_go_before_one_text_in_their_order(blobs: Blobs, edits: str):
 
 def test_what_comes_of_replies(blobs: Blobs):
     cases: list[tuple[Any, str, str]] = [
-        ({"data": []}, "empty", "it sent no picture"),
+        ({"data": []}, "empty", "it sent no image"),
         ({"data": [{}]}, "empty", ""),
-        ({"data": [{"b64_json": "!!"}]}, "empty", "its picture is no base64"),
-        ({"data": [{"b64_json": base64.b64encode(b"no picture").decode()}]}, "empty", "its picture"),
+        ({"data": [{"b64_json": "!!"}]}, "empty", "its image is no base64"),
+        ({"data": [{"b64_json": base64.b64encode(b"no picture").decode()}]}, "empty", "its image"),
         (
             {"data": [{"error": {"code": "OutputImageSensitiveContentDetected", "message": "not shown"}}]},
             "refused",
@@ -192,7 +192,7 @@ def test_links_of_the_same_host_are_followed_and_others_are_not(blobs: Blobs):
 def test_it_has_no_words_and_takes_no_more_than_it_takes(blobs: Blobs):
     server = Images()
     assert send(server, blobs, said("what is it?"), want=Request("text")).outcome == "empty" and not server.seen
-    with pytest.raises(CallError, match="takes at most 1 pictures, and there are 2"):
+    with pytest.raises(CallError, match="takes at most 1 images, and there are 2"):
         send(server, blobs, said(blobs.put(ONE), blobs.put(TWO), "x"), most_images=1)
     for text, why in (
         ("openai-images/@http://h/v1", "name the model"),

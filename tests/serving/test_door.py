@@ -144,7 +144,7 @@ def shown(url: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ([], "no request"),
+        ([], "not a chat completion request"),
         ({}, "messages"),
         ({"messages": [{"role": "king", "content": "x"}]}, "role"),
         ({"messages": [user("x")], "temperature": 0}, "temperature is set when the server is started"),
@@ -172,7 +172,7 @@ def shown(url: str) -> dict[str, Any]:
             },
             "base64",
         ),
-        ({"messages": [user(b"no picture at all")]}, "a picture"),
+        ({"messages": [user(b"no picture at all")]}, "an image"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input_audio"),
     ],
 )
@@ -226,7 +226,7 @@ def test_health_metrics_and_what_is_served(tmp_path: Path):
         await asyncio.gather(*(post(address, {"messages": [user(f"number {one}", picture())]}) for one in range(9)))
         async with aiohttp.ClientSession() as session:
             async with session.get(f"{address}/health") as came:
-                assert await came.json() == {"status": "ok", "replicas": 1, "due": 1}
+                assert await came.json() == {"status": "ok", "replicas": 1, "expected": 1}
             async with session.get(f"{address}/metrics") as came:
                 text = await came.text()
             async with session.get(f"{address}/v1/models") as came:
@@ -237,8 +237,8 @@ def test_health_metrics_and_what_is_served(tmp_path: Path):
         lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("weft_replica_"))
         told = {name.partition("{")[0]: float(value) for name, value in lines.items()}
         assert told["weft_replica_batch_calls_total"] == 9 and 2 <= told["weft_replica_largest_batch"] <= 4
-        assert told["weft_replica_pictures_held"] == 0
-        assert card["id"] == "mine" and card["weft"]["identity"]["version"] == "1" and card["weft"]["at_once"] == 8
+        assert told["weft_replica_images_held"] == 0
+        assert card["id"] == "mine" and card["weft"]["identity"]["version"] == "1" and card["weft"]["concurrency"] == 8
 
     serve(tmp_path, act, "Batched")
 
@@ -299,20 +299,20 @@ def test_a_draw_a_size_and_every_kind_go_through(tmp_path: Path):
 def test_an_address_that_is_no_server_of_ours_is_said_at_once(tmp_path: Path):
     async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
-        with pytest.raises(UserError, match="serves mine, and no other"):
+        with pytest.raises(UserError, match="serves mine, not other"):
             await in_thread(resolve_endpoint, f"served/other@{address}", blobs)
         with pytest.raises(UserError, match="unknown option 'temperature'"):
             await in_thread(resolve_endpoint, f"served/mine@{address}", blobs, {"temperature": "1"})
 
     serve(tmp_path, act)
-    with pytest.raises(UserError, match=r"nobody answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
+    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:9/v1 .*start it with `weft serve`"):
         resolve_endpoint("served/mine@http://127.0.0.1:9", Blobs(tmp_path / "client"))
 
 
 def test_a_token_is_wanted_and_found_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def act(address: str, door: ServingApp) -> None:
         blobs = Blobs(tmp_path / "client")
-        with pytest.raises(UserError, match="wants its token"):
+        with pytest.raises(UserError, match="needs a token"):
             await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
         monkeypatch.setenv("WEFT_API_KEY", "secret-token-of-the-server")
         endpoint = await in_thread(resolve_endpoint, f"served/mine@{address}", blobs)
@@ -338,15 +338,15 @@ def test_several_addresses_are_used_evenly_and_a_dead_one_is_left_out(tmp_path: 
         endpoint = await in_thread(
             resolve_endpoint, f"served/mine@{addresses[0]},{addresses[1]},http://127.0.0.1:9", blobs
         )
-        assert endpoint.concurrency == 16 and endpoint.missing == "nobody answers at http://127.0.0.1:9"
+        assert endpoint.concurrency == 16 and endpoint.missing_setup == "nobody answers at http://127.0.0.1:9"
         asked = [(Message("user", (Text(f"number {number}"),)),) for number in range(40)]
         await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
-        assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.standing == ""
+        assert [door.counts.by_status[200] for door in doors] == [20, 20] and endpoint.status_line == ""
         await runners[0].cleanup()
         told = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked), return_exceptions=True)
         failed = [one for one in told if isinstance(one, CallError)]
         assert failed and all(one.retry.kind == "transient" and not one.unreachable for one in failed)
-        assert endpoint.standing == "1 of 2 addresses answer"
+        assert endpoint.status_line == "1 of 2 addresses answer"
         again = await asyncio.gather(*(endpoint.send(one, Request("text")) for one in asked))
         assert all(one.outcome == "answered" for one in again)
         await runners[1].cleanup()
@@ -450,7 +450,7 @@ def test_every_part_goes_through_as_it_is(tmp_path: Path):
 
 def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     heads: list[Any] = []
-    real = ServingApp._turned_away
+    real = ServingApp._reject
 
     def noted(self: ServingApp, request: Any) -> Any:
         heads.append(request)
@@ -464,7 +464,7 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
             writer.write(lines.encode())
             await writer.drain()
         await until_in_loop("the heads of all at the server", lambda: len(heads) == len(slow))
-        monkeypatch.setattr("weft.serving.app.SLOWEST", HANGS)  # for those who come now
+        monkeypatch.setattr("weft.serving.app.UPLOAD_TIMEOUT_S", HANGS)  # for those who come now
         assert (await post(address, {"messages": [user("hi")]}))[0] == 200
         for reader, writer in slow:
             assert b"408" in await asyncio.wait_for(reader.readline(), HANGS)
@@ -473,8 +473,8 @@ def test_who_sends_slowly_or_too_much_takes_nobodys_place(tmp_path: Path, monkey
         many = {"messages": [{}] * 20_000}
         assert (await post(address, many))[0] == 400
 
-    monkeypatch.setattr(ServingApp, "_turned_away", noted)
-    monkeypatch.setattr("weft.serving.app.SLOWEST", 1.0)
+    monkeypatch.setattr(ServingApp, "_reject", noted)
+    monkeypatch.setattr("weft.serving.app.UPLOAD_TIMEOUT_S", 1.0)
     serve(tmp_path, act)
 
 

@@ -47,7 +47,7 @@ def test_every_kind_is_there_with_its_reference(data: Path):
     assert not found.problems and found.name == "tabletop" and len(found.samples) == 36
     assert {sample.turns[0].gold.kind for sample in found.samples} == {
         "question",
-        "picture",
+        "image",
         "document, free",
         "document, exact",
     }

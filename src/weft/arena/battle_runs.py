@@ -1,4 +1,4 @@
-"""Battles by name: a run of them in the journal, or a file of verdicts."""
+"""Battles and scores by name: a run in the journal, or a file of verdicts."""
 
 from pathlib import Path
 
@@ -15,76 +15,81 @@ from weft.workspace import open_journal
 
 
 def find_last_run(home: Path, kind: type[Benchmark] = Arena) -> str:
-    """The run of battles that was fought last; or of scores."""
+    """Return the id of the last run of battles, or of scores. Raises UserError if there is none."""
     journal = open_journal(home)
     try:
-        found = [record.id for record in journal.runs() if record.benchmark == kind.name]
+        ids = [record.id for record in journal.runs() if record.benchmark == kind.name]
     finally:
         journal.close()
-    if not found:
-        if kind is Arena:
-            how = "weft arena run RUN RUN --judge JUDGE"
-        else:
-            how = "weft arena score RUN --judge JUDGE"
-        raise UserError(f"there is no such run in {home} yet: {how} makes one")
-    return found[-1]
+    if ids:
+        return ids[-1]
+    command = "weft arena score RUN --judge JUDGE"
+    if kind is Arena:
+        command = "weft arena run RUN RUN --judge JUDGE"
+    raise UserError(f"there is no such run in {home} yet: {command} makes one")
 
 
 def read_battle_verdicts(name: str, home: Path) -> BattleVerdicts:
-    """Of a file, or of a run of battles; what could not be judged is told."""
+    """Read the verdicts of a file, or of a run of battles, with a problem for what could not be judged."""
     if Path(name).is_file():
         return read_verdicts(Path(name))
-    run = _battles(name, home)
-    return BattleVerdicts(tuple(judged_battles(run.results())), tuple(_told(run)))
+    run = _load_battle_run(name, home)
+    return BattleVerdicts(tuple(judged_battles(run.results())), tuple(_find_problems(run)))
 
 
-def _told(run: Run) -> list[str]:
+def _find_problems(run: Run) -> list[str]:
+    problems: list[str] = []
+    if run.record.state != "finished":
+        problems.append(f"{run.id}: {run.summary().unfinished}")
     unscored = sum(verdict.value is None for verdict in run.verdicts)
-    told = [run.summary().unfinished] if run.record.state != "finished" else []
-    told += [f"{unscored} of {len(run.verdicts)} battles are unscored, and in no rate"] if unscored else []
-    return [f"{run.id}: {one}" for one in told]
+    if unscored:
+        problems.append(f"{run.id}: {unscored} of {len(run.verdicts)} battles are unscored, and in no rate")
+    return problems
 
 
 def read_judged_battles(name: str, home: Path) -> tuple[list[Battle], list[str]]:
-    """What a judge said in a run, and what is to be told of it."""
-    run = _battles(name, home)
-    ruled = sum(read_battle_facts(verdict).is_by_rule for verdict in run.verdicts)
-    told = (
-        [f"{run.id}: {ruled} battles needed no judge, since somebody had no answer; they are not among them"]
-        if ruled
-        else []
-    )
-    return judged_battles(run.results()), [*_told(run), *told]
+    """Return the judge's verdicts of a run, and notes on what is not among them."""
+    run = _load_battle_run(name, home)
+    notes = _find_problems(run)
+    by_rule = sum(read_battle_facts(verdict).is_by_rule for verdict in run.verdicts)
+    if by_rule:
+        notes.append(f"{run.id}: {by_rule} battles needed no judge, since a model had no answer; they are left out")
+    return judged_battles(run.results()), notes
 
 
 def build_battle_tables(name: str, home: Path, title: str) -> list[Table] | None:
-    """Those of a run; None for a file."""
+    """Return the tables of a run of battles; None for a file."""
     if Path(name).is_file():
         return None
-    return build_tables(_battles(name, home).results(), title)
+    return build_tables(_load_battle_run(name, home).results(), title)
 
 
 def build_score_tables(name: str, home: Path) -> list[Table]:
-    run = _run(name, home, Criteria)
+    """Return the tables of a run of scores. Raises UserError for any other run."""
+    run = _load_run(name, home, Criteria)
     if not isinstance(run.benchmark, Criteria):
         raise UserError(
-            f"{run.id} has no scores of single answers, and no file is called {name}: weft arena score RUN --judge JUDGE"
+            f"{run.id} has no scores of single answers, and no file is called {name}: "
+            "weft arena score RUN --judge JUDGE"
         )
     return list(run.benchmark.tables([run.results()]))
 
 
-def _battles(name: str, home: Path) -> Run:
-    run = _run(name, home, Arena)
+def _load_battle_run(name: str, home: Path) -> Run:
+    run = _load_run(name, home, Arena)
     if not isinstance(run.benchmark, Arena):
-        raise UserError(f"{run.id} is no run of battles, and no file is called {name}: `weft arena run` fights some")
+        raise UserError(f"{run.id} is no run of battles, and no file is called {name}: `weft arena run` makes one")
     return run
 
 
-def _run(name: str, home: Path, kind: type[Benchmark]) -> Run:
+def _load_run(name: str, home: Path, kind: type[Benchmark]) -> Run:
     if name.endswith((".json", ".jsonl")):
         raise UserError(f"there is no file {name}")
+    run_id = name
+    if name == "last":
+        run_id = find_last_run(home, kind)
     journal = open_journal(home)
     try:
-        return load_run(journal, find_last_run(home, kind) if name == "last" else name)
+        return load_run(journal, run_id)
     finally:
         journal.close()

@@ -1,5 +1,4 @@
-"""Stored answers of any benchmark, each by itself, scored as OpenING scores them: seven respects, from 0 to 10, by one
-call."""
+"""Stored answers of any benchmark, each scored by itself as in OpenING: seven criteria, 0 to 10, in one call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +38,8 @@ class CriteriaPreparation(Preparation, frozen=True):
 
 
 class Criteria(Benchmark):
+    """The benchmark behind `weft arena score`. Its samples are stored answers; it has no dataset of its own."""
+
     name = "arena-scores"
     version = "1"
     metrics = CRITERIA
@@ -65,7 +66,7 @@ class Criteria(Benchmark):
         return groups.get("item", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        return [(1 / len(CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in CRITERIA]
+        return Opening().headline(verdicts, groups)
 
     def tables(self, runs: Sequence[RunResults]) -> Iterator[Table]:
         for run in runs:

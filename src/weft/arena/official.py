@@ -1,4 +1,4 @@
-"""OpenING's released script for battles: each is fought once, and its own reading of the reply is what is stored."""
+"""OpenING's released script for battles: it judges each once, and stores its own reading of the judge's reply."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ NO_WINNER = MissingScore("what is stored names no winner")
 
 
 class BattleFacts(Struct, frozen=True, omit_defaults=True):
-    """What is known of a battle besides its value."""
+    """The `detail` of a battle's verdict."""
 
-    winner: Winner | None = None  # as both stand in the data
-    judge_winner: Winner | None = None  # as the judge said it, who may have seen them the other way round
-    is_by_rule: bool = False  # whether it needed no judge
+    winner: Winner | None = None  # by the models' places in the sample
+    judge_winner: Winner | None = None  # as the judge said it, who may have seen the two in the other order
+    is_by_rule: bool = False  # whether it was decided without a judge
 
 
 def read_battle_facts(verdict: Verdict) -> BattleFacts:
@@ -28,26 +28,27 @@ def read_battle_facts(verdict: Verdict) -> BattleFacts:
 
 
 class ArenaOfficial(Official):
+    """OpenING's arithmetic for battles."""
+
     settings = SETTINGS
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        if question.text_only:
-            stored = read_released_verdict(text)
-        else:
-            stored = None
-        if stored is not None:
-            return {BATTLE: OfficialReading(text=stored)}
-        return {}
+        if not question.text_only:
+            return {}
+        stored = read_released_verdict(text)
+        if stored is None:
+            return {}
+        return {BATTLE: OfficialReading(text=stored)}
 
     def score(self, verdict: Verdict) -> float | MissingScore:
-        """How far it leans to the first, from 0 to 1. Its tables count winners."""
+        """Return how far the verdict leans to the first model, from 0 to 1. The released tables count winners."""
         winner = self.winner(verdict)
         if isinstance(winner, MissingScore):
             return winner
         return (LEAN[winner] + 1) / 2
 
     def winner(self, verdict: Verdict) -> Winner | MissingScore:
-        """Of one order: what the script stores, or what our judge says where it could not be read so."""
+        """Return the winner of one order: as the script stores it, or as our judge says if the script read nothing."""
         facts = read_battle_facts(verdict)
         if facts.is_by_rule:
             return BY_RULE

@@ -1,9 +1,9 @@
-"""Battles between stored runs of any benchmark, as a benchmark of their own: a sample is a battle, and a judge says who
-wins it.
+"""Battles between stored runs of any benchmark, as a benchmark: a sample is a battle, and a judge names the winner.
 
-Each is fought in both orders, unless one is enough: two verdicts that contradict each other are a tie. Who has no
-answer at all loses to who has one, without a judge. A battle of which something is missing through our fault, or one
-order of which could not be judged, is unscored."""
+Each battle is judged in both orders, unless one is enough: two verdicts that contradict each other are a tie. A model
+without any answer loses to one that has an answer, without a judge. A battle is unscored if a part of it is missing
+through no fault of the models, or if one of its orders could not be judged.
+"""
 
 import re
 import statistics
@@ -22,7 +22,7 @@ from weft.arena.rubric import BATTLE, ORDER_AB, ORDER_BA, SINGLE_ORDER
 from weft.arena.tables import build_agreement_table, build_published_tables, build_win_rate_tables
 from weft.benchmarks.base import Assessment, Benchmark, JudgedTurn, RunResults, SampleGroups, WeightedMeans
 from weft.benchmarks.documents import MAX_IMAGES, MaxImages, build_sheets, count_images
-from weft.benchmarks.opening.released import read_official_rubrics as released_rubrics
+from weft.benchmarks.opening.released import read_official_rubrics
 from weft.benchmarks.preparation import Preparation
 from weft.benchmarks.presentation import Presentation
 from weft.benchmarks.prompts import Rubrics
@@ -31,33 +31,41 @@ from weft.stats.battles import FLIPPED_WINNER, LEAN, Battle, Winner, fit_ratings
 from weft.store.blobs import Blobs
 from weft.types import Dataset, Dialogue, Message, MissingScore, Part, Question, Sample, Score, Table, Turn, Verdict
 
-Both = Annotated[
-    bool, Meta(description="Each battle in both orders; two verdicts that contradict each other are a tie.")
+BothOrders = Annotated[
+    bool, Meta(description="Judge each battle in both orders; two verdicts that contradict each other are a tie.")
 ]
-Each = Annotated[int, Meta(description="Battles about each item; 0: every pair.", ge=0)]
-Seed = Annotated[int, Meta(description="Which battles are drawn.")]
-SAID = re.compile(r"\W*(?:(A|B)|tie\s*\(\s*([AB])\s*\))\W*", re.IGNORECASE)
+BattlesPerItem = Annotated[int, Meta(description="Battles about each item; 0: every pair.", ge=0)]
+Seed = Annotated[int, Meta(description="Seed of the draw of battles.")]
+
+WINNER_REPLY = re.compile(r"\W*(?:(A|B)|tie\s*\(\s*([AB])\s*\))\W*", re.IGNORECASE)
+OUTCOMES: Mapping[Winner, str] = {
+    "A": "A wins",
+    "B": "B wins",
+    "Tie(A)": "a tie that leans to A",
+    "Tie(B)": "a tie that leans to B",
+    "Tie": "a tie",
+}
 
 
 class ArenaOptions(Struct, frozen=True):
-    both_orders: Both = True
-    battles: Each = 2
+    both_orders: BothOrders = True
+    battles: BattlesPerItem = 2
     seed: Seed = 0
     judge_images: MaxImages = MAX_IMAGES
 
 
 class ArenaPresentation(Presentation, frozen=True):
     def ranking(self, runs: Sequence[RunResults]) -> tuple[str, list[dict[str, Any]]]:
-        what = "rating (95% interval)"
+        measure = "rating (95% interval)"
+        has_distinct_judges = len({run.judge for run in runs}) == len(runs)
         rows: list[dict[str, Any]] = []
         for run in runs:
-            if len({one.judge for one in runs}) == len(runs):
-                told = run.judge
-            else:
-                told = f"{run.judge}, {run.run}"
+            series = run.judge
+            if not has_distinct_judges:
+                series = f"{run.judge}, {run.run}"
             for name, cell in fit_ratings(decided_battles(run)).items():
-                rows.append({"name": name, "series": told, what: cell.value, "low": cell.low, "high": cell.high})
-        return what, rows
+                rows.append({"name": name, "series": series, measure: cell.value, "low": cell.low, "high": cell.high})
+        return measure, rows
 
     def side_by_side(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
         duel = msgspec.convert(gold, Duel)
@@ -68,10 +76,13 @@ class ArenaPreparation(Preparation, frozen=True):
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if not prompts.startswith("official:"):
             return super().rubrics(benchmark, prompts)
-        return replace(released_rubrics(Path(prompts.removeprefix("official:")), "battle"), settings=OFFICIAL.settings)
+        rubrics = read_official_rubrics(Path(prompts.removeprefix("official:")), "battle")
+        return replace(rubrics, settings=OFFICIAL.settings)
 
 
 class Arena(Benchmark):
+    """The benchmark behind `weft arena run`. Its samples are battles; it has no dataset of its own."""
+
     name = "arena"
     version = "1"
     metrics = (BATTLE,)
@@ -82,7 +93,7 @@ class Arena(Benchmark):
     preparation = ArenaPreparation()
 
     def load(self, data: Path, blobs: Blobs) -> Dataset:
-        raise UserError("battles are fought between stored runs: weft arena run RUN RUN --judge JUDGE")
+        raise UserError("battles are between stored runs: weft arena run RUN RUN --judge JUDGE")
 
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ArenaOptions
@@ -90,55 +101,44 @@ class Arena(Benchmark):
         return (Message("user", turn.prompt),)
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        duel: Duel = answered.turn.gold
+        orders = (SINGLE_ORDER,)
         if answered.options.both_orders:
             orders = (ORDER_AB, ORDER_BA)
-        else:
-            orders = (SINGLE_ORDER,)
-        by_rule = _without_judge(duel)
-        if by_rule is not None:
-            return [replace(_verdict(answered, by_rule[0], by_rule[1]), variant=order) for order in orders]
+        verdict = _decide_without_judge(answered)
+        if verdict is not None:
+            return [replace(verdict, variant=order) for order in orders]
         if answered.rubrics.official:
-            return [
-                answered.check(
-                    BATTLE, lambda blobs: [rubric.build_released_question(answered, order, blobs) for order in orders]
-                )
-            ]
-        most = answered.options.judge_images
-        if count_images(rubric.build_sections(answered, SINGLE_ORDER)) > most:
-            return [
-                answered.check(BATTLE, lambda blobs: [_on_sheets(answered, order, most, blobs) for order in orders])
-            ]
+            return [answered.check(BATTLE, lambda blobs: _build_released_questions(answered, orders, blobs))]
+        if count_images(rubric.build_sections(answered, SINGLE_ORDER)) > answered.options.judge_images:
+            return [answered.check(BATTLE, lambda blobs: _build_sheet_questions(answered, orders, blobs))]
         return [rubric.build_question(answered, order) for order in orders]
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
-        """A reply to a released prompt is a word or two."""
-        if question.text_only:
-            said = SAID.fullmatch(text)
-        else:
-            said = None
-        if said is None:
+        """Read a reply to a released prompt, which is a word or two."""
+        if not question.text_only:
             return None
-        return {"winner": said[1].upper() if said[1] else f"Tie({said[2].upper()})"}
+        match = WINNER_REPLY.fullmatch(text)
+        if match is None:
+            return None
+        if match[1]:
+            return {"winner": match[1].upper()}
+        return {"winner": f"Tie({match[2].upper()})"}
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        winner: Winner = found["winner"]
+        judge_winner: Winner = found["winner"]
+        winner = judge_winner
+        reason = str(found.get("reasoning", ""))
         if question.variant == ORDER_BA:
-            seen: Winner = FLIPPED_WINNER[winner]
-        else:
-            seen = winner
-        why = str(found.get("reasoning", ""))
-        if question.variant == ORDER_BA:
-            told = f"[A and B exchanged] {why}"
-        else:
-            told = why
-        return [Score(BATTLE, (LEAN[seen] + 1) / 2, told, detail=BattleFacts(seen, winner))]
+            winner = FLIPPED_WINNER[judge_winner]
+            reason = f"[A and B exchanged] {reason}"
+        return [Score(BATTLE, _share_of_first(winner), reason, detail=BattleFacts(winner, judge_winner))]
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        of: dict[str, list[Verdict]] = {}
-        for one in verdicts:
-            of.setdefault(one.sample, []).append(one)
-        return [_settled(some) for some in of.values()]
+        """Merge the two orders of each battle, and repeats, into one verdict."""
+        by_battle: dict[str, list[Verdict]] = {}
+        for verdict in verdicts:
+            by_battle.setdefault(verdict.sample, []).append(verdict)
+        return [_merge_orders(battle) for battle in by_battle.values()]
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
         return groups.get("item", sample)
@@ -148,155 +148,193 @@ class Arena(Benchmark):
 
     def tables(self, runs: Sequence[RunResults]) -> Iterator[Table]:
         for run in runs:
-            rates, *rest = build_tables(run, f"Win rates, judged by {run.judge}")
-            there = {name for groups in run.groups.values() for name in (groups["first"], groups["second"])}
-            lost = sorted(there - {row.name for row in rates.rows})
-            yield (
-                replace(rates, note=f"{rates.note} Without a battle that was scored: {', '.join(lost)}.")
-                if lost
-                else rates
-            )
-            yield from rest
+            rates, *others = build_tables(run, f"Win rates, judged by {run.judge}")
+            unscored = _find_unscored_contestants(run, rates)
+            if unscored:
+                rates = replace(rates, note=f"{rates.note} Without a scored battle: {', '.join(unscored)}.")
+            yield rates
+            yield from others
         if len(runs) > 1:
-            judges = [run.judge for run in runs]
-            others = {
-                run.judge if judges.count(run.judge) == 1 else f"{run.judge}, {run.run}": judged_battles(run)
-                for run in runs[1:]
-            }
-            yield build_agreement_table(others, judged_battles(runs[0]), (), f"Agreement with {runs[0].judge}")
+            yield _build_judge_comparison(runs)
         if all(run.dataset == "opening" for run in runs):
             yield from build_published_tables()
 
 
-def _without_judge(duel: Duel) -> tuple[Winner, str] | None:
+def _share_of_first(winner: Winner) -> float:
+    """Return the value of a verdict: 1 if the first model wins, 0 if the second does."""
+    return (LEAN[winner] + 1) / 2
+
+
+def _decide_without_judge(answered: JudgedTurn) -> Verdict | None:
+    """Return the verdict on a battle in which a model has no answer; None if both have one."""
+    duel: Duel = answered.turn.gold
+    winner: Winner
     if duel.first.answered and duel.second.answered:
         return None
     if duel.first.answered:
-        return "A", f"{duel.second.name} has no answer"
-    if duel.second.answered:
-        return ("B", f"{duel.first.name} has no answer")
-    return ("Tie", "neither has an answer")
+        winner = "A"
+        reason = f"{duel.second.name} has no answer"
+    elif duel.second.answered:
+        winner = "B"
+        reason = f"{duel.first.name} has no answer"
+    else:
+        winner = "Tie"
+        reason = "neither has an answer"
+    return answered.verdict(BATTLE, _share_of_first(winner), reason, detail=BattleFacts(winner, is_by_rule=True))
 
 
-def _verdict(answered: JudgedTurn, winner: Winner, why: str) -> Verdict:
-    return answered.verdict(BATTLE, (LEAN[winner] + 1) / 2, why, detail=BattleFacts(winner, is_by_rule=True))
+def _build_released_questions(answered: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
+    return [rubric.build_released_question(answered, order, blobs) for order in orders]
 
 
-def _on_sheets(answered: JudgedTurn, order: str, most: int, blobs: Blobs) -> Question:
-    return rubric.build_question(answered, order, build_sheets(rubric.build_sections(answered, order), most, blobs))
+def _build_sheet_questions(answered: JudgedTurn, orders: Sequence[str], blobs: Blobs) -> list[Question]:
+    questions: list[Question] = []
+    for order in orders:
+        sections = rubric.build_sections(answered, order)
+        sheets = build_sheets(sections, answered.options.judge_images, blobs)
+        questions.append(rubric.build_question(answered, order, sheets))
+    return questions
 
 
-def _settled(some: Sequence[Verdict]) -> Verdict:
-    """One verdict from those of both orders, and of repeats."""
-    first = some[0]
-    orders = _orders(some)
-    keys = tuple(dict.fromkeys(key for one in some for key in one.keys))
-    half = len(orders) == 1 and SINGLE_ORDER not in orders and any(orders)
-    if half or not all(orders.values()):
-        missing = next((one for one in some if one.value is None), first)
-        if half:
-            told = "one of its two orders is not judged yet"
-        else:
-            told = missing.reason
-        if not (half or len(orders) == 1):
-            told = f"one of its two orders could not be judged: {told}"
-        return replace(
-            missing,
-            variant="",
-            value=None,
-            score=None,
-            reason=told,
-            keys=keys,
-            merged_from=tuple(some),
-            standard_deviation=None,
-        )
-    means = {order: statistics.fmean(leans) for order, leans in orders.items()}
-    lean = statistics.fmean(means.values())
+def _merge_orders(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return one verdict from those of both orders, and of repeats."""
+    leans_by_order = _collect_leans(verdicts)
+    is_half = len(leans_by_order) == 1 and SINGLE_ORDER not in leans_by_order and any(leans_by_order)
+    if is_half or not all(leans_by_order.values()):
+        return _merge_incomplete(verdicts, len(leans_by_order), is_half)
+    mean_leans = {order: statistics.fmean(leans) for order, leans in leans_by_order.items()}
+    lean = statistics.fmean(mean_leans.values())
     winner = winner_from_lean(lean)
-    if len(means) > 1:
-        said = f" ({', '.join(f'{order}: {winner_from_lean(one)}' for order, one in means.items())})"
-    else:
-        said = ""
-    contrary = min(means.values()) < 0 < max(means.values())
-    told = TOLD[winner] + said + ("; the two orders contradict each other" if contrary else "")
-    if all(one.by == "rule" for one in some):
+    reason = OUTCOMES[winner]
+    if len(mean_leans) > 1:
+        winners = ", ".join(f"{order}: {winner_from_lean(mean)}" for order, mean in mean_leans.items())
+        reason += f" ({winners})"
+    if min(mean_leans.values()) < 0 < max(mean_leans.values()):
+        reason += "; the two orders contradict each other"
+    by = "judge"
+    if all(verdict.by == "rule" for verdict in verdicts):
         by = "rule"
-    else:
-        by = "judge"
-    if by == "rule":
-        told = f"{told}: {first.reason}"
-    facts = BattleFacts(winner, is_by_rule=by == "rule")
+        reason += f": {verdicts[0].reason}"
     return replace(
-        first,
+        verdicts[0],
         variant="",
         value=(lean + 1) / 2,
-        reason=told,
-        keys=keys,
+        reason=reason,
+        keys=_merge_keys(verdicts),
         by=by,
-        detail=facts,
-        merged_from=tuple(some),
+        detail=BattleFacts(winner, is_by_rule=by == "rule"),
+        merged_from=tuple(verdicts),
         standard_deviation=None,
     )
 
 
-TOLD: Mapping[Winner, str] = {
-    "A": "A wins",
-    "B": "B wins",
-    "Tie(A)": "a tie that leans to A",
-    "Tie(B)": "a tie that leans to B",
-    "Tie": "a tie",
-}
+def _merge_incomplete(verdicts: Sequence[Verdict], orders: int, is_half: bool) -> Verdict:
+    """Return an unscored verdict for a battle of which an order is missing or could not be judged."""
+    missing = next((verdict for verdict in verdicts if verdict.value is None), verdicts[0])
+    if is_half:
+        reason = "one of its two orders is not judged yet"
+    elif orders == 1:
+        reason = missing.reason
+    else:
+        reason = f"one of its two orders could not be judged: {missing.reason}"
+    return replace(
+        missing,
+        variant="",
+        value=None,
+        score=None,
+        reason=reason,
+        keys=_merge_keys(verdicts),
+        merged_from=tuple(verdicts),
+        standard_deviation=None,
+    )
+
+
+def _merge_keys(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    keys: dict[str, None] = {}
+    for verdict in verdicts:
+        keys.update(dict.fromkeys(verdict.keys))
+    return tuple(keys)
+
+
+def _collect_leans(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
+    """Return by order how far each scored verdict leans to the first model, from -1 to 1."""
+    leans_by_order: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        leans = leans_by_order.setdefault(verdict.variant.partition(",")[0], [])
+        if verdict.value is not None:
+            leans.append(2 * verdict.value - 1)
+    return leans_by_order
 
 
 def decided_battles(run: RunResults) -> list[Battle]:
-    """The battles of a run, each as it was settled; those that are unscored are none."""
-    made: list[Battle] = []
+    """Return the scored battles of a run, both orders merged."""
+    battles: list[Battle] = []
     for verdict in run.verdicts:
         winner = read_battle_facts(verdict).winner
         if verdict.value is not None and winner is not None:
-            made.append(_battle(run, verdict, winner))
-    return made
+            battles.append(_build_battle(run, verdict, winner))
+    return battles
 
 
 def judged_battles(run: RunResults) -> list[Battle]:
-    """What its judge said, each order a battle of its own, as it was shown, repeats settled. What is unscored, or was
-    decided by rule, is not among them."""
-    made: list[Battle] = []
+    """Return the judge's verdicts, each order a battle of its own as the judge saw it, repeats merged.
+
+    Battles that are unscored, or were decided by rule, are not among them.
+    """
+    battles: list[Battle] = []
     for verdict in run.verdicts:
         if verdict.value is None or read_battle_facts(verdict).is_by_rule:
             continue
-        for order, leans in _orders(verdict.merged_from or (verdict,)).items():
-            battle = _battle(run, verdict, winner_from_lean(statistics.fmean(leans)))
-            made.append(battle.flip() if order == ORDER_BA else battle)
-    return made
+        for order, leans in _collect_leans(verdict.merged_from or (verdict,)).items():
+            battle = _build_battle(run, verdict, winner_from_lean(statistics.fmean(leans)))
+            if order == ORDER_BA:
+                battle = battle.flip()
+            battles.append(battle)
+    return battles
 
 
-def _battle(run: RunResults, verdict: Verdict, winner: Winner) -> Battle:
+def official_battles(run: RunResults) -> list[Battle]:
+    """Return the battles as the released scripts would store them.
+
+    Each battle is there once, in the order in which it was drawn, by the scripts' own reading of the reply. There is
+    none where a model has no answer. Of repeats the first that names a winner counts.
+    """
+    battles: list[Battle] = []
+    for verdict in run.verdicts:
+        for repeat in verdict.merged_from or (verdict,):
+            if repeat.variant.startswith(ORDER_BA):
+                continue
+            winner = OFFICIAL.winner(repeat)
+            if not isinstance(winner, MissingScore):
+                battles.append(_build_battle(run, verdict, winner))
+                break
+    return battles
+
+
+def _build_battle(run: RunResults, verdict: Verdict, winner: Winner) -> Battle:
     groups = run.groups[verdict.sample]
     return Battle(groups["item"], groups["first"], groups["second"], winner, verdict)
 
 
 def build_tables(run: RunResults, title: str) -> list[Table]:
-    """Win rates, both ways, and what is to be known of the judge."""
+    """Return the win rates in both arithmetics, and what a reader must know of the judge."""
     return build_win_rate_tables(judged_battles(run), title, official_battles(run), decided_battles(run))
 
 
-def _orders(some: Sequence[Verdict]) -> dict[str, list[float]]:
-    """What the verdicts of each order lean to, from the first one's side; those that are unscored say nothing."""
-    orders: dict[str, list[float]] = {}
-    for one in some:
-        leans = orders.setdefault(one.variant.partition(",")[0], [])
-        if one.value is not None:
-            leans.append(2 * one.value - 1)
-    return orders
+def _find_unscored_contestants(run: RunResults, rates: Table) -> list[str]:
+    contestants: set[str] = set()
+    for groups in run.groups.values():
+        contestants |= {groups["first"], groups["second"]}
+    return sorted(contestants - {row.name for row in rates.rows})
 
 
-def official_battles(run: RunResults) -> list[Battle]:
-    """What the released scripts would have: each battle once, in the order in which it was drawn, by their own reading
-    of the reply, and none where somebody has no answer."""
-    made: list[Battle] = []
-    for verdict in run.verdicts:
-        drawn = [one for one in verdict.merged_from or (verdict,) if not one.variant.startswith(ORDER_BA)]
-        winners: list[Winner] = [one for one in map(OFFICIAL.winner, drawn) if not isinstance(one, MissingScore)]
-        made += [_battle(run, verdict, winner) for winner in winners[:1]]  # of repeats the first that is a verdict
-    return made
+def _build_judge_comparison(runs: Sequence[RunResults]) -> Table:
+    """Compare the judges of all runs with that of the first."""
+    judges = [run.judge for run in runs]
+    others: dict[str, Sequence[Battle]] = {}
+    for run in runs[1:]:
+        name = run.judge
+        if judges.count(run.judge) > 1:
+            name = f"{run.judge}, {run.run}"
+        others[name] = judged_battles(run)
+    return build_agreement_table(others, judged_battles(runs[0]), (), f"Agreement with {runs[0].judge}")

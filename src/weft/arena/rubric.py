@@ -1,8 +1,10 @@
 """The judge's question about two stored answers: which is better.
 
-With our rubric what a dataset or a model wrote is fenced off. With the official prompt the message is what the released
-script sends: steps of words and pictures under bare tags, every picture squashed to 512 x 512. Material: `input`,
-`first`, `second`, as shown."""
+With our rubric, what a dataset or a model wrote is fenced off. With the official prompt, the message is what the
+released script sends: steps of text and images under bare tags, every image squashed to 512 x 512.
+
+Material: `input`, `first`, `second`, in the order that the judge sees.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +25,7 @@ SINGLE_ORDER = "one order"
 
 
 def order_contestants(duel: Duel, order: str) -> tuple[ContestantAnswer, ContestantAnswer]:
-    """Who stands as A, and who as B."""
+    """Return the answers that the judge sees as A and as B."""
     if order == ORDER_BA:
         return (duel.second, duel.first)
     return (duel.first, duel.second)
@@ -43,31 +45,37 @@ def build_sections(answered: JudgedTurn, order: str) -> list[DocumentSection]:
 
 
 def build_question(answered: JudgedTurn, order: str, sheets: Sequence[Sheet] = ()) -> Question:
-    system = fill_slots(answered.rubrics.texts["battle"], {"sheets": [Text(SHEETS_NOTE if sheets else "")]})
-    shown = tuple(format_sections(build_sections(answered, order), sheets))
-    return _question(answered, order, (Message("system", system), Message("user", shown)))
+    """Return the question with our rubric. `sheets` stand for images, where there are too many to show one by one."""
+    sheets_note = ""
+    if sheets:
+        sheets_note = SHEETS_NOTE
+    system = fill_slots(answered.rubrics.texts["battle"], {"sheets": [Text(sheets_note)]})
+    user = tuple(format_sections(build_sections(answered, order), sheets))
+    return _build_question(answered, order, (Message("system", system), Message("user", user)))
 
 
 def build_released_question(answered: JudgedTurn, order: str, blobs: Blobs) -> Question:
+    """Return the question as the released script asks it."""
     a, b = order_contestants(answered.turn.gold, order)
     sections = [
         ("<INPUT>: ", "<INPUT>: ", answered.turn.prompt),
         ("<OUTPUT_A>: ", "\n<OUTPUT_A>:", a.parts),
         ("\n<OUTPUT_B>: ", "\n<OUTPUT_B>:", b.parts),
     ]
-    accepts = {**build_schema(), "required": ["winner"]}
-    return _question(
-        answered,
-        order,
-        released.build_judge_messages(sections, answered.rubrics, blobs),
-        accepted_schema=accepts,
-        text_only=True,
-        jpeg=True,
-    )
+    messages = released.build_judge_messages(sections, answered.rubrics, blobs)
+    accepted_schema = {**build_schema(), "required": ["winner"]}
+    return _build_question(answered, order, messages, accepted_schema=accepted_schema, text_only=True, jpeg=True)
 
 
-def _question(answered: JudgedTurn, order: str, messages: tuple[Message, ...], **more: Any) -> Question:
+def _build_question(answered: JudgedTurn, order: str, messages: tuple[Message, ...], **fields: Any) -> Question:
     a, b = order_contestants(answered.turn.gold, order)
-    material = {"input": answered.turn.prompt, "first": a.parts, "second": b.parts}
-    told: dict[str, Any] = {"material": material, "gold": answered.turn.gold, "variant": order, **more}
-    return Question((BATTLE,), messages, build_schema(), answered.turn_ref, **told)
+    return Question(
+        (BATTLE,),
+        messages,
+        build_schema(),
+        answered.turn_ref,
+        material={"input": answered.turn.prompt, "first": a.parts, "second": b.parts},
+        gold=answered.turn.gold,
+        variant=order,
+        **fields,
+    )

@@ -1,5 +1,10 @@
-"""Stored runs before a judge: battles between them, or their answers one by one. It is a run like any other:
-journalled, budgeted, resumed by the same command."""
+"""Stored runs before a judge: battles between them, or their answers one by one.
+
+It is a run like any other: journalled, budgeted, and resumed by the same command.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -9,13 +14,13 @@ from weft.arena.protocol import Arena
 from weft.errors import UserError
 from weft.evaluation.config import RunConfig
 from weft.evaluation.sources import RunInputs
-from weft.results.run import load_run
-from weft.types import Dialogue, Reply, Sample, Turn
+from weft.results.run import Run, load_run
+from weft.types import Dialogue, LoadedDataset, Reply, Sample, Turn
 from weft.workspace import Workspace, read_only_journal
 
 
 class BattleReplies:
-    """What the contestants made, as it is in the samples: nobody is asked."""
+    """Replies with the contestants' stored answers. No model is called."""
 
     free = False
 
@@ -25,40 +30,41 @@ class BattleReplies:
 
 
 class StoredAnswers(Struct, frozen=True):
-    """Runs by their ids. `single`: their answers are scored one by one. The configuration's `options` are those of
-    `Arena`, or of `Criteria`; its `benchmark` is the runs' code, if that is not found where it was."""
+    """A source of samples: stored runs.
 
-    runs: tuple[str, ...]
-    single: bool = False
+    The configuration's `options` are those of `Arena`, or of `Criteria`; its `benchmark` locates the runs' code, if
+    that is no longer where it was.
+    """
+
+    runs: tuple[str, ...]  # ids
+    single: bool = False  # whether answers are scored one by one, not in battles
 
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
-        if len(self.runs) < (1 if self.single else 2):
-            raise UserError(
-                "give at least two runs: `weft runs` lists them"
-                if not self.single
-                else "give a run: `weft runs` lists them"
-            )
-        with read_only_journal(workspace.home) as stored:
-            runs = name_contestants([load_run(stored, name, config.benchmark) for name in self.runs])
+        """Load the runs. Raises UserError if there are too few of them, or if they cannot be compared."""
+        if self.single and not self.runs:
+            raise UserError("give a run: `weft runs` lists them")
+        if not self.single and len(self.runs) < 2:
+            raise UserError("give at least two runs: `weft runs` lists them")
+        with read_only_journal(workspace.home) as journal:
+            runs = name_contestants([load_run(journal, name, config.benchmark) for name in self.runs])
+        benchmark = Arena()
+        kind = "battles"
         if self.single:
             benchmark = Criteria()
-        else:
-            benchmark = Arena()
+            kind = "answers"
         options = benchmark.parse_options(config.options)
         parts = {run.id: name for name, run in runs.items()}
-        model = {
-            "name": ", ".join(runs),
-            "provider": "arena",
-            "model": "battles" if not self.single else "answers",
-            "parts": parts,
-        }
+        model = {"name": ", ".join(runs), "provider": "arena", "model": kind, "parts": parts}
         return RunInputs(
             benchmark=benchmark,
             options=options,
-            load=lambda: (
-                build_answer_dataset(runs) if self.single else build_battle_dataset(runs, options.battles, options.seed)
-            ),
+            load=lambda: self._build_dataset(runs, options),
             replies=lambda plan, parts: BattleReplies(),
             model=lambda dataset: (model, {}),
             locations=(benchmark.name, next(iter(runs.values())).record.data),
         )
+
+    def _build_dataset(self, runs: Mapping[str, Run], options: Any) -> LoadedDataset:
+        if self.single:
+            return build_answer_dataset(runs)
+        return build_battle_dataset(runs, options.battles, options.seed)

@@ -1,8 +1,9 @@
-"""Tables of battles and of scores, as the OpenING scripts have them, with intervals, and what they leave out: place,
-order and ratings."""
+"""Tables of battles and of scores as OpenING's scripts have them, with intervals, and with what the scripts leave out:
+position bias, agreement between both orders, and ratings."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from weft.benchmarks.base import RunResults
 from weft.benchmarks.opening.rubric import CRITERIA
@@ -11,6 +12,7 @@ from weft.benchmarks.rows import CountedVerdict, build_published_rows, read_publ
 from weft.stats.battles import (
     WIN_RATES,
     Battle,
+    BattleAgreement,
     collect_verdicts,
     compute_win_rates,
     find_connected_groups,
@@ -22,9 +24,25 @@ from weft.stats.battles import (
 from weft.types import Cell, Row, Table, Verdict
 
 NOTE = (
-    "Percent of a model's battles, 95% intervals by item. FDT: ties go to whom they lean. Rating: Bradley-Terry on the scale of Elo, 1000 "
-    "the average, a tie half a win for each; without an interval where a model won or lost everything. Official rows have each battle "
-    "once, in the order in which it was drawn."
+    "Percent of a model's battles, 95% intervals by item. FDT: a tie counts for the model that it leans to. Rating: "
+    "Bradley-Terry on the Elo scale, 1000 is the average, a tie is half a win for each; without an interval where a "
+    "model won or lost everything. Official rows have each battle once, in the order in which it was drawn."
+)
+JUDGE_NOTE = (
+    "In percent. `first place wins`: of all decided battles, 50 if the position plays no part. `both orders agree`: a "
+    "dash where each was judged once; two orders that contradict each other count as a tie."
+)
+PUBLISHED_NOTE = "Percent. A win rate depends on the opponents: do not compare it with one against other models."
+PUBLISHED_KEYS = {
+    "FDT": "FDT",
+    "without tie": "without_tie",
+    "with tie 0": "with_tie_0",
+    "with tie .5": "with_tie_0.5",
+}
+AGREEMENT_COLUMNS = ("FDT", "with tie", "without tie")
+AGREEMENT_NOTE = (
+    "Percent of the battles that both decided, whichever order they were in. without tie: of those that neither calls "
+    "a tie."
 )
 
 
@@ -34,180 +52,203 @@ def build_win_rate_tables(
     released: Sequence[Battle] | None = None,
     settled: Sequence[Battle] | None = None,
 ) -> list[Table]:
-    """Models, the strongest first; then what a reader must know of the judge. `battles` are what a judge said.
-    `released` are the battles as the released scripts would have them, for official rows where those differ; `settled`
-    what they come to, where that is known already and some needed no judge."""
-    found_so, same = merge_orders(battles)
-    if settled is None:
-        merged = found_so
-    else:
+    """Return two tables: win rates of the models, strongest first, and what a reader must know of the judge.
+
+    `battles` are the judge's verdicts. `released` are the battles as the released scripts would store them, for
+    official rows where those differ. `settled` are the battles with both orders merged, where they are known already
+    and some were decided without a judge.
+    """
+    merged, order_agreement = merge_orders(battles)
+    judge_cells = {"first place wins": first_position_rate(battles), "both orders agree": order_agreement}
+    judged = len(merged)
+    if settled is not None:
         merged = settled
-    strength = fit_ratings(merged)
-    rows: list[Row] = []
-    for name, rating in strength.items():
-        found = compute_win_rates(merged, name)
-        strict = {
-            **{one: found[one] for one in WIN_RATES},
-            "rating": rating,
-            "battles": _count(rating.scored, rating.verdicts),
-        }
-        if released is not None:
-            theirs = _official(released, name)
-        else:
-            theirs = strict
-        differs = any(theirs[one].value != strict[one].value for one in (*WIN_RATES, "battles"))
-        rows.append(Row(name, strict, arithmetic="strict" if differs else ""))
-        rows += [Row(name, theirs, arithmetic="official")] if differs else []
-    ties = sum(one.winner not in ("A", "B") for one in merged)
-    behind = collect_verdicts(merged)
-    ruled = [one for one in behind if one.by == "rule"]
-    about = {
-        "first place wins": first_position_rate(battles),
-        "both orders agree": same,
-        "ties": Cell(round(100 * ties / len(merged), 2), len(merged), len(merged), verdicts=behind)
-        if merged
-        else Cell(None),
-        "battles": _count(len(merged), behind),
-        **({"by rule": _count(len(merged) - len(found_so), ruled)} if settled is not None else {}),
-    }
-    told = (
-        "In percent. `first place wins`: of all that were decided, 50 if place plays no part. `both orders agree`: a dash where each was "
-        "fought once; two orders that contradict each other count as a tie."
-    )
+    verdicts = collect_verdicts(merged)
+    judge_cells["ties"] = _build_tie_cell(merged)
+    judge_cells["battles"] = _build_count_cell(len(merged), verdicts)
+    if settled is not None:
+        by_rule = [verdict for verdict in verdicts if verdict.by == "rule"]
+        judge_cells["by rule"] = _build_count_cell(len(merged) - judged, by_rule)
     groups = find_connected_groups(merged)
+    note = NOTE
+    rows_are = "leaderboard"
     if len(groups) > 1:
-        apart = f" The models are {len(groups)} groups that never met: ratings compare within a group alone."
-    else:
-        apart = ""
+        note += f" The models are {len(groups)} groups that never met: ratings compare within a group only."
+        rows_are = "mixed"
+    rows = _build_win_rate_rows(merged, released)
     return [
-        Table(
-            title,
-            (*WIN_RATES, "rating", "battles"),
-            tuple(rows),
-            NOTE + apart,
-            2,
-            "leaderboard" if len(groups) < 2 else "mixed",
-        ),
-        Table(f"{title}: the judge", tuple(about), (Row("verdicts", about),), told, 2, "mixed"),
+        Table(title, (*WIN_RATES, "rating", "battles"), tuple(rows), note, 2, rows_are),
+        Table(f"{title}: the judge", tuple(judge_cells), (Row("verdicts", judge_cells),), JUDGE_NOTE, 2, "mixed"),
     ]
 
 
+def _build_win_rate_rows(battles: Sequence[Battle], released: Sequence[Battle] | None) -> list[Row]:
+    rows: list[Row] = []
+    for name, rating in fit_ratings(battles).items():
+        rates = compute_win_rates(battles, name)
+        strict = {rate: rates[rate] for rate in WIN_RATES}
+        strict["rating"] = rating
+        strict["battles"] = _build_count_cell(rating.scored, rating.verdicts)
+        official = strict
+        if released is not None:
+            official = _build_official_rates(released, name)
+        if all(official[column].value == strict[column].value for column in (*WIN_RATES, "battles")):
+            rows.append(Row(name, strict))
+        else:
+            rows.append(Row(name, strict, arithmetic="strict"))
+            rows.append(Row(name, official, arithmetic="official"))
+    return rows
+
+
+def _build_official_rates(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
+    rates = compute_win_rates(battles, model, bare=0.0)
+    own_battles = [battle for battle in battles if model in (battle.first, battle.second)]
+    count = _build_count_cell(len(own_battles), collect_verdicts(own_battles))
+    return {**rates, "rating": Cell(None), "battles": count}
+
+
+def _build_tie_cell(battles: Sequence[Battle]) -> Cell:
+    if not battles:
+        return Cell(None)
+    ties = sum(battle.winner not in ("A", "B") for battle in battles)
+    percent = round(100 * ties / len(battles), 2)
+    return Cell(percent, len(battles), len(battles), verdicts=collect_verdicts(battles))
+
+
 def build_published_tables() -> Iterator[Table]:
-    """What was published of OpenING's battles: from its own verdicts, and by Wan-Weaver, whose judges tie far more
+    """Yield the published win rates of OpenING: from its own verdicts, and from Wan-Weaver, whose judges tie far more
     often."""
-    found = read_published("weft.benchmarks.opening")
-    keys = {"FDT": "FDT", "without tie": "without_tie", "with tie 0": "with_tie_0", "with tie .5": "with_tie_0.5"}
-    note = "Percent. A win rate is one against those who fought: beside other opponents it says little."
-    people = {"human": "people", "gpt4o": "GPT-4o"}
-    for who, told in people.items():
-        rows = build_published_rows(found["win_rates"][who], lambda row: row["model"], keys, told)
-        yield Table(f"OpenING, win rates by {told}, from the released verdicts", tuple(keys), tuple(rows), note, 2)
+    published = read_published("weft.benchmarks.opening")
+    for key, judge in (("human", "people"), ("gpt4o", "GPT-4o")):
+        title = f"OpenING, win rates by {judge}, from the released verdicts"
+        yield _build_published_table(published["win_rates"][key], judge, title)
     for judge in ("GPT-4o", "IntJudge"):
-        some = {"rows": [row for row in found["table4"]["rows"] if row["judge"] == judge]}
-        rows = build_published_rows(some, lambda row: row["model"], keys, judge)
-        yield Table(
-            f"OpenING, win rates by {judge} as Wan-Weaver prints them (Table 4)", tuple(keys), tuple(rows), note, 2
-        )
+        rows = [row for row in published["table4"]["rows"] if row["judge"] == judge]
+        title = f"OpenING, win rates by {judge} as Wan-Weaver prints them (Table 4)"
+        yield _build_published_table({"rows": rows}, judge, title)
 
 
-def _official(battles: Sequence[Battle], model: str) -> dict[str, Cell]:
-    found = compute_win_rates(battles, model, bare=0.0)
-    mine = [one for one in battles if model in (one.first, one.second)]
-    return {**found, "rating": Cell(None), "battles": _count(len(mine), collect_verdicts(mine))}
+def _build_published_table(table: Mapping[str, Any], judge: str, title: str) -> Table:
+    rows = build_published_rows(table, lambda row: row["model"], PUBLISHED_KEYS, judge)
+    return Table(title, tuple(PUBLISHED_KEYS), tuple(rows), PUBLISHED_NOTE, 2)
 
 
 def build_answer_score_table(run: RunResults, title: str) -> Table:
-    """Models by their scores, each respect with its interval by item; both ways, where they differ."""
-    models = list(dict.fromkeys(groups["model"] for groups in run.groups.values()))
+    """Return the models by their scores, best first, with intervals by item; in both arithmetics where they differ."""
+    models = dict.fromkeys(groups["model"] for groups in run.groups.values())
     rows: list[Row] = []
     for model in models:
-        mine = [
-            CountedVerdict(one, one.value, one.metric, run.groups[one.sample]["item"])
-            for one in run.verdicts
-            if run.groups[one.sample]["model"] == model
-        ]
-        items = {one.sample for one in mine}
-        left = find_incomplete_samples(mine)
-        kept = [one.verdict for one in mine if one.sample not in left]
-        ours = {**build_strict_cells(mine), "items": _count(len(items), [one.verdict for one in mine])}
-        theirs = {**build_official_cells(mine), "items": _count(len(items - left), kept)}
-        if left:
-            ways = {"strict": ours, "official": theirs}
-        else:
-            ways = {"": ours}
-        rows += [Row(model, cells, arithmetic=way, run=run.run, judge=run.judge) for way, cells in ways.items()]  # pyright: ignore[reportArgumentType]
-    first = {row.name: row.cells["Overall"].value or 0.0 for row in reversed(rows)}
-    rows.sort(key=lambda row: -first[row.name])
+        rows += _build_answer_score_rows(run, model)
+    strict_overall: dict[str, float] = {}
+    for row in rows:
+        strict_overall.setdefault(row.name, row.cells["Overall"].value or 0.0)
+    rows.sort(key=lambda row: -strict_overall[row.name])
     return Table(title, (*CRITERIA, "Overall", "items"), tuple(rows), "0 to 10, 95% intervals by item.", 2)
+
+
+def _build_answer_score_rows(run: RunResults, model: str) -> list[Row]:
+    counted: list[CountedVerdict] = []
+    for verdict in run.verdicts:
+        groups = run.groups[verdict.sample]
+        if groups["model"] == model:
+            counted.append(CountedVerdict(verdict, verdict.value, verdict.metric, groups["item"]))
+    items = {entry.sample for entry in counted}
+    incomplete = find_incomplete_samples(counted)
+    strict = build_strict_cells(counted)
+    strict["items"] = _build_count_cell(len(items), [entry.verdict for entry in counted])
+    if not incomplete:
+        return [Row(model, strict, run=run.run, judge=run.judge)]
+    official = build_official_cells(counted)
+    complete = [entry.verdict for entry in counted if entry.sample not in incomplete]
+    official["items"] = _build_count_cell(len(items - incomplete), complete)
+    return [
+        Row(model, strict, arithmetic="strict", run=run.run, judge=run.judge),
+        Row(model, official, arithmetic="official", run=run.run, judge=run.judge),
+    ]
 
 
 def build_agreement_table(
     judges: Mapping[str, Sequence[Battle]], human: Sequence[Battle], unseen: Sequence[str], title: str
 ) -> Table:
-    """Each judge against people: all battles, and apart those with a model that it was not trained on."""
+    """Return each judge's agreement with people.
+
+    Where `unseen` names models that the judges were not trained on, battles with and without them are also shown apart.
+    """
+
+    def is_unseen(battle: Battle) -> bool:
+        return battle.first in unseen or battle.second in unseen
+
+    def is_seen(battle: Battle) -> bool:
+        return not is_unseen(battle)
+
     rows: list[Row] = []
     for name, battles in judges.items():
-        whole = measure_battle_agreement(battles, human)
-        parts = {"": whole}
-        if unseen:
-            parts["seen"] = measure_battle_agreement(
-                battles, human, lambda one: not {one.first, one.second} & set(unseen)
-            )
-            parts["unseen"] = measure_battle_agreement(
-                battles, human, lambda one: bool({one.first, one.second} & set(unseen))
-            )
-        for part, found in parts.items():
-            cells = {
-                "FDT": found.fdt,
-                "with tie": found.with_tie,
-                "without tie": found.without_tie,
-                "battles": _count(found.fdt.scored, found.fdt.verdicts),
-            }
-            rows.append(Row(name, cells, subset=part))
-        if unseen:
-            rows.append(Row(name, _harmonic(rows[-2].cells, rows[-1].cells), subset="harmonic mean"))
-    note = "Percent of the battles that both decided, whichever way round they stood. without tie: of those that neither calls a tie."
-    return Table(title, ("FDT", "with tie", "without tie", "battles"), tuple(rows), note, 2, "mixed")
+        rows.append(Row(name, _build_agreement_cells(measure_battle_agreement(battles, human))))
+        if not unseen:
+            continue
+        cells_seen = _build_agreement_cells(measure_battle_agreement(battles, human, is_seen))
+        cells_unseen = _build_agreement_cells(measure_battle_agreement(battles, human, is_unseen))
+        rows.append(Row(name, cells_seen, subset="seen"))
+        rows.append(Row(name, cells_unseen, subset="unseen"))
+        rows.append(Row(name, _build_harmonic_cells(cells_seen, cells_unseen), subset="harmonic mean"))
+    return Table(title, (*AGREEMENT_COLUMNS, "battles"), tuple(rows), AGREEMENT_NOTE, 2, "mixed")
+
+
+def _build_agreement_cells(agreement: BattleAgreement) -> dict[str, Cell]:
+    return {
+        "FDT": agreement.fdt,
+        "with tie": agreement.with_tie,
+        "without tie": agreement.without_tie,
+        "battles": _build_count_cell(agreement.fdt.scored, agreement.fdt.verdicts),
+    }
 
 
 def build_summary_table(scores: Mapping[str, Sequence[Mapping[str, float]]], title: str) -> Table:
-    """Means of each criterion, rounded, and Overall: the mean of the rounded means, as the released summary has it."""
-    names = [one for one in CRITERIA if any(one in some for entries in scores.values() for some in entries)]
-    names += sorted({key for entries in scores.values() for some in entries for key in some} - set(names))
-    rows: list[Row] = []
-    for model, entries in scores.items():
-        values = {name: [some[name] for some in entries if name in some] for name in names}
-        cells = {
-            name: Cell(round(statistics.fmean(some), 2), len(some), len(entries))
-            for name, some in values.items()
-            if some
-        }
-        overall = round(statistics.fmean(cell.value or 0.0 for cell in cells.values()), 2)
-        rows.append(
-            Row(model, {**cells, "Overall": Cell(overall, len(entries), len(entries)), "items": _count(len(entries))})
-        )
+    """Return the rounded mean of each criterion, and Overall: the mean of the rounded means, as in the released
+    summary."""
+    used: set[str] = set()
+    for entries in scores.values():
+        used = used.union(*entries)
+    criteria = [name for name in CRITERIA if name in used]
+    criteria += sorted(used - set(criteria))
+    rows = [_build_summary_row(model, entries, criteria) for model, entries in scores.items()]
     rows.sort(key=lambda row: -(row.cells["Overall"].value or 0.0))
-    return Table(title, (*names, "Overall", "items"), tuple(rows), "0 to 10.", 2)
+    return Table(title, (*criteria, "Overall", "items"), tuple(rows), "0 to 10.", 2)
 
 
-def _harmonic(seen: Mapping[str, Cell], unseen: Mapping[str, Cell]) -> dict[str, Cell]:
-    made: dict[str, Cell] = {}
-    for name in ("FDT", "with tie", "without tie"):
-        a = _exact(seen[name])
-        b = _exact(unseen[name])
+def _build_summary_row(model: str, entries: Sequence[Mapping[str, float]], criteria: Sequence[str]) -> Row:
+    cells: dict[str, Cell] = {}
+    means: list[float] = []
+    for criterion in criteria:
+        values = [entry[criterion] for entry in entries if criterion in entry]
+        if values:
+            means.append(round(statistics.fmean(values), 2))
+            cells[criterion] = Cell(means[-1], len(values), len(entries))
+    cells["Overall"] = Cell(round(statistics.fmean(means), 2), len(entries), len(entries))
+    cells["items"] = _build_count_cell(len(entries))
+    return Row(model, cells)
+
+
+def _build_harmonic_cells(seen: Mapping[str, Cell], unseen: Mapping[str, Cell]) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for name in AGREEMENT_COLUMNS:
+        a = _exact_percent(seen[name])
+        b = _exact_percent(unseen[name])
         if a is None or b is None:
-            made[name] = Cell(None)
+            cells[name] = Cell(None)
+        elif a + b == 0:
+            cells[name] = Cell(0.0)
         else:
-            made[name] = Cell(round(2 * a * b / (a + b), 2) if a + b else 0.0)
-    return made
+            cells[name] = Cell(round(2 * a * b / (a + b), 2))
+    return cells
 
 
-def _exact(cell: Cell) -> float | None:
-    """A percentage before it was rounded: so many of all, a whole number."""
+def _exact_percent(cell: Cell) -> float | None:
+    """Undo the rounding of a percentage: the count behind it is a whole number."""
     if cell.value is None:
         return None
     return 100 * round(cell.value * cell.scored / 100) / cell.scored
 
 
-def _count(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
+def _build_count_cell(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
     return Cell(float(number), number, number, count=True, verdicts=verdicts)

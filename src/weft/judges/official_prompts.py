@@ -1,6 +1,8 @@
-"""A paper's exact prompts, read from the user's own checkout of the official repository: text files as they are; Python
-files are parsed with `ast` and never imported or run. Taken are string constants at a file's top level, and the texts
-that a function puts together."""
+"""A paper's exact prompts, read from the user's own checkout of the official repository.
+
+Text files are read as they are. Python files are parsed with `ast` and never imported or run: read are string constants
+at a file's top level, and the texts inside a function.
+"""
 
 import ast
 from collections.abc import Iterable, Mapping
@@ -13,106 +15,112 @@ from weft.untrusted import read_text_file
 
 
 def read_constants(checkout: Path, file: str, names: Iterable[str]) -> dict[str, str]:
-    """Named string constants of one file of a checkout."""
-    path = _inside(checkout, file)
-    found: dict[str, str] = {}
-    for node in _parsed(path).body:
+    """Read named string constants of one Python file of a checkout. Raises UserError where one is missing."""
+    path = _find_file(checkout, file)
+    constants: dict[str, str] = {}
+    for node in _parse_file(path).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            found.update({target.id: node.value.value for target in node.targets if isinstance(target, ast.Name)})
-    missing = [name for name in names if name not in found]
+            constants.update(dict.fromkeys(_target_names(node), node.value.value))
+    missing = [name for name in names if name not in constants]
     if missing:
         raise UserError(f"{path} has no string constant {', '.join(missing)}; is it the official repository?")
-    return {name: found[name] for name in names}
+    return {name: constants[name] for name in names}
 
 
 def read_files(checkout: Path, files: Iterable[str]) -> dict[str, str]:
-    """Whole files of a checkout."""
-    return {file: read_text_file(_inside(checkout, file)).replace("\r\n", "\n") for file in files}
+    """Read whole text files of a checkout, with Unix line ends."""
+    return {file: read_text_file(_find_file(checkout, file)).replace("\r\n", "\n") for file in files}
 
 
 class PromptFunction(Struct, frozen=True):
-    """The texts of one function. A text that it puts together is known by the expressions in it, and becomes one with
-    slots."""
+    """The texts inside one function of a checkout. Every method raises UserError for a text that is not there."""
 
-    where: str
+    where: str  # file and function, for messages
     body: ast.FunctionDef
 
     @classmethod
     def read(cls, checkout: Path, file: str, name: str) -> "PromptFunction":
-        path = _inside(checkout, file)
-        found = [node for node in _parsed(path).body if isinstance(node, ast.FunctionDef) and node.name == name]
-        if not found:
-            raise UserError(f"{path} has no function {name}; is it the official repository?")
-        return cls(f"{path}, {name}", found[0])
+        path = _find_file(checkout, file)
+        for node in _parse_file(path).body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return cls(f"{path}, {name}", node)
+        raise UserError(f"{path} has no function {name}; is it the official repository?")
 
     def find_template(self, slots: Mapping[str, str]) -> str:
-        """The f-string that has exactly these expressions in it; `slots` has the name of each one's slot."""
+        """Return the f-string with exactly these expressions, each replaced by `[[NAME]]` of its slot."""
         for node in ast.walk(self.body):
-            if isinstance(node, ast.JoinedStr):
-                pieces = [part.value if isinstance(part, ast.Constant) else part for part in node.values]
-                inside = [ast.unparse(part.value) for part in pieces if isinstance(part, ast.FormattedValue)]
-                if sorted(inside) == sorted(slots):
-                    parts = [
-                        f"[[{slots[ast.unparse(one.value)]}]]" if isinstance(one, ast.FormattedValue) else str(one)
-                        for one in pieces
-                    ]
-                    return "".join(parts)
-        raise self._strange(f"text with {', '.join(slots)}")
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            expressions = [ast.unparse(part.value) for part in node.values if isinstance(part, ast.FormattedValue)]
+            if sorted(expressions) == sorted(slots):
+                return "".join(_fill_slot(part, slots) for part in node.values)
+        raise self._missing(f"text with {', '.join(slots)}")
 
     def find_constant(self, name: str) -> str:
-        """What a variable begins with."""
+        """Return the text that a variable is first assigned, or that its first value begins with."""
         for node in ast.walk(self.body):
-            if isinstance(node, ast.Assign) and any(
-                isinstance(target, ast.Name) and target.id == name for target in node.targets
-            ):
-                if isinstance(node.value, ast.BinOp):
-                    value = node.value.left
-                else:
-                    value = node.value
-                if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    return value.value
-        raise self._strange(f"text in {name}")
+            if not isinstance(node, ast.Assign) or name not in _target_names(node):
+                continue
+            value = node.value
+            if isinstance(value, ast.BinOp):
+                value = value.left
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                return value.value
+        raise self._missing(f"text in {name}")
 
     def find_default(self, key: str) -> str:
-        """What stands in for a key that is not there: `.get(key, TEXT)`."""
+        """Return the default for a missing key: TEXT in `.get(key, TEXT)`."""
         for node in ast.walk(self.body):
-            if (
-                isinstance(node, ast.Call)
-                and len(node.args) == 2
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "get"
-            ):
-                name, value = node.args
-                if isinstance(name, ast.Constant) and name.value == key and isinstance(value, ast.Constant):
-                    return str(value.value)
-        raise self._strange(f"text for a missing {key}")
+            if not isinstance(node, ast.Call) or len(node.args) != 2:
+                continue
+            if not isinstance(node.func, ast.Attribute) or node.func.attr != "get":
+                continue
+            name, value = node.args
+            if isinstance(name, ast.Constant) and name.value == key and isinstance(value, ast.Constant):
+                return str(value.value)
+        raise self._missing(f"text for a missing {key}")
 
     def find_alternatives(self, name: str) -> tuple[str, str]:
-        """The two texts that a variable may have: if something is so, and if not."""
+        """Return both texts of a variable that is assigned by `TEXT if ... else TEXT`."""
         for node in ast.walk(self.body):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp):
-                then = node.value.body
-                otherwise = node.value.orelse
-                known = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
-                if known and isinstance(then, ast.Constant) and isinstance(otherwise, ast.Constant):
-                    return str(then.value), str(otherwise.value)
-        raise self._strange(f"choice of {name}")
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.IfExp):
+                continue
+            first = node.value.body
+            second = node.value.orelse
+            if name in _target_names(node) and isinstance(first, ast.Constant) and isinstance(second, ast.Constant):
+                return str(first.value), str(second.value)
+        raise self._missing(f"choice of {name}")
 
-    def _strange(self, what: str) -> UserError:
-        return UserError(f"{self.where} has no {what}; is it the official repository, at a version that weft knows?")
+    def _missing(self, description: str) -> UserError:
+        return UserError(
+            f"{self.where} has no {description}; is it the official repository, at a version that weft knows?"
+        )
 
 
-def _parsed(path: Path) -> ast.Module:
+def _fill_slot(part: ast.expr, slots: Mapping[str, str]) -> str:
+    if isinstance(part, ast.FormattedValue):
+        return f"[[{slots[ast.unparse(part.value)]}]]"
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    return str(part)
+
+
+def _target_names(node: ast.Assign) -> list[str]:
+    return [target.id for target in node.targets if isinstance(target, ast.Name)]
+
+
+def _parse_file(path: Path) -> ast.Module:
     try:
         return ast.parse(read_text_file(path), filename=str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{path} cannot be parsed: {error}") from None
 
 
-def _inside(checkout: Path, file: str) -> Path:
+def _find_file(checkout: Path, file: str) -> Path:
     path = checkout / file
     if not path.is_file():
         raise UserError(
-            f"--prompts official:{checkout}: there is no {file} in it; point it at a checkout of the official repository"
+            f"--prompts official:{checkout}: there is no {file} in it; "
+            "point it at a checkout of the official repository"
         )
     return path

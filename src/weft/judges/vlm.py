@@ -1,7 +1,9 @@
-"""A vision-language model as a judge. A reply that does not fit its schema, or that cannot be read for whatever reason,
-is shown to the judge once, with what is wrong; if the second one is no better, or the judge refuses or cannot be
-reached, the verdicts are unscored with the reason, and the calls behind them are void, so that the next command asks
-again. No path leads from an error to a number, and no reply can end a run."""
+"""A vision-language model as a judge.
+
+A reply that does not fit its schema, or cannot be read for any reason, is shown to the judge once, with the problem. If
+the second reply is no better, or the judge refuses or cannot be reached, the verdicts are not scored, with the reason,
+and their calls are void, so that the next command asks again. No error becomes a number, and no reply can end a run.
+"""
 
 import asyncio
 import itertools
@@ -31,20 +33,21 @@ from weft.types import (
     Verdict,
 )
 
-MAX_UNUSABLE_REPLIES = 20  # replies in a row that cannot be used, after which a judge is none
+MAX_UNUSABLE_REPLIES = 20  # consecutive questions with unusable replies, after which the run stops
 UNUSABLE = "the judge's reply could not be used, twice: "
-RE_ASK = "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n{schema}"
+RE_ASK = (
+    "That reply cannot be used: {problem}. Reply again with one JSON object that fits this schema, and nothing else:\n"
+    "{schema}"
+)
+JpegCache = dict[str, asyncio.Future[Image]]  # images as JPEG, by the digest of the original
 
 
 class CachedModel(Model, Protocol):
-    """A model whose answers are kept, and can be declared void."""
+    """A model whose answers are cached, and can be declared void."""
 
     may_leave_undecided: bool  # whether, as a judge, it may leave points undecided
 
     def void(self, keys: tuple[str, ...], reason: str) -> None: ...
-
-
-JpegCache = dict[str, asyncio.Future[Image]]  # by the digests of what they were made from
 
 
 class OfficialScripts(Protocol):
@@ -56,15 +59,15 @@ class OfficialScripts(Protocol):
 class ReplyReader(Protocol):
     """A benchmark, as far as it reads replies."""
 
-    # Scripts, or None: a class variable of a protocol cannot be narrower where it is implemented
+    # OfficialScripts or None; Any, since a benchmark may not narrow a protocol's class variable
     official: ClassVar[Any]
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
-        """What a reply in words says; None where it is to be read as JSON."""
+        """Parse a reply in plain text; None where it is to be read as JSON."""
         ...
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        """It may raise `Unusable`, for what a schema cannot say."""
+        """Score a parsed reply. Raises UnusableReply for what a schema cannot express."""
         ...
 
 
@@ -78,161 +81,214 @@ class VlmJudge:
         raised: Callable[[TurnRef, Exception], None] | None = None,
         most_useless: int | None = MAX_UNUSABLE_REPLIES,
     ) -> None:
-        """`jpegs` are pictures as JPEG that were made already, for whoever else needs them. `raised` is told what a
-        reader raised that is not the reply's fault. After `most_useless` questions in a row `JudgeUseless` is raised;
-        None: never."""
+        """`jpegs` is a cache that others may share. `raised` is called with errors of the reader's own code.
+
+        After `most_useless` consecutive questions with unusable replies `UnusableJudge` is raised; None: never.
+        """
+        if jpegs is None:
+            jpegs = {}
         self._model = model
         self._blobs = blobs
         self._reader = reader
-        self._jpegs = jpegs if jpegs is not None else {}
-        self._raised = raised
-        self._most_useless = most_useless
-        self._useless = 0  # questions in a row whose replies could not be used
+        self._jpegs = jpegs
+        self._on_reader_error = raised
+        self._max_unusable = most_useless
+        self._unusable_in_a_row = 0  # questions
 
     async def judge(self, question: Question, draw: int = 0, repeat: str = "") -> list[Verdict]:
-        """A verdict for each metric of the question; `repeat` tells those of several draws apart."""
+        """Return a verdict for each metric of the question; `repeat` tells those of several draws apart."""
+        variant = ", ".join(word for word in (question.variant, repeat) if word)
+        scripts: OfficialScripts | None = self._reader.official
+        readings: Mapping[str, OfficialReading] = {}  # what the released scripts read, from the first reply they can
         keys: tuple[str, ...] = ()
         messages = question.messages
         problem = ""
-        place = question.turn_ref
-        useless = False
-        scripts: OfficialScripts | None = self._reader.official
-        # what the paper's scripts make of the first reply that they can read
-        readings: Mapping[str, OfficialReading] = {}
-        variant = ", ".join(word for word in (question.variant, repeat) if word)
+        was_unusable = False
         for _ in range(2):
             reply = await self._ask(messages, question, draw)
             keys += reply.keys
-            if reply.outcome in ("failed", "refused"):
-                problem = f"the judge {'refused' if reply.outcome == 'refused' else 'call failed'}: {reply.reason}"
+            if reply.outcome == "refused":
+                problem = f"the judge refused: {reply.reason}"
+                break
+            if reply.outcome == "failed":
+                problem = f"the judge call failed: {reply.reason}"
                 break
             try:
                 if not readings and scripts is not None:
                     readings = scripts.reading(question, reply.raw_text)
-                marks = parse_scores(self._reader, question, reply.text, partial=self._model.may_leave_undecided)
-            # whatever a reader makes of a reply, it costs that reply alone: it is stored, and comes again
-            except Exception as error:
-                if not isinstance(error, UnusableReply) and self._raised is not None:
-                    self._raised(place, error)
-                useless = isinstance(error, UnusableReply)
-                if isinstance(error, UnusableReply):
-                    problem = str(error)
-                else:
-                    problem = str(wrap_error("it could not be read", error))
-                messages = (*messages, *_objection(reply, problem, question))
-                problem = f"{UNUSABLE}{problem}"
-                continue
-            self._useless = 0
-            return [
-                Verdict(
-                    place.sample,
-                    place.turn,
-                    one.metric,
-                    one.value,
-                    one.reason,
-                    keys=keys,
-                    detail=one.detail if one.value is not None else None,
-                    variant=variant,
-                    score=one.score,
-                    reading=readings.get(one.metric),
-                    undecided=one.value is None,
-                )
-                for one in marks
-            ]
+                scores = parse_scores(self._reader, question, reply.text, partial=self._model.may_leave_undecided)
+            except UnusableReply as error:
+                was_unusable = True
+                reply_problem = str(error)
+            except Exception as error:  # an error in a benchmark's code costs this reply alone, and not the run
+                was_unusable = False
+                reply_problem = str(wrap_error("it could not be read", error))
+                if self._on_reader_error is not None:
+                    self._on_reader_error(question.turn_ref, error)
+            else:
+                self._unusable_in_a_row = 0
+                return [_build_verdict(question, score, variant, keys, readings) for score in scores]
+            messages = (*messages, *_build_objection(reply, reply_problem, question))
+            problem = f"{UNUSABLE}{reply_problem}"
         self._model.void(keys, problem)
-        self._useless += useless and problem.startswith(UNUSABLE)
-        if useless and self._most_useless is not None and self._useless >= self._most_useless:
-            told = f"answered {self._useless} questions in a row with what cannot be used"
-            raise UnusableJudge(f"the judge {self._model.name} {told}; the last: {problem.removeprefix(UNUSABLE)}")
-        more: dict[str, Any] = {"keys": keys, "detail": question.detail, "variant": variant}
-        return [
-            Verdict(place.sample, place.turn, one, None, problem, reading=readings.get(one), **more)
-            for one in question.metrics
-        ]
+        if was_unusable:
+            self._count_unusable(problem)
+        return _build_unscored(question, problem, variant, keys, readings)
+
+    def _count_unusable(self, problem: str) -> None:
+        """Count a question without a usable reply. Raises UnusableJudge where there were too many in a row."""
+        if problem.startswith(UNUSABLE):
+            self._unusable_in_a_row += 1
+        if self._max_unusable is not None and self._unusable_in_a_row >= self._max_unusable:
+            raise UnusableJudge(
+                f"the judge {self._model.name} gave unusable replies to {self._unusable_in_a_row} questions in a row; "
+                f"the last: {problem.removeprefix(UNUSABLE)}"
+            )
 
     async def _ask(self, messages: tuple[Message, ...], question: Question, draw: int) -> Reply:
         try:
             messages = await prepare_messages(messages, question, self._model.takes, self._blobs, self._jpegs)
         except ImageError as error:
-            return Reply("failed", reason=f"what the judge is to see cannot be made: {error}")
+            return Reply("failed", reason=f"the judge's input could not be prepared: {error}")
         return await self._model.reply(messages, build_request(question, draw))
 
 
+def _build_verdict(
+    question: Question,
+    score: Score,
+    variant: str,
+    keys: tuple[str, ...],
+    readings: Mapping[str, OfficialReading],
+) -> Verdict:
+    detail = score.detail
+    if score.value is None:
+        detail = None
+    return Verdict(
+        question.turn_ref.sample,
+        question.turn_ref.turn,
+        score.metric,
+        score.value,
+        score.reason,
+        keys=keys,
+        detail=detail,
+        variant=variant,
+        score=score.score,
+        reading=readings.get(score.metric),
+        undecided=score.value is None,
+    )
+
+
+def _build_unscored(
+    question: Question, problem: str, variant: str, keys: tuple[str, ...], readings: Mapping[str, OfficialReading]
+) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    for metric in question.metrics:
+        verdict = Verdict(
+            question.turn_ref.sample,
+            question.turn_ref.turn,
+            metric,
+            None,
+            problem,
+            keys=keys,
+            detail=question.detail,
+            variant=variant,
+            reading=readings.get(metric),
+        )
+        verdicts.append(verdict)
+    return verdicts
+
+
 def max_unusable_replies(*, official: bool) -> int | None:
-    """With a paper's own prompts a run goes on, whatever the judge says: so do the paper's scripts."""
+    """Return the limit of consecutive unusable replies; none with official prompts: the released scripts have none."""
     if official:
         return None
     return MAX_UNUSABLE_REPLIES
 
 
 def parse_scores(reader: ReplyReader, question: Question, text: str, *, partial: bool = False) -> Sequence[Score]:
-    """A mark for each metric of the question, from whoever's reply to it. Raises `Unusable` for one that cannot be
-    used. Nobody may leave anything open but those who know their limits (`partial`)."""
-    found = reader.parse_text(question, text)
-    if found is None:
-        found = read_reply(text, question.accepted_schema or question.schema, lambda: _shown(question))
+    """Return a score for each metric of the question, from the text of a judge's or a person's reply.
+
+    Only with `partial` may a metric stay undecided. Raises UnusableReply for a reply that cannot be used, ValueError
+    where the benchmark's reader does not give each metric a value from 0 to 1.
+    """
+    parsed = reader.parse_text(question, text)
+    if parsed is None:
+        parsed = read_reply(text, question.accepted_schema or question.schema, lambda: _join_question_texts(question))
     if not partial:
-        found.pop(UNDECIDED, None)
-    marks = reader.to_scores(question, found)
-    sound = all(0 <= mark.value <= 1 if mark.value is not None else partial for mark in marks)
-    if sorted(mark.metric for mark in marks) != sorted(question.metrics) or not sound:
-        read = ", ".join(f"{mark.metric} {mark.value}" for mark in marks)
+        parsed.pop(UNDECIDED, None)
+    scores = reader.to_scores(question, parsed)
+    metrics = [score.metric for score in scores]
+    if sorted(metrics) != sorted(question.metrics) or not all(_is_valid(score, partial) for score in scores):
+        read = ", ".join(f"{score.metric} {score.value}" for score in scores)
         raise ValueError(
             f"a reply about {', '.join(question.metrics)} was read as {read}; each needs a share from 0 to 1"
         )
-    return marks
+    return scores
+
+
+def _is_valid(score: Score, partial: bool) -> bool:
+    if score.value is None:
+        return partial
+    return 0 <= score.value <= 1
 
 
 async def prepare_messages(
     messages: tuple[Message, ...], question: Question, takes: Takes, blobs: Blobs, jpegs: JpegCache
 ) -> tuple[Message, ...]:
-    """A question's messages as a judge gets them: as it can take them, and where that is asked for with every picture
-    as a JPEG, each of which is made once."""
+    """Return a question's messages in a form that the judge accepts.
+
+    Where the question asks for JPEG, all its images are converted, but for those it exempts; each is converted once.
+    """
     messages = await adapt_messages_async(messages, takes, blobs)
     if not question.jpeg:
         return messages
-    shown = [part for message in messages for part in message.parts if isinstance(part, Image)]
-    numbers = itertools.count()
-    made: list[Message] = []
-    for part in (
-        part for at, part in enumerate(shown) if at not in question.unconverted_images and part.digest not in jpegs
-    ):
-        jpegs[part.digest] = asyncio.ensure_future(asyncio.to_thread(store_as_jpeg, part, blobs))
+    _start_conversions(messages, question, blobs, jpegs)
+    image_index = itertools.count()
+    prepared: list[Message] = []
     for message in messages:
-        changed = [
-            isinstance(part, Image) and next(numbers) not in question.unconverted_images for part in message.parts
-        ]
-        parts = [
-            await _as_jpeg(part, jpegs) if to_jpeg else part
-            for part, to_jpeg in zip(message.parts, changed, strict=True)
-        ]
-        made.append(Message(message.role, tuple(parts)))
-    return tuple(made)
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, Image) and next(image_index) not in question.unconverted_images:
+                parts.append(await asyncio.shield(jpegs[part.digest]))
+            else:
+                parts.append(part)
+        prepared.append(Message(message.role, tuple(parts)))
+    return tuple(prepared)
 
 
-async def _as_jpeg(part: Part, jpegs: JpegCache) -> Part:
-    if isinstance(part, Image):
-        return await asyncio.shield(jpegs[part.digest])
-    return part
+def _start_conversions(messages: tuple[Message, ...], question: Question, blobs: Blobs, jpegs: JpegCache) -> None:
+    """Start converting all images that are not in the cache, so that they are converted side by side."""
+    images: list[Image] = []
+    for message in messages:
+        images += [part for part in message.parts if isinstance(part, Image)]
+    for index, image in enumerate(images):
+        if index not in question.unconverted_images and image.digest not in jpegs:
+            jpegs[image.digest] = asyncio.ensure_future(asyncio.to_thread(store_as_jpeg, image, blobs))
 
 
 def build_request(question: Question, draw: int = 0) -> Request:
-    """What a judge is to send. A schema that replies could not be checked for is an error before anyone is asked."""
+    """Build the request for a judge. Raises an error for a schema that replies could not be checked against."""
     try:
         compile_schema(question.schema)
     except (KeyError, TypeError, ValueError) as error:
         raise wrap_error(
             f"the question about {', '.join(question.metrics)}, sample {question.turn_ref.sample}: its schema", error
         ) from error
-    return Request("text", None if question.text_only else question.schema, draw, question.turn_ref, question)
+    schema = question.schema
+    if question.text_only:
+        schema = None
+    return Request("text", schema, draw, question.turn_ref, question)
 
 
-def _shown(question: Question) -> str:
-    """What the judge was shown in words."""
-    return "\n".join(part.text for message in question.messages for part in message.parts if isinstance(part, Text))
+def _join_question_texts(question: Question) -> str:
+    texts: list[str] = []
+    for message in question.messages:
+        texts += [part.text for part in message.parts if isinstance(part, Text)]
+    return "\n".join(texts)
 
 
-def _objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:
+def _build_objection(reply: Reply, problem: str, question: Question) -> tuple[Message, ...]:
+    """Build the messages that show an unusable reply to the judge, with the problem."""
     schema = msgspec.json.encode(question.schema).decode()
-    said = Message("assistant", (Text(reply.text or "(nothing)"),))
-    return said, Message("user", (Text(RE_ASK.format(problem=problem, schema=schema)),))
+    shown_reply = Message("assistant", (Text(reply.text or "(nothing)"),))
+    return shown_reply, Message("user", (Text(RE_ASK.format(problem=problem, schema=schema)),))

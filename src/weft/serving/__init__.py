@@ -1,4 +1,4 @@
 """`weft serve`: a model behind an address, for weft and for whoever speaks OpenAI's chat completions.
 
-request -> door (token, limits, health, metrics) -> pool (one process, or replicas on Ray Serve) -> replica (parts, fit,
-batches)"""
+request -> app (token, limits, health, metrics) -> pool (this process, or replicas on Ray Serve) -> replica (one model)
+"""

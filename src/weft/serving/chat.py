@@ -1,8 +1,9 @@
-"""Chat completions, as a server reads and writes them: parts in their order, pictures as data URLs both ways.
+"""Chat completions, as the server reads and writes them: parts in their order, images as data URLs both ways.
 
-What a client may ask for is the kind of answer (`modalities`), a size (`size`), and a draw (`seed`). All else that
-would change an answer is set when the server is started, and a request that wants it otherwise is refused: it would be
-answered as if it had not asked."""
+A client chooses the modality of the answer (`modalities`), an image size (`size`), and a draw (`seed`). All other
+settings that change an answer are set when the server starts. A request that has one is rejected, so that nobody
+believes it was used.
+"""
 
 import base64
 import binascii
@@ -16,65 +17,54 @@ import msgspec
 from msgspec import Meta, Struct
 
 from weft.errors import ImageError, WeftError
+from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Gives, Image, Message, Modality, Part, Request, Takes, Text, Thought
 from weft.untrusted import dict_or_empty
 
-SETTINGS = (
-    *(
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "max_completion_tokens",
-        "stop",
-        "presence_penalty",
-        "frequency_penalty",
-    ),
-    *(
-        "logit_bias",
-        "tools",
-        "functions",
-        "reasoning_effort",
-        "guidance_scale",
-        "num_inference_steps",
-        "logprobs",
-        "min_p",
-    ),
+SETTINGS = (  # that are the server's, not a request's
+    *("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "presence_penalty"),
+    *("frequency_penalty", "logit_bias", "tools", "functions", "reasoning_effort", "guidance_scale"),
+    *("num_inference_steps", "logprobs", "min_p"),
 )
 ROLES = ("system", "user", "assistant")
+MAX_SIDE = 8192  # pixels
+FINISH_REASONS = {"truncated": "length", "blocked": "content_filter"}  # OpenAI's word for a stop cause; else "stop"
 
 
 class InvalidRequest(WeftError):
-    """A request that cannot be read, or asks for what cannot be had."""
+    """A request that cannot be read, or asks for something that this server does not offer."""
 
 
 class ModelCard(Struct, frozen=True):
-    """What a server says of the model behind it. A client keeps its answers under this identity, wherever the server
-    is."""
+    """What a server publishes about its model. Clients cache answers under this identity, wherever the server is."""
 
-    name: str
-    identity: Mapping[str, Any]
-    takes: Takes
-    gives: Gives
-    at_once: int  # calls that one replica works on or has ready
-    seed: int = 0
+    name: str  # as reports show it
+    identity: Mapping[str, Any]  # all that can change an answer: part of every cache key
+    takes: Takes  # the input that the model accepts
+    gives: Gives  # the output that it can produce
+    concurrency: int  # calls that one replica works on or has ready
+    seed: int = 0  # of the first draw
     replicas: int = 1
 
 
 class ContentPart(Struct):
+    """One part of a message's content, as OpenAI names them."""
+
     type: Any = None
     text: str | None = None
     image_url: Any = None
 
 
 class ChatMessage(Struct):
+    """One message, as OpenAI names its fields."""
+
     role: Any = None
     content: str | Annotated[list[ContentPart], Meta(max_length=10_000)] | None = None
 
 
 class ChatRequest(Struct):
-    """What is read of a request; all else in it is passed over, and nothing is made of it."""
+    """The fields of a request that weft reads; all others are ignored."""
 
     messages: Annotated[list[ChatMessage], Meta(max_length=10_000)] = []
     model: Any = None
@@ -102,127 +92,139 @@ class ChatRequest(Struct):
     min_p: Any = None
 
 
-def read_request(body: bytes, blobs: Blobs, card: ModelCard, called: str = "") -> tuple[tuple[Message, ...], Request]:
-    """A request's messages and what it wants; its pictures are put into the store. Raises Refused."""
+def read_request(
+    body: bytes, blobs: Blobs, card: ModelCard, served_name: str = ""
+) -> tuple[tuple[Message, ...], Request]:
+    """Read a request's messages and what it asks for; its images are put into the store. Raises InvalidRequest."""
     try:
-        asked = msgspec.json.decode(body, type=ChatRequest)
+        request = msgspec.json.decode(body, type=ChatRequest)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise InvalidRequest(f"the body is no request: {error}") from None
-    if called and asked.model not in (None, called):
-        raise InvalidRequest(f"`model` is {str(asked.model)[:80]!r}; this server has {called}")
+        raise InvalidRequest(f"the body is not a chat completion request: {error}") from None
+    if served_name and request.model not in (None, served_name):
+        raise InvalidRequest(f"`model` is {str(request.model)[:80]!r}; this server has {served_name}")
+    fields = msgspec.structs.asdict(request)
     for name in SETTINGS:
-        if msgspec.structs.asdict(asked)[name] not in (None, [], {}):
+        if fields[name] not in (None, [], {}):
             raise InvalidRequest(f"{name} is set when the server is started (--model-opt), not with a request")
-    if asked.stream:
+    if request.stream:
         raise InvalidRequest("stream is not supported: answers come whole")
-    if asked.n not in (None, 1):
+    if request.n not in (None, 1):
         raise InvalidRequest("n is not supported: ask again with another seed")
-    if not asked.messages:
+    if not request.messages:
         raise InvalidRequest("`messages` must be a list of messages")
-    messages = tuple(_message(one, blobs) for one in asked.messages)
-    if asked.seed is None:
-        draw = 0
-    else:
-        draw = asked.seed - card.seed
-    return messages, Request(
-        _kind(asked.modalities, card.gives), _schema(asked.response_format), draw=draw, size=_size(asked.size)
-    )
+    messages = tuple(_read_message(message, blobs) for message in request.messages)
+    draw = 0
+    if request.seed is not None:
+        draw = request.seed - card.seed
+    modality = _read_modality(request.modalities, card.gives)
+    schema = _read_schema(request.response_format)
+    return messages, Request(modality, schema, draw=draw, size=_read_size(request.size))
 
 
-def _kind(wanted: list[str] | None, gives: Gives) -> Modality:
-    if wanted is None:
+def _read_modality(modalities: list[str] | None, gives: Gives) -> Modality:
+    if modalities is None:
         if gives.text:
             return "text"
         return "image"
-    if not wanted or set(wanted) - {"text", "image"}:
+    if not modalities or set(modalities) - {"text", "image"}:
         raise InvalidRequest('`modalities` must be ["text"], ["image"] or both')
-    if len(set(wanted)) == 2:
+    if len(set(modalities)) == 2:
         return "interleaved"
-    if wanted[0] == "image":
+    if modalities[0] == "image":
         return "image"
     return "text"
 
 
-def _schema(format: Any) -> dict[str, Any] | None:
-    return dict_or_empty(dict_or_empty(dict_or_empty(format).get("json_schema")).get("schema")) or None
+def _read_schema(response_format: Any) -> dict[str, Any] | None:
+    json_schema = dict_or_empty(dict_or_empty(response_format).get("json_schema"))
+    return dict_or_empty(json_schema.get("schema")) or None
 
 
-def _size(given: str | None) -> tuple[int, int] | None:
-    if given in (None, "auto"):
+def _read_size(size: str | None) -> tuple[int, int] | None:
+    if size in (None, "auto"):
         return None
-    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", str(given))
-    if found is None or not 0 < int(found[1]) <= 8192 or not 0 < int(found[2]) <= 8192:
+    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", str(size))
+    if match is None or not 0 < int(match[1]) <= MAX_SIDE or not 0 < int(match[2]) <= MAX_SIDE:
         raise InvalidRequest('`size` must be as "1024x1024"')
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
-def _message(told: ChatMessage, blobs: Blobs) -> Message:
-    if told.role == "developer":
+def _read_message(message: ChatMessage, blobs: Blobs) -> Message:
+    role = message.role
+    if role == "developer":
         role = "system"
-    else:
-        role = told.role
     if role not in ROLES:
         raise InvalidRequest(f"a message's role is {str(role)[:40]!r}; it may be {', '.join(ROLES)}")
-    if isinstance(told.content, list):
-        return Message(cast(Any, role), tuple(_part(one, blobs) for one in told.content))
-    if told.content is None:
+    content = message.content
+    if content is None:
         raise InvalidRequest("a message's `content` must be a text or a list of parts")
-    return Message(cast(Any, role), (Text(told.content),) if told.content else ())
+    parts: tuple[Part, ...] = ()
+    if isinstance(content, list):
+        parts = tuple(_read_part(part, blobs) for part in content)
+    elif content:
+        parts = (Text(content),)
+    return Message(cast(Any, role), parts)
 
 
-def _part(part: ContentPart, blobs: Blobs) -> Part:
+def _read_part(part: ContentPart, blobs: Blobs) -> Part:
     if part.type in ("text", "input_text") and part.text is not None:
         return Text(part.text)
     if part.type != "image_url":
-        raise InvalidRequest(f"a part of the type {str(part.type)[:40]!r}: there may be text and image_url")
-    held: Any = part.image_url
-    if isinstance(held, str):
-        url = held
-    else:
-        url = dict_or_empty(held).get("url")
+        raise InvalidRequest(f"a part has the type {str(part.type)[:40]!r}; it may be text or image_url")
+    url: Any = part.image_url
+    if not isinstance(url, str):
+        url = dict_or_empty(url).get("url")
     if not isinstance(url, str) or not url.startswith("data:image/") or ";base64," not in url:
-        raise InvalidRequest("a picture must be a data URL (data:image/png;base64,...): links are not followed")
+        raise InvalidRequest("an image must be a data URL (data:image/png;base64,...): links are not followed")
     try:
         return blobs.put(base64.b64decode(url.partition(",")[2], validate=True))
     except binascii.Error as error:
-        raise InvalidRequest(f"a picture is no base64: {error}") from None
+        raise InvalidRequest(f"an image is not valid base64: {error}") from None
     except ImageError as error:
-        raise InvalidRequest(f"a picture {error}") from None
+        raise InvalidRequest(f"an image {error}") from None
 
 
-def format_completion(sent: Any, model: str, blobs: Blobs) -> bytes:
-    """A `Sent` as a completion. What clients of OpenAI's do not know stands under `weft`."""
-    said: list[Part] = [part for part in sent.parts if not isinstance(part, Thought)]
-    placed = [(at, part.text) for at, part in enumerate(sent.parts) if isinstance(part, Thought)]
-    thoughts = "\n".join(part.text for part in sent.parts if isinstance(part, Thought) and part.text)
-    content: Any = [_told(part, blobs) for part in said]
-    if len(said) < 2 and not any(isinstance(part, Image) for part in said):
-        content = "".join(part.text for part in said if isinstance(part, Text))
-    finish = {"truncated": "length", "blocked": "content_filter"}.get(sent.ended, "stop")
-    usage = {"prompt_tokens": sent.usage.tokens_in, "completion_tokens": sent.usage.tokens_out}
-    message = {"role": "assistant", "content": content, **({"reasoning_content": thoughts} if thoughts else {})}
-    if sent.outcome == "refused":
-        message["refusal"] = sent.reason or "refused"
+def format_completion(reply: EndpointReply, model: str, blobs: Blobs) -> bytes:
+    """Format a reply as a chat completion. What OpenAI's clients do not know is under `weft`."""
+    output = [part for part in reply.parts if not isinstance(part, Thought)]
+    thoughts = [(index, part.text) for index, part in enumerate(reply.parts) if isinstance(part, Thought)]
+    message: dict[str, Any] = {"role": "assistant", "content": _format_content(output, blobs)}
+    reasoning = "\n".join(text for _, text in thoughts if text)
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if reply.outcome == "refused":
+        message["refusal"] = reply.reason or "refused"
+    finish_reason = FINISH_REASONS.get(reply.stop_cause, "stop")
+    usage = {"prompt_tokens": reply.usage.tokens_in, "completion_tokens": reply.usage.tokens_out}
     return msgspec.json.encode(
         {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "object": "chat.completion",
             "created": int(time.time()),
             "model": model,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
             "usage": {**usage, "total_tokens": sum(usage.values())},
             "weft": {
-                "outcome": sent.outcome,
-                "reason": sent.reason,
-                "ended": sent.ended,
-                "again": sent.again,
-                "thoughts": placed,
+                "outcome": reply.outcome,
+                "reason": reply.reason,
+                "stop_cause": reply.stop_cause,
+                "retry_advised": reply.retry_advised,
+                "thoughts": thoughts,
             },
         }
     )
 
 
-def _told(part: Part, blobs: Blobs) -> dict[str, Any]:
+def _format_content(output: list[Text | Image], blobs: Blobs) -> Any:
+    """Return a plain string for no part or one text, as most clients expect; else a list of parts."""
+    if not output:
+        return ""
+    if len(output) == 1 and isinstance(output[0], Text):
+        return output[0].text
+    return [_format_part(part, blobs) for part in output]
+
+
+def _format_part(part: Text | Image, blobs: Blobs) -> dict[str, Any]:
     if isinstance(part, Image):
         data = base64.b64encode(blobs.read(part)).decode()
         return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}
@@ -230,4 +232,5 @@ def _told(part: Part, blobs: Blobs) -> dict[str, Any]:
 
 
 def format_error(message: str, code: str) -> bytes:
+    """Format an error as OpenAI's API does."""
     return msgspec.json.encode({"error": {"message": message, "type": code, "code": code}})

@@ -1,4 +1,4 @@
-"""`weft run --replicas N`: the same server in a process beside this one, for as long as a run lasts."""
+"""`weft run --replicas N`: run `weft serve` in a child process for as long as a run lasts."""
 
 import contextlib
 import json
@@ -13,38 +13,24 @@ from weft.errors import UserError
 from weft.secrets import hide
 from weft.serving.start import TOKEN_VARIABLE
 
-KEY = "WEFT_REPLICAS_TOKEN"
+CLIENT_TOKEN_VARIABLE = "WEFT_REPLICAS_TOKEN"
+SHUTDOWN_GRACE_S = 30
 
 
 @contextlib.contextmanager
 def serve_in_child(
     model: str, options: Mapping[str, Any], replicas: int, *, home: str, more: Mapping[str, Any]
 ) -> Generator[tuple[str, dict[str, Any]]]:
-    """A model that is served, as it is named and with the options that it is then reached by. It ends when this does,
-    however that ends."""
+    """Serve a model in a child process; yield the name and the options to reach it by.
+
+    `more` are further options of `weft serve`; those that are None are left out. The child ends with this process,
+    however that ends. Raises UserError where the model cannot be served.
+    """
     token = secrets.token_urlsafe(24)
     hide(token)
-    os.environ[KEY] = token
-    command = [
-        sys.executable,
-        "-m",
-        "weft",
-        "serve",
-        model,
-        "--replicas",
-        str(replicas),
-        "--port",
-        "0",
-        "--home",
-        home,
-        "--child",
-    ]
-    for name, value in options.items():
-        command += ["--model-opt", f"{name}={value}"]
-    for name, value in more.items():
-        command += [name, str(value)] if value is not None else []
+    os.environ[CLIENT_TOKEN_VARIABLE] = token
     process = subprocess.Popen(
-        command,
+        _build_command(model, options, replicas, home, more),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -57,13 +43,26 @@ def serve_in_child(
         if not line:
             process.wait()
             raise UserError(f"{model} could not be served (see above)")
-        told = json.loads(line)
-        yield f"served/{told['name']}@{told['url']}", {"key_env": KEY}
+        server = json.loads(line)
+        yield f"served/{server['name']}@{server['url']}", {"key_env": CLIENT_TOKEN_VARIABLE}
     finally:
-        os.environ.pop(KEY, None)
+        os.environ.pop(CLIENT_TOKEN_VARIABLE, None)
         if process.stdin is not None:
             process.stdin.close()
         try:
-            process.wait(30)
+            process.wait(SHUTDOWN_GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def _build_command(
+    model: str, options: Mapping[str, Any], replicas: int, home: str, more: Mapping[str, Any]
+) -> list[str]:
+    command = [sys.executable, "-m", "weft", "serve", model]
+    command += ["--replicas", str(replicas), "--port", "0", "--home", home, "--child"]
+    for name, value in options.items():
+        command += ["--model-opt", f"{name}={value}"]
+    for name, value in more.items():
+        if value is not None:
+            command += [name, str(value)]
+    return command

@@ -1,9 +1,10 @@
-"""A pool of replicas on Ray Serve (extra `ray`): on this machine, or on a cluster that is there already.
+"""A pool of replicas on Ray Serve (extra `ray`): on this machine, or on a running cluster.
 
-On this machine Ray is started for this command alone, listens on loopback with a token of its own, and ends with it. In
-a cluster only our application is put there, and only that is taken away. GPUs and CPUs that are not there are said
-before anyone waits for them: Ray itself would wait for ever. A replica that dies takes the requests that it held with
-it; they come back as errors that a client asks again."""
+On this machine Ray is started for this command alone, listens on loopback with a token of its own, and ends with it. On
+a cluster only our application is added, and only that is removed. Missing GPUs and CPUs are reported before anyone
+waits for them: Ray itself would wait for ever. A replica that dies loses the requests that it held; they become errors
+that clients retry.
+"""
 
 import asyncio
 import contextlib
@@ -36,66 +37,66 @@ from weft.serving.chat import ModelCard, format_error
 from weft.serving.replica import Replica, ReplicaResponse, ReplicaSpec
 
 DEPLOYMENT = "Replica"
-SPACE = "weft"
-PREFIX = "weft-ray-"
-MARK = "WEFT_RAY_FOLDER"
-PATIENCE = 20.0  # seconds for Ray to end in the ordinary way
-GONE = 3  # looks at a cluster that says nothing, after which it is gone
-STORE = 512 * 2**20  # bytes that Ray keeps what it passes on in
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-LOOK = 1.0  # seconds that what was seen of the replicas is good for
-CONNECT = 5.0  # seconds for a cluster to answer at all
-SILENT = 10.0  # seconds for it to say how it is
-Tell = Callable[[str], None]
+NAMESPACE = "weft"
+FOLDER_PREFIX = "weft-ray-"
+FOLDER_VARIABLE = "WEFT_RAY_FOLDER"  # in the environment of every process that our Ray starts
+SHUTDOWN_GRACE_S = 20.0
+MAX_FAILED_CHECKS = 3  # in a row, after which the cluster counts as gone
+OBJECT_STORE_BYTES = 512 * 2**20
+COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
+HEALTH_CACHE_S = 1.0
+CONNECT_TIMEOUT_S = 5.0
+STATUS_TIMEOUT_S = 10.0
+FAILED = "failed"  # the key under which a replica reports why it could not load
+PrintStatus = Callable[[str], None]
 T = TypeVar("T")
 
 
 class ReplicaResources(Struct, frozen=True):
-    """What replicas need, and where they go."""
+    """How many replicas there are, what each needs, and where they run."""
 
     replicas: int
-    gpus_each: float | None = None
-    cpus_each: float | None = None
-    address: str | None = None
+    gpus_each: float | None = None  # None: one where there are GPUs
+    cpus_each: float | None = None  # None: one
+    address: str | None = None  # of a running cluster; None: Ray is started on this machine
 
 
 class LoadingProgress:
-    """Where replicas say how far they are, while they are being made."""
+    """A Ray actor in which replicas report how far they are, by replica."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._lines: dict[str, str] = {}
 
-    def put(self, who: str, what: str) -> None:
-        self._told[who] = what
+    def put(self, replica: str, line: str) -> None:
+        self._lines[replica] = line
 
     def read(self) -> dict[str, str]:
-        return self._told
+        return self._lines
 
 
 class RayReplica:
-    """A replica, as Ray makes it. It is ready when its weights are loaded."""
+    """A replica as a Ray actor. It is ready when its weights are loaded."""
 
-    async def __init__(self, job: ReplicaSpec, board: Any, near: bool) -> None:  # type: ignore[misc]
-        if near:
-            _keep_to_loopback()
+    async def __init__(self, spec: ReplicaSpec, progress: Any, loopback_only: bool) -> None:  # type: ignore[misc]
+        if loopback_only:
+            _listen_on_loopback()
         try:
-            await self._made(job, board)
-        except Exception as failed:
-            if isinstance(failed, (UserError, CallError)):
-                said = str(failed)
-            else:
-                said = f"{type(failed).__name__}: {failed}"
-            await board.put.remote("failed", " ".join(said.split())[:500])
+            await self._load(spec, progress)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            if isinstance(error, (UserError, CallError)):
+                message = str(error)
+            await progress.put.remote(FAILED, " ".join(message.split())[:500])
             raise
 
-    async def _made(self, job: ReplicaSpec, board: Any) -> None:
-        self._replica = await asyncio.to_thread(Replica, job)
-        place = self._replica.replica_id
+    async def _load(self, spec: ReplicaSpec, progress: Any) -> None:
+        self._replica = await asyncio.to_thread(Replica, spec)
+        replica_id = self._replica.replica_id
         loading = asyncio.ensure_future(self._replica.load())
         while not (await asyncio.wait({loading}, timeout=1.0))[0]:
-            board.put.remote(place, self._replica.status_line)
+            progress.put.remote(replica_id, self._replica.status_line)
         await loading
-        board.put.remote(place, "ready")
+        progress.put.remote(replica_id, "ready")
 
     async def answer(self, body: bytes) -> ReplicaResponse:
         return await self._replica.answer(body)
@@ -108,139 +109,144 @@ class RayReplica:
 
 
 class RayPool:
-    def __init__(self, wants: ReplicaResources, job: ReplicaSpec, tell: Tell) -> None:
-        self.wants = wants
-        self._job = job
-        self._tell = tell
+    card: ModelCard  # set by `start`
+
+    def __init__(self, resources: ReplicaResources, spec: ReplicaSpec, print_status: PrintStatus) -> None:
+        self._resources = resources
+        self._spec = spec
+        self._print_status = print_status
         self._ray: Any = None
         self._serve: Any = None
         self._handle: Any = None
+        self._progress: Any = None
         self._folder = ""
         self._app = f"weft-{socket.gethostname()}-{os.getpid()}"
-        self._seen: tuple[float, tuple[int, int]] = (0.0, (0, wants.replicas))
-        # looks at which it said nothing
-        self._hand = RayThread()
+        self._checked_at = 0.0
+        self._ready = 0  # replicas at the last check
+        self._failed_checks = 0  # in a row
+        self._thread = RayThread()
         self._closing = False
-        self.silent = 0
-        self._board: Any = None
-        self.card: ModelCard
 
     async def start(self) -> None:
-        """Until all replicas are ready. Raises UserError where they never will be."""
-        await self._asked(self._begin)
-        await self._asked(self._deploy)
-        await self._made()
+        """Start Ray and all replicas; return when they are ready. Raises UserError where they never will be."""
+        await self._call_ray(self._start_ray)
+        await self._call_ray(self._deploy)
+        await self._wait_until_ready()
         card: ModelCard = await self._handle.card.remote()
-        self.card = replace(card, replicas=self.wants.replicas)
+        self.card = replace(card, replicas=self._resources.replicas)
 
-    async def _asked(self, ask: Callable[[], T]) -> T:
-        """A question to Ray, which may take its time. None is asked once the end has begun: Ray would begin again for
-        it, wherever it found a cluster."""
+    async def _call_ray(self, function: Callable[[], T]) -> T:
+        """Run a function in Ray's thread. Raises PoolClosing once `close` was called.
 
-        def still() -> T:
+        A later call would start Ray anew, wherever it found a cluster.
+        """
+
+        def call_unless_closing() -> T:
             if self._closing:
-                raise PoolClosing("it is being closed")
-            return ask()
+                raise PoolClosing("the pool is closing")
+            return function()
 
-        return await asyncio.wrap_future(self._hand.do(still))
+        return await asyncio.wrap_future(self._thread.submit(call_unless_closing))
 
     # Ray
 
-    def _begin(self) -> None:
+    def _start_ray(self) -> None:
         if importlib.util.find_spec("ray") is None:
             raise UserError("several replicas need Ray; install the extra, from the clone: pip install -e '.[ray]'")
+        address = self._resources.address
         os.environ.update(
             {"RAY_USAGE_STATS_ENABLED": "0", "RAY_SERVE_LOG_TO_STDERR": "0", "RAY_ENABLE_AUTO_CONNECT": "0"}
         )
-        named: dict[str, Any] = {"namespace": SPACE, "log_to_driver": False, "logging_level": logging.ERROR}
-        if self.wants.address:
-            _reachable(self.wants.address)
-            named["address"] = self.wants.address
+        arguments: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
+        if address:
+            _check_reachable(address)
+            arguments["address"] = address
+            self._print_status(f"joining the Ray cluster at {address}")
         else:
-            remove_leftovers()
-            self._folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")  # Ray makes its own inside it open to all
-            token = secrets.token_hex(32)
-            os.environ.update(
-                {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
-            )
-            os.environ[MARK] = self._folder  # all that Ray starts has it
-            cpus = max(os.cpu_count() or 1, math.ceil(self.wants.replicas * self._cpus) + 1)
-            named |= {"address": "local", "num_cpus": cpus, "include_dashboard": False}
-            named |= {"object_store_memory": STORE, "_temp_dir": f"{self._folder}/r"}
-        self._tell("starting Ray" if not self.wants.address else f"joining the Ray cluster at {self.wants.address}")
+            arguments |= self._prepare_local_ray()
+            self._print_status("starting Ray")
         self._ray = importlib.import_module("ray")
         try:
-            self._ray.init(**named)
-        except Exception as failed:
-            if self.wants.address:
-                same = "the nodes and this command must have the same RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (or RAY_AUTH_TOKEN)"
-                raise UserError(
-                    f"the cluster at {self.wants.address} could not be joined: {_short(str(failed))}; {same}"
-                ) from None
-            raise UserError(f"Ray could not be started: {type(failed).__name__}: {_short(str(failed))}") from None
+            self._ray.init(**arguments)
+        except Exception as error:
+            reason = _last_line(str(error))
+            if not address:
+                raise UserError(f"Ray could not be started: {type(error).__name__}: {reason}") from None
+            raise UserError(
+                f"the cluster at {address} could not be joined: {reason}; the nodes and this command must have "
+                "the same RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (or RAY_AUTH_TOKEN)"
+            ) from None
         self._serve = importlib.import_module("ray.serve")
         for name in ("ray", "ray.serve"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._check()
+        self._check_resources()
         self._serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR", "enable_access_log": False})
-        if self.wants.address and sys.platform == "linux":
-            _left_by_others(self._serve)
+        if address and sys.platform == "linux":
+            _delete_orphaned_apps(self._serve)
+
+    def _prepare_local_ray(self) -> dict[str, Any]:
+        """Prepare folder and environment of a Ray of our own; return the arguments that start it."""
+        remove_leftovers()
+        # Ray's own folder inside it is readable by everyone
+        self._folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
+        os.environ.update(
+            {
+                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+                "RAY_AUTH_MODE": "token",
+                "RAY_AUTH_TOKEN": secrets.token_hex(32),
+                FOLDER_VARIABLE: self._folder,
+            }
+        )
+        cpus = max(os.cpu_count() or 1, math.ceil(self._resources.replicas * self._cpus) + 1)
+        return {
+            "address": "local",
+            "num_cpus": cpus,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_temp_dir": f"{self._folder}/r",
+        }
 
     @property
     def _cpus(self) -> float:
-        if self.wants.cpus_each is None:
+        if self._resources.cpus_each is None:
             return 1.0
-        return self.wants.cpus_each
+        return self._resources.cpus_each
 
     @property
     def _gpus(self) -> float:
-        if self.wants.gpus_each is not None:
-            return self.wants.gpus_each
+        if self._resources.gpus_each is not None:
+            return self._resources.gpus_each
         if self._ray.cluster_resources().get("GPU", 0):
             return 1.0
         return 0.0
 
-    def _check(self) -> None:
-        """Whether there is what the replicas need: in all, and for each on one machine."""
+    def _check_resources(self) -> None:
+        """Raise UserError where the machines cannot hold all replicas. Each replica must fit on one machine."""
+        replicas = self._resources.replicas
         nodes: list[Mapping[str, Any]] = [node for node in self._ray.nodes() if node.get("Alive")]
+        place = "this machine"
+        if len(nodes) > 1:
+            place = f"{len(nodes)} machines"
+        elif self._resources.address:
+            place = "the cluster"
         for kind, each, option in (("GPU", self._gpus, "--gpus-each"), ("CPU", self._cpus, "--cpus-each")):
-            there = [float(node.get("Resources", {}).get(kind, 0)) for node in nodes]
-            if each:
-                fit = sum(math.floor(count / each + 1e-9) for count in there)
-            else:
-                fit = self.wants.replicas
-            if fit < self.wants.replicas:
-                if len(nodes) > 1:
-                    where = f"{len(nodes)} machines"
-                else:
-                    if not self.wants.address:
-                        where = "this machine"
-                    else:
-                        where = "the cluster"
+            if not each:
+                continue
+            available = [float(node.get("Resources", {}).get(kind, 0)) for node in nodes]
+            if sum(math.floor(count / each + 1e-9) for count in available) < replicas:
                 raise UserError(
-                    f"{self.wants.replicas} replicas with {each:g} {kind}s each want {self.wants.replicas * each:g}; {where} has "
-                    f"{sum(there):g}: give fewer --replicas, or another {option}"
+                    f"{replicas} replicas with {each:g} {kind}s each want {replicas * each:g}; {place} has "
+                    f"{sum(available):g}: give fewer --replicas, or another {option}"
                 )
 
     def _deploy(self) -> None:
-        serve = self._serve
-        job = self._job
-        try:  # whoever asks for what cannot be is told by one, and not by all
-            card: ModelCard = self._ray.get(
-                self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(read_model_card).remote(job)
-            )
-        except self._ray.exceptions.RayTaskError as failed:
-            cause = getattr(failed, "cause", None)
-            raise UserError(str(cause) if isinstance(cause, UserError) else _short(str(failed))) from None
-        except self._ray.exceptions.RayError as failed:
-            raise UserError(f"the process that was to load {job.model} ended: {type(failed).__name__}") from None
+        card = self._read_card()
         router = importlib.import_module("ray.serve.config").RequestRouterConfig
-        board = self._ray.remote(num_cpus=0)(LoadingProgress).remote()
-        self._board = board
-        made = serve.deployment(RayReplica).options(
+        self._progress = self._ray.remote(num_cpus=0)(LoadingProgress).remote()
+        deployment = self._serve.deployment(RayReplica).options(
             name=DEPLOYMENT,
-            num_replicas=self.wants.replicas,
-            max_ongoing_requests=card.at_once,
+            num_replicas=self._resources.replicas,
+            max_ongoing_requests=card.concurrency,
             max_queued_requests=-1,
             max_constructor_retry_count=2,
             health_check_period_s=2,
@@ -250,198 +256,229 @@ class RayPool:
             request_router_config=router(initial_backoff_s=0.01, backoff_multiplier=1.0, max_backoff_s=0.02),
             ray_actor_options={"num_cpus": self._cpus, "num_gpus": self._gpus},
         )
-        target = serve.RunTarget(made.bind(job, board, not self.wants.address), name=self._app, route_prefix=None)
-        (self._handle,) = serve.run_many([target], wait_for_applications_running=False)
+        loopback_only = not self._resources.address
+        bound = deployment.bind(self._spec, self._progress, loopback_only)
+        target = self._serve.RunTarget(bound, name=self._app, route_prefix=None)
+        (self._handle,) = self._serve.run_many([target], wait_for_applications_running=False)
 
-    async def _made(self) -> None:
-        """Wait until all are, telling how far they are."""
-        said = ""
+    def _read_card(self) -> ModelCard:
+        """Read the model's card in one process of Ray's, so that a wrong option fails once and not in every replica."""
+        exceptions = self._ray.exceptions
+        task = self._ray.remote(num_cpus=0, num_gpus=self._gpus, max_retries=0)(read_model_card)
+        try:
+            return self._ray.get(task.remote(self._spec))
+        except exceptions.RayTaskError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, UserError):
+                raise UserError(str(cause)) from None
+            raise UserError(_last_line(str(error))) from None
+        except exceptions.RayError as error:
+            raise UserError(f"the process that was to load {self._spec.model} ended: {type(error).__name__}") from None
+
+    async def _wait_until_ready(self) -> None:
+        """Wait for all replicas, printing how far they are. Raises UserError where they fail."""
+        printed = ""
         while True:
-            status: Any = (await self._asked(self._serve.status)).applications[self._app]
-            one = status.deployments.get(DEPLOYMENT)
-            if one:
-                ready = _ready(one)
-            else:
-                ready = 0
-            if status.status.value == "RUNNING":
+            app: Any = (await self._call_ray(self._serve.status)).applications[self._app]
+            state = app.status.value
+            if state == "RUNNING":
                 return
-            if status.status.value in ("DEPLOY_FAILED", "UNHEALTHY"):
-                told: dict[str, str] = await self._board.read.remote()
-                why = told.get("failed") or _short(one.message if one else status.message)
-                raise UserError(f"the replicas could not be made: {why}")
-            told = await self._board.read.remote()
-            words = sorted({what for who, what in told.items() if what and what != "ready" and who != "failed"})
-            line = f"{ready} of {self.wants.replicas} replicas ready" + (f"; {'; '.join(words)}" if words else "")
-            if line != said:
-                self._tell(line)
-                said = line
+            deployment = app.deployments.get(DEPLOYMENT)
+            progress: dict[str, str] = await self._progress.read.remote()
+            failure = progress.pop(FAILED, "")
+            if state in ("DEPLOY_FAILED", "UNHEALTHY"):
+                reason = failure or _last_line((deployment or app).message)
+                raise UserError(f"the replicas could not be started: {reason}")
+            line = f"{_count_ready(deployment)} of {self._resources.replicas} replicas ready"
+            loading = set(progress.values()) - {"", "ready"}
+            if loading:
+                line += f"; {'; '.join(sorted(loading))}"
+            if line != printed:
+                self._print_status(line)
+                printed = line
             await asyncio.sleep(0.5)
 
-    # a pool
+    # the pool
 
     async def answer(self, body: bytes) -> ReplicaResponse:
         exceptions: Any = self._ray.exceptions
         try:
             return await self._handle.answer.remote(body)
         except exceptions.RayActorError:
-            return ReplicaResponse(
-                500, format_error("the replica that worked on it is gone: ask again", "replica_lost")
-            )
-        except exceptions.RayError as failed:
-            return ReplicaResponse(500, format_error(_short(str(failed)), "replica_failed"))
-        except Exception as failed:
-            full = type(failed).__name__ == "BackPressureError"
-            return ReplicaResponse(
-                429 if full else 500, format_error(_short(str(failed)), "queue_full" if full else "replica_failed")
-            )
+            return ReplicaResponse(500, format_error("the replica that worked on it died: ask again", "replica_lost"))
+        except exceptions.RayError as error:
+            return ReplicaResponse(500, format_error(_last_line(str(error)), "replica_failed"))
+        except Exception as error:
+            message = _last_line(str(error))
+            if type(error).__name__ == "BackPressureError":
+                return ReplicaResponse(429, format_error(message, "queue_full"))
+            return ReplicaResponse(500, format_error(message, "replica_failed"))
 
     async def health(self) -> tuple[int, int]:
-        at, seen = self._seen
-        if time.monotonic() - at > LOOK:
+        if time.monotonic() - self._checked_at > HEALTH_CACHE_S:
             try:
-                status: Any = await asyncio.wait_for(self._asked(self._serve.status), SILENT)
-                ready = _ready(status.applications[self._app].deployments[DEPLOYMENT])
-                self.silent = 0
-            except Exception:  # it says nothing
-                ready, self.silent = 0, self.silent + 1
-            seen = (ready, self.wants.replicas)
-            self._seen = (time.monotonic(), seen)
-        return seen
+                status: Any = await asyncio.wait_for(self._call_ray(self._serve.status), STATUS_TIMEOUT_S)
+                self._ready = _count_ready(status.applications[self._app].deployments[DEPLOYMENT])
+                self._failed_checks = 0
+            except Exception:  # whatever it is, the cluster did not answer
+                self._ready = 0
+                self._failed_checks += 1
+            self._checked_at = time.monotonic()
+        return self._ready, self._resources.replicas
 
     @property
     def is_gone(self) -> bool:
-        return self.silent >= GONE
+        """Whether the cluster has not answered for several checks."""
+        return self._failed_checks >= MAX_FAILED_CHECKS
 
     async def close(self) -> None:
-        """What is still starting is waited for: Ray cannot be stopped in the middle of that. What does not end is
-        ended."""
-        self._closing = True
-        await asyncio.wait({asyncio.wrap_future(self._hand.do(self._end))}, timeout=PATIENCE)
-        if self._folder:
-            _removed(Path(self._folder))
+        """Shut Ray down; what does not end in time is killed.
 
-    def _end(self) -> None:
+        A start under way is waited for: Ray cannot be stopped in the middle of it.
+        """
+        self._closing = True
+        stopping = asyncio.wrap_future(self._thread.submit(self._stop_ray))
+        await asyncio.wait({stopping}, timeout=SHUTDOWN_GRACE_S)
+        if self._folder:
+            _remove_ray_folder(Path(self._folder))
+
+    def _stop_ray(self) -> None:
         if self._ray is None:
             return
         with contextlib.suppress(Exception):
-            if self.wants.address and self._serve is not None:
+            if self._resources.address and self._serve is not None:
                 self._serve.delete(self._app)
         with contextlib.suppress(Exception):
             self._ray.shutdown()
 
 
 class RayThread:
-    """One thread for all that is done with Ray, one after another. It lives as long as the process does: what Ray
-    starts dies with the thread that started it."""
+    """One thread for all calls to Ray, one after another. It lives as long as the process: what Ray starts dies with
+    the thread that started it."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._live, name="Ray's", daemon=True).start()
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="Ray's", daemon=True).start()
 
-    def do(self, job: Callable[[], T]) -> "Future[T]":
-        done: Future[T] = Future()
-        self._jobs.put((job, done))
-        return done
+    def submit(self, function: Callable[[], T]) -> "Future[T]":
+        future: Future[T] = Future()
+        self._calls.put((function, future))
+        return future
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         while True:
-            job, done = self._jobs.get()
-            if not done.set_running_or_notify_cancel():
+            function, future = self._calls.get()
+            if not future.set_running_or_notify_cancel():
                 continue
             try:
-                done.set_result(job())
+                future.set_result(function())
             except Exception as error:
-                done.set_exception(error)
+                future.set_exception(error)
             except BaseException as error:
-                done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-            del job, done
+                future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+            del function, future
 
 
 class PoolClosing(WeftError):
-    """Nothing is asked any more."""
+    """The pool is closing, and makes no further calls to Ray."""
 
 
-def read_model_card(job: ReplicaSpec) -> ModelCard:
-    """What a replica would say of itself, in a process of Ray's."""
-    return Replica(job).card
+def read_model_card(spec: ReplicaSpec) -> ModelCard:
+    """Build a replica without loading its weights, and return its card. Runs in a process of Ray's."""
+    return Replica(spec).card
 
 
-def _ready(deployment: Any) -> int:
-    return sum(
-        count for state, count in deployment.replica_states.items() if str(getattr(state, "value", state)) == "RUNNING"
-    )
+def _count_ready(deployment: Any) -> int:
+    if not deployment:
+        return 0
+    ready = 0
+    for state, count in deployment.replica_states.items():
+        if str(getattr(state, "value", state)) == "RUNNING":
+            ready += count
+    return ready
 
 
 def remove_leftovers() -> None:
-    """What commands left behind that were killed: processes and folders."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        number = folder.name.removeprefix(PREFIX).partition("-")[0]
-        if number.isdigit() and sys.platform == "linux" and not Path(f"/proc/{number}").exists():
-            _removed(folder)
+    """Remove processes and folders of earlier commands on this machine that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
+        process_id = folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
+        if process_id.isdigit() and sys.platform == "linux" and not _is_running(process_id):
+            _remove_ray_folder(folder)
 
 
-def _removed(folder: Path) -> None:
-    """A folder of Ray's, and whoever is still at work in it."""
-    mark = f"{MARK}={folder}".encode()
+def _is_running(process_id: str) -> bool:
+    return Path(f"/proc/{process_id}").exists()
+
+
+def _remove_ray_folder(folder: Path) -> None:
+    """Kill the processes that our Ray started with this folder, and remove it."""
+    variable = f"{FOLDER_VARIABLE}={folder}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         if int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            if variable in (entry / "environ").read_bytes().split(b"\0"):
                 os.kill(int(entry.name), signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _left_by_others(serve: Any) -> None:
-    """Applications of ours in a cluster whose commands on this machine are no more."""
+def _delete_orphaned_apps(serve: Any) -> None:
+    """Delete our applications in a cluster whose commands ran on this machine and are gone."""
     for name in serve.status().applications:
-        host, _, number = name.removeprefix("weft-").rpartition("-")
-        if (
-            name.startswith("weft-")
-            and host == socket.gethostname()
-            and number.isdigit()
-            and not Path(f"/proc/{number}").exists()
-        ):
+        host, _, process_id = name.removeprefix("weft-").rpartition("-")
+        is_ours = name.startswith("weft-") and host == socket.gethostname() and process_id.isdigit()
+        if is_ours and not _is_running(process_id):
             serve.delete(name)
 
 
-def _reachable(address: str) -> None:
-    """Raises UserError for a cluster that is not there: Ray would try for minutes."""
-    place, told = (os.environ.get("RAY_ADDRESS", ""), "") if address == "auto" else (address, "")
-    if address == "auto" and not place:  # where Ray itself looks
-        noted = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
-        with contextlib.suppress(OSError):
-            place = noted.read_text().strip()
-            told = f", which {noted} names"
-    if not place:
+def _check_reachable(address: str) -> None:
+    """Raise UserError for a cluster that does not answer: Ray would try for minutes."""
+    target = address
+    source = ""
+    if address == "auto":
+        target, source = _find_cluster()
+    if not target:
         raise UserError(
             "no Ray cluster is known here: start one with `ray start --head`, give HOST:PORT, or leave --address out"
         )
-    host, _, port = place.removeprefix("ray://").rpartition(":")
+    host, _, port = target.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), CONNECT).close()
-    except (OSError, ValueError) as failed:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as error:
         raise UserError(
-            f"no Ray cluster answers at {place}{told} ({failed}): start one with `ray start --head`, or leave --address out"
+            f"no Ray cluster answers at {target}{source} ({error}): start one with `ray start --head`, "
+            "or leave --address out"
         ) from None
 
 
-def _short(told: str) -> str:
-    """The last line of a traceback: what went wrong."""
-    lines = [line.strip() for line in COLOURS.sub("", told).splitlines() if line.strip()]
-    if lines:
-        return lines[-1][:500]
-    return "(nothing was said)"
+def _find_cluster() -> tuple[str, str]:
+    """Return the address that Ray itself would use for `auto`, and where it was found, for messages."""
+    target = os.environ.get("RAY_ADDRESS", "")
+    if target:
+        return target, ""
+    file = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) / "ray" / "ray_current_cluster"
+    try:
+        return file.read_text().strip(), f", which {file} names"
+    except OSError:
+        return "", ""
 
 
-def _keep_to_loopback() -> None:
-    """In a replica on this machine: the port that replicas could reach each other by, which none of ours does, is not
-    for the network."""
+def _last_line(text: str) -> str:
+    """Return the last line of a traceback: what went wrong."""
+    lines = COLOUR_CODES.sub("", text).strip().splitlines()
+    if not lines:
+        return "(no message)"
+    return lines[-1].strip()[:500]
+
+
+def _listen_on_loopback() -> None:
+    """Bind a replica's gRPC port to loopback. Replicas could call each other by it; ours never do."""
     module: Any = importlib.import_module("ray.serve._private.replica")
-    add = getattr(module, "add_port_to_grpc_server", None)
-    if callable(add):
+    add_port = getattr(module, "add_port_to_grpc_server", None)
+    if not callable(add_port):
+        return
 
-        def near(server: Any, address: str, *more: Any, **named: Any) -> Any:
-            return add(server, re.sub(r"^(\[::\]|0\.0\.0\.0)", "127.0.0.1", address), *more, **named)
+    def add_loopback_port(server: Any, address: str, *more: Any, **named: Any) -> Any:
+        return add_port(server, re.sub(r"^(\[::\]|0\.0\.0\.0)", "127.0.0.1", address), *more, **named)
 
-        module.add_port_to_grpc_server = near
+    module.add_port_to_grpc_server = add_loopback_port

@@ -1,4 +1,4 @@
-"""One model at work behind a door: a request's bytes in, an answer's bytes out."""
+"""One model that answers requests: the bytes of a chat completion request in, the bytes of an answer out."""
 
 import asyncio
 import os
@@ -18,43 +18,40 @@ from weft.store.blobs import blobs_folder
 from weft.store.memory_blobs import MemoryBlobs
 from weft.untrusted import dict_or_empty
 
+STATUS_BY_RETRY = {"no": 422, "rate_limit": 429, "denied": 403}  # HTTP status of a failed call; else 500
+
 
 class ReplicaSpec(Struct, frozen=True):
-    """What is served, as a user says it."""
+    """The model to serve, as the user named it; sent to the processes of replicas."""
 
     model: str
     options: Mapping[str, Any]
-    served_name: str  # the name it has in answers
+    served_name: str  # the model's name in requests and answers
     home: str = ".weft"
-    folder: str = ""  # that relative paths are of
-    config: Mapping[str, Any] = {}
+    folder: str = ""  # the folder that relative paths are resolved in
+    config: Mapping[str, Any] = {}  # of weft.toml
 
 
 class ReplicaResponse(Struct, frozen=True):
-    """`facts`: how much the replica has done so far, for those who measure."""
+    """An HTTP answer of a replica."""
 
     status: int
     body: bytes
-    replica: str = ""
-    counters: Mapping[str, float] = {}
+    replica: str = ""  # which replica answered; empty if none did
+    counters: Mapping[str, float] = {}  # what that replica has done so far, by name
 
 
 class Replica:
-    def __init__(self, job: ReplicaSpec) -> None:
-        if job.folder:
-            os.chdir(job.folder)
-        self._job = job
-        self._blobs = MemoryBlobs(blobs_folder(Path(job.home).absolute()))
-        self._endpoint: Endpoint = resolve_endpoint(job.model, self._blobs, job.options, job.config)
-        self._lost = ""
+    def __init__(self, spec: ReplicaSpec) -> None:
+        if spec.folder:
+            os.chdir(spec.folder)
+        self._spec = spec
+        self._blobs = MemoryBlobs(blobs_folder(Path(spec.home).absolute()))
+        self._endpoint: Endpoint = resolve_endpoint(spec.model, self._blobs, spec.options, spec.config)
+        self._fatal_error = ""
         self._in_flight = 0
         self.replica_id = f"{socket.gethostname()}:{os.getpid()}"
-        one = self._endpoint
-        seed = dict_or_empty(one.identity.get("parameters")).get("seed", 0)
-        at_once = one.concurrency or 1
-        self.card = ModelCard(
-            one.name, one.identity, one.takes, one.gives, at_once, seed if isinstance(seed, int) else 0
-        )
+        self.card = _build_card(self._endpoint)
 
     @property
     def status_line(self) -> str:
@@ -64,54 +61,63 @@ class Replica:
         await self._endpoint.load()
 
     def check(self) -> None:
-        """Raises where nothing works any more."""
-        if self._lost:
-            raise RuntimeError(self._lost)
+        """Raise RuntimeError if the model cannot answer any more."""
+        if self._fatal_error:
+            raise RuntimeError(self._fatal_error)
 
     async def answer(self, body: bytes) -> ReplicaResponse:
         self._in_flight += 1
         try:
-            status, made = await self._answered(body)
+            status, answer = await self._answer(body)
         finally:
             self._in_flight -= 1
-        return ReplicaResponse(status, made, self.replica_id, self.counters)
+        return ReplicaResponse(status, answer, self.replica_id, self.counters)
 
     @property
     def counters(self) -> Mapping[str, float]:
-        done: Any = getattr(self._endpoint, "batch_counts", None)
-        told = {"in_flight": float(self._in_flight), "pictures_held": float(len(self._blobs))}
-        if done is not None:
-            told |= {
-                "batches": done.batches,
-                "batch_calls": done.calls,
-                "largest_batch": done.largest,
-                "busy_seconds": done.seconds,
+        """What this replica does and has done, by name, for `/metrics`."""
+        counters = {"in_flight": float(self._in_flight), "images_held": float(len(self._blobs))}
+        batches: Any = getattr(self._endpoint, "batch_counts", None)
+        if batches is not None:
+            counters |= {
+                "batches": batches.batches,
+                "batch_calls": batches.calls,
+                "largest_batch": batches.largest,
+                "busy_seconds": batches.seconds,
             }
-        return told
+        return counters
 
-    async def _answered(self, body: bytes) -> tuple[int, bytes]:
+    async def _answer(self, body: bytes) -> tuple[int, bytes]:
+        """Return status and body. Every error becomes an answer; a fatal one also makes `check` fail."""
+        name = self._spec.served_name
         with self._blobs.hold():
             try:
-                messages, want = await asyncio.to_thread(
-                    read_request, body, self._blobs, self.card, self._job.served_name
-                )
-                if lacks := self.card.gives.unsupported_reason(want.modality):
-                    raise InvalidRequest(lacks)
-                messages = await adapt_messages_async(
-                    messages, self.card.takes.for_modality(want.modality), self._blobs
-                )
-                sent = await self._endpoint.send(messages, want)
-                return 200, await asyncio.to_thread(format_completion, sent, self._job.served_name, self._blobs)
-            except InvalidRequest as refused:
-                return 400, format_error(scrub(str(refused)), "invalid_request_error")
-            except CallError as failed:
-                if failed.retry.kind == "fatal":
-                    self._lost = str(failed)
-                    return 500, format_error(scrub(str(failed)), "model_lost")
-                status = {"no": 422, "rate_limit": 429, "denied": 403}.get(failed.retry.kind, 500)
-                return status, format_error(scrub(str(failed)), "model_error")
-            except Exception as failed:
-                return 422, format_error(scrub(f"{type(failed).__name__}: {failed}"), "model_error")
+                messages, want = await asyncio.to_thread(read_request, body, self._blobs, self.card, name)
+                unsupported = self.card.gives.unsupported_reason(want.modality)
+                if unsupported:
+                    raise InvalidRequest(unsupported)
+                takes = self.card.takes.for_modality(want.modality)
+                messages = await adapt_messages_async(messages, takes, self._blobs)
+                reply = await self._endpoint.send(messages, want)
+                return 200, await asyncio.to_thread(format_completion, reply, name, self._blobs)
+            except InvalidRequest as error:
+                return 400, format_error(scrub(str(error)), "invalid_request_error")
+            except CallError as error:
+                if error.retry.kind == "fatal":
+                    self._fatal_error = str(error)
+                    return 500, format_error(scrub(str(error)), "model_lost")
+                status = STATUS_BY_RETRY.get(error.retry.kind, 500)
+                return status, format_error(scrub(str(error)), "model_error")
+            except Exception as error:
+                return 422, format_error(scrub(f"{type(error).__name__}: {error}"), "model_error")
 
     async def close(self) -> None:
         await self._endpoint.close()
+
+
+def _build_card(endpoint: Endpoint) -> ModelCard:
+    seed = dict_or_empty(endpoint.identity.get("parameters")).get("seed", 0)
+    if not isinstance(seed, int):
+        seed = 0
+    concurrency = endpoint.concurrency or 1
+    return ModelCard(endpoint.name, endpoint.identity, endpoint.takes, endpoint.gives, concurrency, seed)

@@ -1,4 +1,4 @@
-"""From what a user asks for to a door that is open, and shut again."""
+"""`weft serve`, from the user's options to a running server, and its shutdown."""
 
 import asyncio
 import contextlib
@@ -29,187 +29,203 @@ from weft.serving.replica import ReplicaSpec
 from weft.untrusted import format_for_terminal
 
 TOKEN_VARIABLE = "WEFT_SERVE_TOKEN"
+HEALTH_INTERVAL_S = 2.0
+Pool = LocalPool | RayPool
 
 
 class ServePlan(Struct, frozen=True, kw_only=True):
+    """What to serve, where, and on how many replicas: the options of `weft serve`."""
+
     model: str
     options: Mapping[str, Any] = {}
     replicas: int = 1
-    gpus_each: float | None = None
-    cpus_each: float | None = None
-    address: str | None = None
-    name: str = ""
+    gpus_each: float | None = None  # per replica; None: one where there are GPUs
+    cpus_each: float | None = None  # per replica; None: one
+    address: str | None = None  # of a running Ray cluster
+    name: str = ""  # that clients use; empty: derived from `model`
     host: str = "127.0.0.1"
     port: int = 8000
     home: str = ".weft"
 
     @property
     def served_name(self) -> str:
-        """What it is called in an address: the end of a path, or the name of a file."""
+        """The name that clients use: `name`, or else the last part of the model's path, or its file's name."""
         if self.name:
             return self.name
-        file, own, _ = self.model.partition(".py:")
-        if own:
+        file, separator, _ = self.model.partition(".py:")
+        if separator:
             return Path(file).name
         return self.model.rstrip("/").rpartition("/")[2]
 
 
 def serve(plan: ServePlan, *, child: bool = False) -> int:
-    """Serve until Ctrl-C; gives the exit code. `child`: for a parent that ends it by closing standard input."""
-    if re.fullmatch(r"[\w.-]+", plan.served_name) is None:
-        raise UserError(f"{plan.served_name!r} cannot be a part of an address: give --name")
-    if (
-        plan.model == "reference"
-        or plan.model.startswith(("folder/", "served/"))
-        or COMPOSITION_PATTERN.fullmatch(plan.model)
-    ):
-        raise UserError(f"{strip_url_secrets(plan.model)} cannot be served: give one model")
-    folder = str(Path.cwd())
-    job = ReplicaSpec(
-        plan.model,
-        plan.options,
-        plan.served_name,
-        str(Path(plan.home).absolute()),
-        folder,
-        {"models": read_config().get("models", {})},
-    )
-    try:  # before anything is loaded
-        if ":" in plan.host:
-            family = socket.AF_INET6
-        else:
-            family = socket.AF_INET
-        listening = socket.create_server((plan.host, plan.port), family=family, backlog=1024)
-    except OSError as error:
-        raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
-    with listening, _own_output() as out:
-        code = asyncio.run(_serve(plan, job, listening, out, child))
-        if is_batch_running() or "ray" in sys.modules:  # what Ray has running in this process may not let it end
+    """Serve until Ctrl-C and return the exit code.
+
+    `child`: print the address as JSON, and stop when the parent closes standard input.
+    """
+    spec = _build_spec(plan)
+    listening = _open_socket(plan)  # before weights are loaded, so that a port in use is found at once
+    with listening, _redirect_stdout() as out:
+        code = asyncio.run(_serve(plan, spec, listening, out, child))
+        if is_batch_running() or "ray" in sys.modules:  # threads of Ray may keep this process from ending
             sys.stderr.flush()
             os._exit(code)
     return code
 
 
+def _build_spec(plan: ServePlan) -> ReplicaSpec:
+    if re.fullmatch(r"[\w.-]+", plan.served_name) is None:
+        raise UserError(f"{plan.served_name!r} cannot be part of an address: give --name")
+    is_composition = COMPOSITION_PATTERN.fullmatch(plan.model) is not None
+    if is_composition or plan.model == "reference" or plan.model.startswith(("folder/", "served/")):
+        raise UserError(f"{strip_url_secrets(plan.model)} cannot be served: give one model")
+    home = str(Path(plan.home).absolute())
+    config = {"models": read_config().get("models", {})}
+    return ReplicaSpec(plan.model, plan.options, plan.served_name, home, str(Path.cwd()), config)
+
+
+def _open_socket(plan: ServePlan) -> socket.socket:
+    family = socket.AF_INET
+    if ":" in plan.host:
+        family = socket.AF_INET6
+    try:
+        return socket.create_server((plan.host, plan.port), family=family, backlog=1024)
+    except OSError as error:
+        raise UserError(f"{plan.host}:{plan.port} cannot be used: {error.strerror}; give another --port") from None
+
+
 @contextlib.contextmanager
-def _own_output() -> Generator[TextIO]:
-    """Standard output for the address alone: what a model prints goes to standard error."""
+def _redirect_stdout() -> Generator[TextIO]:
+    """Keep standard output for the address alone: everything that a model prints goes to standard error."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(kept), "w") as out:
+        with os.fdopen(os.dup(saved), "w") as out:
             yield out
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     print(format_for_terminal(text), file=sys.stderr, flush=True)
 
 
-async def _serve(plan: ServePlan, job: ReplicaSpec, listening: socket.socket, out: TextIO, child: bool) -> int:
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    made = not token and plan.host not in LOOPBACK
-    if made:
-        token = secrets.token_urlsafe(24)
-    if token and not made:
-        hide(token)
+async def _serve(plan: ServePlan, spec: ReplicaSpec, listening: socket.socket, out: TextIO, child: bool) -> int:
+    token, is_new_token = _choose_token(plan)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    _heed(loop, stop)
+    _stop_on_signals(loop, stop)
     if child:
-        threading.Thread(target=_until_closed, args=(loop, stop), daemon=True).start()
-    wants = ReplicaResources(plan.replicas, plan.gpus_each, plan.cpus_each, plan.address)
-    alone = plan.replicas == 1 and plan.address is None and plan.gpus_each is None
-    if alone:
-        pool = LocalPool(job)
-    else:
-        pool = RayPool(wants, job, _say)
-    starting = asyncio.ensure_future(_started(pool))
+        threading.Thread(target=_wait_for_closed_stdin, args=(loop, stop), daemon=True).start()
+    pool = _build_pool(plan, spec)
+    starting = asyncio.ensure_future(_start_pool(pool))
     stopping = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             starting.cancel()
-            _say("stopped before it was ready")
+            _print_status("stopped before it was ready")
             return 130
         await starting
-        _heed(loop, stop)  # Ray has put handlers of its own there
-        door = ServingApp(pool, plan.served_name, token, plan.host)
-        runner, address = await door.start(listening=listening)
+        _stop_on_signals(loop, stop)  # again: Ray has replaced the handlers
+        app = ServingApp(pool, plan.served_name, token, plan.host)
+        runner, address = await app.start(listening=listening)
         try:
-            _introduce(plan, pool, address, token if made else "", out, child)
-            await _open(pool, stopping)
+            if child:
+                server = {"name": plan.served_name, "url": f"{address}/v1"}
+                print(msgspec.json.encode(server).decode(), file=out, flush=True)
+            else:
+                _print_introduction(plan, pool, address, token if is_new_token else "", out)
+            await _watch_health(pool, stopping)
         finally:
             await runner.cleanup()
-            _say(f"served {sum(door.counts.by_status.values())} requests; closing")
+            _print_status(f"served {sum(app.counts.by_status.values())} requests; closing")
     finally:
         stopping.cancel()
         await asyncio.shield(pool.close())
     return 0
 
 
-def _heed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _choose_token(plan: ServePlan) -> tuple[str, bool]:
+    """Return the token, from the environment or, for a server beyond loopback, a new one; and whether it is new."""
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if token:
+        hide(token)
+        return token, False
+    if plan.host in LOOPBACK:
+        return "", False
+    return secrets.token_urlsafe(24), True
+
+
+def _build_pool(plan: ServePlan, spec: ReplicaSpec) -> Pool:
+    if plan.replicas == 1 and plan.address is None and plan.gpus_each is None:
+        return LocalPool(spec)
+    resources = ReplicaResources(plan.replicas, plan.gpus_each, plan.cpus_each, plan.address)
+    return RayPool(resources, spec, _print_status)
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
 
 
-async def _started(pool: LocalPool | RayPool) -> None:
+async def _start_pool(pool: Pool) -> None:
+    """Start a pool, printing how far it is. Raises UserError where it cannot start."""
     if isinstance(pool, RayPool):
         await pool.start()
         return
     loading = asyncio.ensure_future(pool.load())
-    said = ""
+    printed = ""
     try:
         while not (await asyncio.wait({loading}, timeout=0.5))[0]:
-            if pool.status_line and pool.status_line != said:
-                _say(pool.status_line)
-                said = pool.status_line
+            if pool.status_line and pool.status_line != printed:
+                _print_status(pool.status_line)
+                printed = pool.status_line
         await loading
     except CallError as error:
         raise UserError(str(error)) from None
 
 
-async def _open(pool: LocalPool | RayPool, stopping: "asyncio.Future[Any]") -> None:
-    """While the door is open: who is there is told when it changes."""
-    before: tuple[int, int] | None = None
+async def _watch_health(pool: Pool, stopping: "asyncio.Future[Any]") -> None:
+    """Print how many replicas are ready when that changes, until the server stops. Raises WeftError if all are lost."""
+    previous: tuple[int, int] | None = None
     while not stopping.done():
-        looking = asyncio.ensure_future(pool.health())
-        await asyncio.wait({looking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not looking.done():
-            looking.cancel()
+        checking = asyncio.ensure_future(pool.health())
+        await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not checking.done():
+            checking.cancel()
             return
-        now = looking.result()
-        if before is not None and now != before:
-            _say(f"{now[0]} of {now[1]} replicas ready")
-        if isinstance(pool, LocalPool) and not now[0]:
-            raise WeftError("the model cannot be used any more: start it again")
+        ready, expected = checking.result()
+        if previous is not None and (ready, expected) != previous:
+            _print_status(f"{ready} of {expected} replicas ready")
+        if isinstance(pool, LocalPool) and not ready:
+            raise WeftError("the model cannot be used any more: start `weft serve` again")
         if isinstance(pool, RayPool) and pool.is_gone:
-            raise WeftError("Ray is gone: start it again")
-        before = now
-        await asyncio.wait({stopping}, timeout=2.0)
+            raise WeftError("Ray does not answer any more: start `weft serve` again")
+        previous = (ready, expected)
+        await asyncio.wait({stopping}, timeout=HEALTH_INTERVAL_S)
 
 
-def _introduce(plan: ServePlan, pool: LocalPool | RayPool, address: str, token: str, out: TextIO, child: bool) -> None:
-    url = f"{address}/v1"
-    if child:
-        print(msgspec.json.encode({"name": plan.served_name, "url": url}).decode(), file=out, flush=True)
-        return
+def _print_introduction(plan: ServePlan, pool: Pool, address: str, new_token: str, out: TextIO) -> None:
+    replicas = "one replica"
     if plan.replicas > 1:
-        many = f"{plan.replicas} replicas"
-    else:
-        many = "one replica"
-    _say(f"{strip_url_secrets(plan.model)}: {many}, up to {pool.card.at_once} calls each at once")
-    if token:
-        print(f"its token, for WEFT_API_KEY where it is called from: {token}", file=sys.stderr, flush=True)
-    _say(f"weft run BENCHMARK --data DATA --judge JUDGE --model served/{plan.served_name}@{address}")
-    _say(f"{url}/chat/completions; {address}/health, {address}/metrics; Ctrl-C ends it")
-    print(url, file=out, flush=True)
+        replicas = f"{plan.replicas} replicas"
+    _print_status(
+        f"{strip_url_secrets(plan.model)}: {replicas}, each with up to {pool.card.concurrency} concurrent calls"
+    )
+    if new_token:
+        # printed as it is: everything else that is printed is scrubbed of secrets
+        print(f"its token; clients need it in WEFT_API_KEY: {new_token}", file=sys.stderr, flush=True)
+    _print_status(f"weft run BENCHMARK --data DATA --judge JUDGE --model served/{plan.served_name}@{address}")
+    _print_status(f"{address}/v1/chat/completions; {address}/health, {address}/metrics; Ctrl-C stops it")
+    print(f"{address}/v1", file=out, flush=True)
 
 
-def _until_closed(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """A parent that is gone closes our standard input, however it went."""
+def _wait_for_closed_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when standard input is closed, as it is when the parent process ends in any way."""
     with contextlib.suppress(OSError, ValueError):
         while os.read(0, 4096):
             pass

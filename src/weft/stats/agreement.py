@@ -1,36 +1,37 @@
-"""How far two agree who judged the same: a judge and the truth, a judge and people, people among themselves.
+"""Agreement of two who judged the same: a judge and references, a judge and people, or people among themselves.
 
-Pairs are (judge, truth), by dialogue. Correlations, the mean absolute error and the bias (judge minus truth) have 95%
-intervals for which whole dialogues are drawn again with replacement. What is undefined is None, never a number: a
-correlation of fewer than two points, or of values that are all the same.
+Pairs are (judge, reference), by dialogue. Correlations, the mean absolute error and the bias (judge minus reference)
+have 95% intervals over resampled dialogues. What is undefined is None, never a number: a correlation of fewer than two
+points, or of values that are all the same.
 
-Krippendorff's alpha is for any number of raters of whom each rated what they rated: 1 - observed / expected
-disagreement (Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011). A unit that has one rating alone says
-nothing, and is left out."""
+Krippendorff's alpha is for any number of annotators, each of whom may have annotated other items: 1 - observed /
+expected disagreement (Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011). An item with one annotation is
+left out.
+"""
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from weft.stats.intervals import bootstrap_weights
+from weft.stats.intervals import bootstrap_weights, estimate_mean
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Pairs = Mapping[str, Sequence[tuple[float, float]]]  # (judge, truth), by dialogue
-Unit = Mapping[str, float]  # what was rated, by rater
+Pairs = Mapping[str, Sequence[tuple[float, float]]]  # (judge, reference), by dialogue
+Unit = Mapping[str, float]  # the annotations of one item, by annotator
 MeasurementLevel = Literal["nominal", "ordinal", "interval", "ratio"]
 DRAWS = 1000
-ROOM = 4_000_000  # numbers at a time
-FLAT = 1e-12  # a share of variance that is rounding
+CHUNK_NUMBERS = 4_000_000  # that are drawn at a time
+ROUNDING = 1e-12  # a share of variance that is rounding error
 
 
 class NullableEstimate(Struct, frozen=True):
-    """A value with its 95% interval; None is undefined, and there is no interval of fewer than two dialogues."""
+    """A value with its 95% interval. None is undefined; fewer than two dialogues have no interval."""
 
     value: float | None
     low: float | None = None
@@ -38,375 +39,405 @@ class NullableEstimate(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.value is None:
-            told = "-"
-        else:
-            told = f"{self.value:.3f}"
+            return "-"
         if self.low is None or self.high is None:
-            return told
-        return f"{told} [{self.low:.3f}, {self.high:.3f}]"
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 class Agreement(Struct, frozen=True):
+    """How far a judge agrees with references."""
+
     n: int  # pairs
     clusters: int  # dialogues
-    judge: NullableEstimate  # the mean of each
-    reference: NullableEstimate
+    judge: NullableEstimate  # the judge's mean
+    reference: NullableEstimate  # the references' mean
     pearson: NullableEstimate
     spearman: NullableEstimate
     kendall: NullableEstimate
-    mae: NullableEstimate
-    bias: NullableEstimate
+    mae: NullableEstimate  # mean absolute error
+    bias: NullableEstimate  # judge minus reference
 
 
 class ReliabilityBin(NamedTuple):
-    """What a judge says, on average, of items whose truth lies in one bin."""
+    """The judge's mean over items whose reference lies in one bin."""
 
-    reference: float
-    judge: float
+    reference: float  # mean
+    judge: float  # mean
     n: int
-    low: float | None
+    low: float | None  # with `high` the interval of the judge's mean
     high: float | None
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    return _one(_pearson, x, y)
+    return _compute(_pearson, x, y)
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson's correlation of ranks; equal values share the mean of their ranks."""
-    return _one(_spearman, x, y)
+    """Return Pearson's correlation of ranks; equal values share the mean of their ranks."""
+    return _compute(_spearman, x, y)
 
 
 def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Tau-b, which allows for ties."""
-    return _one(_kendall, x, y)
+    """Return tau-b, which corrects for ties."""
+    return _compute(_kendall, x, y)
 
 
 def mae(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """The mean absolute difference, item by item."""
-    if x:
-        return statistics.fmean(abs(a - b) for a, b in zip(x, y, strict=True))
-    return None
+    """Return the mean absolute difference, item by item."""
+    if not x:
+        return None
+    return statistics.fmean(abs(a - b) for a, b in zip(x, y, strict=True))
 
 
 def bias(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """How much higher the first is, on average."""
-    if x:
-        return statistics.fmean(a - b for a, b in zip(x, y, strict=True))
-    return None
+    """Return how much higher the first is, on average."""
+    if not x:
+        return None
+    return statistics.fmean(a - b for a, b in zip(x, y, strict=True))
 
 
 def coefficient_of_variation(values: Sequence[float]) -> float | None:
-    """The coefficient of variation: standard deviation over mean."""
-    if len(values) > 1:
-        mean = statistics.fmean(values)
-    else:
-        mean = 0.0
-    if mean:
-        return statistics.stdev(values) / mean
-    return None
+    """Return the standard deviation over the mean; None for fewer than two values, or a mean of zero."""
+    if len(values) < 2:
+        return None
+    mean = statistics.fmean(values)
+    if not mean:
+        return None
+    return statistics.stdev(values) / mean
 
 
 def measure_agreement(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
-    """All of it, of (judge, truth) by dialogue."""
+    """Compute all measures of agreement, with intervals over dialogues."""
     import numpy as np
 
-    some = [values for values in pairs.values() if values]
-    flat = np.array([pair for values in some for pair in values], dtype=np.float64).reshape(-1, 2)
-    of = np.repeat(np.arange(len(some)), [len(values) for values in some])
-    cells = _Cells(flat)
-    counts = len(some)
+    dialogues = [values for values in pairs.values() if values]
+    points = np.array(list(itertools.chain.from_iterable(dialogues)), dtype=np.float64).reshape(-1, 2)
+    dialogue_of = np.repeat(np.arange(len(dialogues)), list(map(len, dialogues)))
+    distinct = _DistinctPairs(points)
 
-    def measured(what: Any) -> NullableEstimate:
-        if not len(flat):
+    def estimate(statistic: _Statistic) -> NullableEstimate:
+        if not len(points):
             return NullableEstimate(None)
-        value = _number(what(cells.x, cells.y, cells.times(np.ones((1, len(flat)))))[0])
-        if counts < 2 or value is None:
+        value = distinct.compute(statistic)
+        if len(dialogues) < 2 or value is None:
             return NullableEstimate(value)
-        drawn = [what(cells.x, cells.y, cells.times(times)) for times in _drawn(of, counts, draws, seed, len(flat))]
-        return NullableEstimate(value, *_middle(np.concatenate(drawn)))
+        chunks = _draw_item_weights(dialogue_of, len(dialogues), draws, seed, len(points))
+        drawn = [statistic(distinct.x, distinct.y, distinct.count(weights)) for weights in chunks]
+        low, high = _middle(np.concatenate(drawn))
+        return NullableEstimate(value, low, high)
 
-    wanted = (_mean_first, _mean_second, _pearson, _spearman, _kendall, _mae, _bias)
-    return Agreement(len(flat), counts, *(measured(what) for what in wanted))
+    return Agreement(
+        len(points),
+        len(dialogues),
+        judge=estimate(_mean_x),
+        reference=estimate(_mean_y),
+        pearson=estimate(_pearson),
+        spearman=estimate(_spearman),
+        kendall=estimate(_kendall),
+        mae=estimate(_mae),
+        bias=estimate(_bias),
+    )
 
 
 def reliability_curve(
     pairs: Pairs, bins: int | Sequence[float] = 5, *, draws: int = DRAWS, seed: int = 0
 ) -> list[ReliabilityBin]:
-    """A reliability curve: the judge's mean over bins of the truth, with intervals by dialogue. `bins` are edges, or
-    how many of equal width there are from 0 to 1. A bin without items is left out."""
+    """Return the judge's mean over bins of the reference, with intervals over dialogues. Empty bins are left out.
+
+    `bins` are edges, or how many bins of equal width there are from 0 to 1. The last bin includes its upper edge.
+    """
     if isinstance(bins, int):
-        edges = [at / bins for at in range(bins + 1)]
+        edges = [index / bins for index in range(bins + 1)]
     else:
         edges = list(bins)
-    made: list[ReliabilityBin] = []
-    for at, (low, high) in enumerate(pairwise(edges)):
-        last = at == len(edges) - 2
-        inside = {
-            name: [pair for pair in some if low <= pair[1] < high or (last and pair[1] == high)]
-            for name, some in pairs.items()
-        }
-        found = summarize_bin({name: some for name, some in inside.items() if some}, draws=draws, seed=seed)
-        if found is not None:
-            made.append(found)
-    return made
+    curve: list[ReliabilityBin] = []
+    for index, (low, high) in enumerate(itertools.pairwise(edges)):
+        includes_high = index == len(edges) - 2
+        in_bin: dict[str, list[tuple[float, float]]] = {}
+        for name, values in pairs.items():
+            for judge, reference in values:
+                if low <= reference < high or (includes_high and reference == high):
+                    in_bin.setdefault(name, []).append((judge, reference))
+        summary = summarize_bin(in_bin, draws=draws, seed=seed)
+        if summary is not None:
+            curve.append(summary)
+    return curve
 
 
 def summarize_bin(pairs: Pairs, *, draws: int = DRAWS, seed: int = 0) -> ReliabilityBin | None:
-    """The two means, with the interval of the judge's; None where there is nothing."""
-    from weft.stats.intervals import estimate_mean
-
-    if not any(pairs.values()):
+    """Return both means, with the interval of the judge's; None for no pairs."""
+    judge: dict[str, list[float]] = {}
+    references: list[float] = []
+    for name, values in pairs.items():
+        if values:
+            judge[name] = [value for value, _ in values]
+            references += [reference for _, reference in values]
+    if not judge:
         return None
-    judged = estimate_mean({name: [judge for judge, _ in some] for name, some in pairs.items()}, draws=draws, seed=seed)
-    truth = statistics.fmean(right for some in pairs.values() for _, right in some)
-    several = sum(bool(some) for some in pairs.values()) > 1
-    return ReliabilityBin(
-        truth, judged.value, judged.n, judged.low if several else None, judged.high if several else None
-    )
+    estimate = estimate_mean(judge, draws=draws, seed=seed)
+    reference = statistics.fmean(references)
+    if len(judge) < 2:
+        return ReliabilityBin(reference, estimate.value, estimate.n, None, None)
+    return ReliabilityBin(reference, estimate.value, estimate.n, estimate.low, estimate.high)
 
 
 def krippendorff_alpha(units: Sequence[Unit], level: MeasurementLevel) -> float | None:
-    """Krippendorff's alpha; None where nothing was rated twice, or all ratings are the same."""
-    return estimate_alpha({str(at): [unit] for at, unit in enumerate(units)}, level, draws=0).value
+    """Return Krippendorff's alpha; None where nothing was annotated twice, or all annotations are the same."""
+    by_dialogue = {str(index): [unit] for index, unit in enumerate(units)}
+    return estimate_alpha(by_dialogue, level, draws=0).value
 
 
 def estimate_alpha(
     units: Mapping[str, Sequence[Unit]], level: MeasurementLevel, *, draws: int = DRAWS, seed: int = 0
 ) -> NullableEstimate:
-    """The same with its interval, of units by dialogue."""
+    """Return Krippendorff's alpha of units by dialogue, with its interval over dialogues."""
     import numpy as np
 
-    kept = [[list(unit.values()) for unit in some if len(unit) > 1] for some in units.values()]
-    kept = [some for some in kept if some]
-    if not kept:
-        return NullableEstimate(None)
-    levels, places = np.unique([value for some in kept for unit in some for value in unit], return_inverse=True)
-    first: list[int] = []
+    values: list[float] = []  # all annotations of units that have several
+    first: list[int] = []  # ordered pairs of annotations of one unit, by their index in `values`
     second: list[int] = []
-    heavy: list[float] = []
-    of: list[int] = []
-    start = 0
-    for cluster, some in enumerate(kept):
-        for unit in some:
-            mine = range(start, start + len(unit))
-            start += len(unit)
-            both = [(a, b) for a in mine for b in mine if a != b]
-            first += [int(places[a]) for a, _ in both]
-            second += [int(places[b]) for _, b in both]
-            heavy += [1 / (len(unit) - 1)] * len(both)
-            of += [cluster] * len(both)
-    found = _Coincidences(levels, np.array(first), np.array(second), level)
-    weight = np.array(heavy)
-    owner = np.array(of)
-    value = _number(found.alphas(weight[None, :])[0])
-    if value is None or len(kept) < 2 or not draws:
+    pair_weights: list[float] = []
+    dialogue_of: list[int] = []  # for each pair
+    dialogues = 0
+    for dialogue in units.values():
+        several = [unit for unit in dialogue if len(unit) > 1]
+        for unit in several:
+            for a, b in itertools.permutations(range(len(values), len(values) + len(unit)), 2):
+                first.append(a)
+                second.append(b)
+                pair_weights.append(1 / (len(unit) - 1))
+                dialogue_of.append(dialogues)
+            values += unit.values()
+        dialogues += bool(several)
+    if not values:
+        return NullableEstimate(None)
+    levels, level_of = np.unique(values, return_inverse=True)
+    coincidences = _Coincidences(levels, level_of[first], level_of[second], level)
+    weight = np.array(pair_weights)
+    value = _nan_to_none(coincidences.alphas(weight[None, :])[0])
+    if value is None or dialogues < 2 or not draws:
         return NullableEstimate(value)
-    drawn = [found.alphas(times * weight) for times in _drawn(owner, len(kept), draws, seed, len(weight))]
-    return NullableEstimate(value, *_middle(np.concatenate(drawn)))
+    chunks = _draw_item_weights(np.array(dialogue_of), dialogues, draws, seed, len(weight))
+    drawn = [coincidences.alphas(weights * weight) for weights in chunks]
+    low, high = _middle(np.concatenate(drawn))
+    return NullableEstimate(value, low, high)
 
 
 class _Coincidences:
-    """Ordered pairs of ratings of one unit, by the places of their values among `levels`."""
+    """Ordered pairs of annotations of one unit, by the index of their values among `levels`."""
 
     def __init__(self, levels: Any, first: Any, second: Any, level: MeasurementLevel) -> None:
         import numpy as np
 
-        self.levels = levels
-        self.first = first
-        self.second = second
-        self.level = level
-        self.order = np.argsort(first, kind="stable")
-        self.starts = np.searchsorted(first[self.order], np.arange(len(levels)))
+        self._levels = levels
+        self._first = first
+        self._second = second
+        self._level = level
+        self._order = np.argsort(first, kind="stable")
+        self._starts = np.searchsorted(first[self._order], np.arange(len(levels)))
 
-    def alphas(self, times: Any) -> Any:
-        """One for each row of weights of the pairs; not a number where all ratings are the same."""
+    def alphas(self, weights: Any) -> Any:
+        """Return an alpha for each row of weights of the pairs; NaN where all annotations are the same."""
         import numpy as np
 
-        counts = np.add.reduceat(times[:, self.order], self.starts, axis=1)  # of each value among pairable ones
+        counts = np.add.reduceat(weights[:, self._order], self._starts, axis=1)  # of each value among pairable ones
         total = counts.sum(axis=1)
-        if self.level in ("ordinal", "interval"):
-            if self.level == "ordinal":
-                at = counts.cumsum(axis=1) - counts / 2
-            else:
-                at = np.broadcast_to(self.levels, counts.shape)
-            at = at - ((counts * at).sum(axis=1) / total)[:, None]
-            observed = (times * (at[:, self.first] - at[:, self.second]) ** 2).sum(axis=1)
-            expected = 2 * total * (counts * at**2).sum(axis=1)
+        if self._level in ("ordinal", "interval"):
+            position = np.broadcast_to(self._levels, counts.shape)
+            if self._level == "ordinal":
+                position = counts.cumsum(axis=1) - counts / 2
+            position = position - ((counts * position).sum(axis=1) / total)[:, None]
+            observed = (weights * (position[:, self._first] - position[:, self._second]) ** 2).sum(axis=1)
+            expected = 2 * total * (counts * position**2).sum(axis=1)
         else:
-            apart = self._apart()
-            observed = times @ apart[self.first, self.second]
-            expected = ((counts @ apart) * counts).sum(axis=1)
+            distance = self._distances()
+            observed = weights @ distance[self._first, self._second]
+            expected = ((counts @ distance) * counts).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(expected > 0, 1 - (total - 1) * observed / expected, np.nan)
 
-    def _apart(self) -> Any:
+    def _distances(self) -> Any:
+        """Return the squared distances between all values, for the levels nominal and ratio."""
         import numpy as np
 
-        a = self.levels[:, None]
-        b = self.levels[None, :]
-        if self.level == "nominal":
+        a = self._levels[:, None]
+        b = self._levels[None, :]
+        if self._level == "nominal":
             return (a != b).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(a == b, 0.0, ((a - b) / (a + b)) ** 2)
 
 
-# Statistics of different pairs of values (x, y), each there so many times: (draws, pairs) -> (draws,).
-
+# A statistic of distinct pairs of values (x, y), of which each has a weight: (draws, pairs) -> (draws,).
 _Statistic = Callable[[Any, Any, Any], Any]
 
 
-class _Cells:
-    """The different pairs among all: scores are few, so that they are far fewer than items."""
+class _DistinctPairs:
+    """The distinct pairs among all: scores take few values, so there are far fewer of them than items."""
 
-    def __init__(self, flat: Any) -> None:
+    def __init__(self, points: Any) -> None:
         import numpy as np
 
-        cells, place = np.unique(flat, axis=0, return_inverse=True)
-        self.x = cells[:, 0]
-        self.y = cells[:, 1]
-        self.order = np.argsort(place.reshape(-1), kind="stable")
-        self.starts = np.searchsorted(place.reshape(-1)[self.order], np.arange(len(cells)))
+        distinct, index = np.unique(points, axis=0, return_inverse=True)
+        index = index.reshape(-1)
+        self._items = len(points)
+        self.x = distinct[:, 0]
+        self.y = distinct[:, 1]
+        self._order = np.argsort(index, kind="stable")
+        self._starts = np.searchsorted(index[self._order], np.arange(len(distinct)))
 
-    def times(self, items: Any) -> Any:
-        """How often each is there, from how often each item is."""
+    def count(self, item_weights: Any) -> Any:
+        """Return the weight of each distinct pair, from that of each item."""
         import numpy as np
 
-        return np.add.reduceat(items[:, self.order], self.starts, axis=1)
+        return np.add.reduceat(item_weights[:, self._order], self._starts, axis=1)
+
+    def compute(self, statistic: _Statistic) -> float | None:
+        """Return a statistic of all items, each with weight 1."""
+        import numpy as np
+
+        return _nan_to_none(statistic(self.x, self.y, self.count(np.ones((1, self._items))))[0])
 
 
-def _drawn(of: Any, clusters: int, draws: int, seed: int, wide: int) -> "Iterator[NDArray[np.float64]]":
-    """How often each item is there, some draws at a time."""
+def _draw_item_weights(
+    cluster_of: Any, clusters: int, draws: int, seed: int, items: int
+) -> "Iterator[NDArray[np.float64]]":
+    """Yield how often each item is drawn with its cluster, a number of draws at a time."""
     import numpy as np
 
-    every = bootstrap_weights(clusters, draws, seed)
-    step = max(1, ROOM // max(1, wide))
+    weights = bootstrap_weights(clusters, draws, seed)
+    step = max(1, CHUNK_NUMBERS // max(1, items))
     for start in range(0, draws, step):
-        yield every[start : start + step][:, of].astype(np.float64)
+        yield weights[start : start + step][:, cluster_of].astype(np.float64)
 
 
-def _one(what: _Statistic, x: Sequence[float], y: Sequence[float]) -> float | None:
+def _compute(statistic: _Statistic, x: Sequence[float], y: Sequence[float]) -> float | None:
     import numpy as np
 
-    flat = np.array(list(zip(x, y, strict=True)), dtype=np.float64).reshape(-1, 2)
-    if len(flat) < 2:
+    points = np.array(list(zip(x, y, strict=True)), dtype=np.float64).reshape(-1, 2)
+    if len(points) < 2:
         return None
-    cells = _Cells(flat)
-    return _number(what(cells.x, cells.y, cells.times(np.ones((1, len(flat)))))[0])
+    return _DistinctPairs(points).compute(statistic)
 
 
-def _number(value: Any) -> float | None:
-    if value == value:
-        return float(value)
-    return None
+def _nan_to_none(value: Any) -> float | None:
+    if value != value:
+        return None
+    return float(value)
 
 
 def _middle(drawn: Any) -> tuple[float | None, float | None]:
-    """The middle 95%; draws in which it is undefined are left out."""
+    """Return the middle 95%. Draws in which the statistic is undefined are left out."""
     import numpy as np
 
-    kept = drawn[np.isfinite(drawn)]
-    if not len(kept):
+    finite = drawn[np.isfinite(drawn)]
+    if not len(finite):
         return None, None
-    low, high = np.quantile(kept, [0.025, 0.975])
+    low, high = np.quantile(finite, [0.025, 0.975])
     return float(low), float(high)
 
 
-def _mean_first(x: Any, y: Any, times: Any) -> Any:
-    return times @ x / times.sum(axis=1)
+def _mean_x(x: Any, y: Any, weights: Any) -> Any:
+    return weights @ x / weights.sum(axis=1)
 
 
-def _mean_second(x: Any, y: Any, times: Any) -> Any:
-    return times @ y / times.sum(axis=1)
+def _mean_y(x: Any, y: Any, weights: Any) -> Any:
+    return weights @ y / weights.sum(axis=1)
 
 
-def _mae(x: Any, y: Any, times: Any) -> Any:
-    return times @ abs(x - y) / times.sum(axis=1)
+def _mae(x: Any, y: Any, weights: Any) -> Any:
+    return weights @ abs(x - y) / weights.sum(axis=1)
 
 
-def _bias(x: Any, y: Any, times: Any) -> Any:
-    return times @ (x - y) / times.sum(axis=1)
+def _bias(x: Any, y: Any, weights: Any) -> Any:
+    return weights @ (x - y) / weights.sum(axis=1)
 
 
-def _pearson(x: Any, y: Any, times: Any) -> Any:
+def _pearson(x: Any, y: Any, weights: Any) -> Any:
     import numpy as np
 
-    return _correlation(np.broadcast_to(x, times.shape), np.broadcast_to(y, times.shape), times)
+    return _correlation(np.broadcast_to(x, weights.shape), np.broadcast_to(y, weights.shape), weights)
 
 
-def _spearman(x: Any, y: Any, times: Any) -> Any:
-    return _correlation(_ranks(x, times), _ranks(y, times), times)
+def _spearman(x: Any, y: Any, weights: Any) -> Any:
+    return _correlation(_ranks(x, weights), _ranks(y, weights), weights)
 
 
-def _ranks(values: Any, times: Any) -> Any:
-    """Mean ranks of each value, as often as it is there."""
-    counts, place = _counts(values, times)
-    return (counts.cumsum(axis=1) - (counts - 1) / 2)[:, place]
+def _ranks(values: Any, weights: Any) -> Any:
+    """Return the mean rank of each value, which is there as often as its weight says."""
+    counts, index = _count_values(values, weights)
+    return (counts.cumsum(axis=1) - (counts - 1) / 2)[:, index]
 
 
-def _counts(values: Any, times: Any) -> tuple[Any, Any]:
-    """How often each different value is there, in rising order; and which of them each value is."""
+def _count_values(values: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the weight of each distinct value, in rising order, and which of them each value is."""
     import numpy as np
 
-    levels, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    return np.add.reduceat(times[:, order], np.searchsorted(place[order], np.arange(len(levels))), axis=1), place
+    distinct, index = np.unique(values, return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[order], np.arange(len(distinct)))
+    return np.add.reduceat(weights[:, order], starts, axis=1), index
 
 
-def _correlation(x: Any, y: Any, times: Any) -> Any:
+def _correlation(x: Any, y: Any, weights: Any) -> Any:
     import numpy as np
 
-    total = times.sum(axis=1)[:, None]
-    dx = x - (times * x).sum(axis=1)[:, None] / total
-    dy = y - (times * y).sum(axis=1)[:, None] / total
-    xx = (times * dx * dx).sum(axis=1)
-    yy = (times * dy * dy).sum(axis=1)
-    flat = (xx <= FLAT * (times * x * x).sum(axis=1)) | (yy <= FLAT * (times * y * y).sum(axis=1))
+    total = weights.sum(axis=1)[:, None]
+    dx = x - (weights * x).sum(axis=1)[:, None] / total
+    dy = y - (weights * y).sum(axis=1)[:, None] / total
+    xx = (weights * dx * dx).sum(axis=1)
+    yy = (weights * dy * dy).sum(axis=1)
+    x_is_constant = xx <= ROUNDING * (weights * x * x).sum(axis=1)
+    y_is_constant = yy <= ROUNDING * (weights * y * y).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (times * dx * dy).sum(axis=1) / np.sqrt(xx) / np.sqrt(yy)
-    return np.where(flat, np.nan, np.clip(found, -1, 1))
+        correlation = (weights * dx * dy).sum(axis=1) / np.sqrt(xx) / np.sqrt(yy)
+    return np.where(x_is_constant | y_is_constant, np.nan, np.clip(correlation, -1, 1))
 
 
-def _kendall(x: Any, y: Any, times: Any) -> Any:
-    """Concordant less discordant pairs, over the root of those that are no tie in x times those that are none in y.
-    What is there twice is a tie with itself. Pairs are met in the order of x; a tree of sums (Fenwick 1994) knows how
-    many were met below and above a y."""
+def _kendall(x: Any, y: Any, weights: Any) -> Any:
+    """Return concordant less discordant pairs, over the root of those not tied in x times those not tied in y.
+
+    What is there twice is tied with itself. Pairs are visited in the order of x; a tree of sums (Fenwick 1994) has the
+    weight of those visited with a lower, or with a higher y.
+    """
     import numpy as np
 
-    many = times.T.copy()
-    draws = len(times)
+    weight_of = weights.T.copy()
+    draws = len(weights)
     rank: Any = np.unique(y, return_inverse=True)[1] + 1
     order = np.argsort(x, kind="stable")
     size = int(rank.max(initial=0))
     tree: Any = np.zeros((size + 1, draws))
-    met = np.zeros(draws)
-    same = np.zeros(draws)
-    for some in np.split(order, np.flatnonzero(np.diff(x[order])) + 1):
-        for at in some:
-            below = _until(tree, rank[at] - 1)
-            same += many[at] * (below - (met - _until(tree, rank[at])))
-        for at in some:
-            met += many[at]
-            place = int(rank[at])
-            while place <= size:
-                tree[place] += many[at]
-                place += place & -place
-    apart = np.sqrt(_untied(x, times)) * np.sqrt(_untied(y, times))
+    visited = np.zeros(draws)
+    difference = np.zeros(draws)
+    for tied in np.split(order, np.flatnonzero(np.diff(x[order])) + 1):
+        for index in tied:
+            below = _prefix_sum(tree, rank[index] - 1)
+            above = visited - _prefix_sum(tree, rank[index])
+            difference += weight_of[index] * (below - above)
+        for index in tied:
+            visited += weight_of[index]
+            node = int(rank[index])
+            while node <= size:
+                tree[node] += weight_of[index]
+                node += node & -node
+    norm = np.sqrt(_count_untied(x, weights)) * np.sqrt(_count_untied(y, weights))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(apart > 0, np.clip(same / apart, -1, 1), np.nan)
+        return np.where(norm > 0, np.clip(difference / norm, -1, 1), np.nan)
 
 
-def _until(tree: Any, place: int) -> Any:
+def _prefix_sum(tree: Any, node: int) -> Any:
     import numpy as np
 
-    found = np.zeros(tree.shape[1])
-    while place > 0:
-        found += tree[place]
-        place -= place & -place
-    return found
+    total = np.zeros(tree.shape[1])
+    while node > 0:
+        total += tree[node]
+        node -= node & -node
+    return total
 
 
-def _untied(values: Any, times: Any) -> Any:
-    """Pairs whose values differ."""
-    counts = _counts(values, times)[0]
-    return (times.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2
+def _count_untied(values: Any, weights: Any) -> Any:
+    """Return how many pairs have different values."""
+    counts = _count_values(values, weights)[0]
+    return (weights.sum(axis=1) ** 2 - (counts**2).sum(axis=1)) / 2

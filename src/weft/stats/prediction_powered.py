@@ -1,20 +1,21 @@
-"""What people would have said of everything, from a judge that judged all of it and people who rated some.
+"""What people would say of all items, from a judge that judged all of them and people who annotated some.
 
-Prediction-powered inference for a mean (Angelopoulos et al., Science 2023), with the weight of the judge chosen from
-the data (PPI++, Angelopoulos, Duchi and Zrnic 2023):
+Prediction-powered inference for a mean (Angelopoulos et al., Science 2023), with the judge's weight chosen from the
+data (PPI++, Angelopoulos, Duchi and Zrnic 2023):
 
-    value = mean over people's (truth - lambda judge) + lambda mean over all of judge
+    value = mean over annotated items of (annotation - lambda judge) + lambda mean over all items of judge
 
-With lambda 0 it is people alone; with 1 the judge's mean less its bias. Where the rated items are a simple random
-sample, of items or of dialogues, it is unbiased whatever the judge does; `evened` is for samples of one item from as
-many dialogues as can be. A good judge makes the interval narrower than that of people alone. lambda is between 0 and 1,
-and is the one that makes the estimated variance smallest.
+Lambda 0 is people alone; lambda 1 is the judge's mean less its bias. Where the annotated items are a simple random
+sample, of items or of dialogues, the value is unbiased whatever the judge does; `weigh_rated_items` is for samples of
+one item from as many dialogues as possible. A good judge makes the interval narrower than that of people alone. Lambda
+is between 0 and 1, and minimises the estimated variance.
 
-Items that nobody needs to judge (`sure`: a rule's, a model's failure) stand for themselves. A main number is a weighted
-sum of means, whose items may be of the same dialogues: what leaving a whole dialogue out would move (the jackknife) is
-squared and added up, so that whatever goes together within a dialogue is allowed for. Intervals have Student's t: its
-degrees of freedom are those of dialogues with ratings and of dialogues without, put together as Welch and Satterthwaite
-do; one is taken off for a chosen lambda. `python bench/powered.py` shows whether they hold what they promise."""
+Items that nobody needs to judge (`exact_values`: a rule's, a model's failure) count as they are. A headline score is a
+weighted sum of means whose items may share dialogues: its variance is the jackknife's, over whole dialogues, so that
+correlation within a dialogue is accounted for. Intervals use Student's t; its degrees of freedom combine those of
+dialogues with and without annotations, as Welch and Satterthwaite do, less one for a chosen lambda. `python
+bench/powered.py` measures their coverage.
+"""
 
 import functools
 import math
@@ -24,220 +25,266 @@ from typing import Any
 from msgspec import Struct
 
 from weft.stats.agreement import NullableEstimate, Pairs
+from weft.stats.intervals import list_clusters
 
 Clusters = Mapping[str, Sequence[float]]  # values by dialogue
-FEWEST = 5  # dialogues with ratings that say how many of their size were drawn
-NOTHING = 1e-12  # a share of variance that is rounding
+MIN_RATED_DIALOGUES = 5  # of about one size, that show how likely their items were to be sampled
+ROUNDING = 1e-12  # a share of variance that is rounding error
 
 
 class WeightedMean(Struct, frozen=True):
-    """One mean of a weighted sum. `judged`: the judge's values, those that people rated as well included; `pairs`:
-    (judge, truth); `counts`: for how many a rated item of a dialogue stands, where that is not the same for all."""
+    """One mean of a weighted sum."""
 
     weight: float
-    judge_values: Clusters
-    pairs: Pairs
-    exact_values: Clusters = {}
-    item_weights: Mapping[str, float] = {}
+    judge_values: Clusters  # of all judged items, annotated ones included
+    pairs: Pairs  # (judge, annotation) of annotated items
+    exact_values: Clusters = {}  # of items that nobody needs to judge
+    item_weights: Mapping[str, float] = {}  # for how many items an annotated one stands, by dialogue; 1 where missing
 
 
 class PoweredEstimate(Struct, frozen=True):
+    """A prediction-powered estimate, and what it is compared with."""
+
     value: float
-    low: float | None
+    low: float | None  # with `high` the 95% interval
     high: float | None
-    judge_only: NullableEstimate  # the judge's mean as it is
-    people_only: NullableEstimate  # by people alone
-    n: int  # items that people rated
-    total: int  # all items that the judge judged
-    clusters: int  # dialogues with ratings
+    judge_only: NullableEstimate  # the judge's mean, not corrected
+    people_only: NullableEstimate  # from annotations alone
+    n: int  # annotated items
+    total: int  # judged items
+    clusters: int  # dialogues with annotations
     weight: float  # lambda: how far the judge is relied on
 
 
 def estimate_powered_mean(
     judged: Clusters, pairs: Pairs, *, sure: Clusters | None = None, weight: float | None = None
 ) -> PoweredEstimate | None:
-    """For one mean. `weight` fixes lambda. None where nothing is rated, though it is judged."""
+    """Estimate one mean. `weight` fixes lambda. None where items are judged and none is annotated."""
     return estimate_powered_sum([WeightedMean(1.0, judged, pairs, sure or {})], weight=weight)
 
 
 def estimate_powered_sum(parts: Sequence[WeightedMean], *, weight: float | None = None) -> PoweredEstimate | None:
-    """For a weighted sum of means. None where people rated nothing of a part that a judge judged: nothing is known of
-    the judge there."""
-    some = [
-        _Sums(part, names)
-        for names in [_names(parts)]
-        for part in parts
-        if any(part.judge_values.values()) or any(part.exact_values.values())
-    ]
-    if not some or any(part.judged and not part.rated for part in some) or not any(part.rated for part in some):
+    """Estimate a weighted sum of means. `weight` fixes lambda.
+
+    None where a part has judged items and no annotated one: nothing is known of the judge there.
+    """
+    samples: list[Mapping[str, Sequence[Any]]] = []
+    for part in parts:
+        samples += [part.judge_values, part.exact_values, part.pairs]
+    names = list_clusters(samples)
+    sums = [_PartSums(part, names) for part in parts if _has_items(part)]
+    if any(part.judged and not part.rated for part in sums) or not any(part.rated for part in sums):
         return None
-    rated: Any = sum(part.counts_rated for part in some)
-    sizes: Any = sum(part.counts + part.sure_counts for part in some)
-    fixed: Any = sum(part.weight * part.influence(0.0) for part in some)
-    moved: Any = sum(part.weight * part.influence(1.0) for part in some) - fixed
-    plain_value = float(sum(part.weight * part.plain for part in some))
-    plain_influence: Any = sum(part.weight * part.plain_influence() for part in some)
-    free = weight is None
-    if weight is None:  # where all is rated, the judge moves nothing
-        below = float(moved @ moved)
-        if below > NOTHING * float(plain_influence @ plain_influence + fixed @ fixed):
-            weight = min(1.0, max(0.0, -float(fixed @ moved) / below))
-        else:
-            weight = 0.0
+    rated: Any = sum(part.rated_counts for part in sums)
+    sizes: Any = sum(part.counts + part.exact_counts for part in sums)
+    base_influence: Any = sum(part.weight * part.influence(0.0) for part in sums)
+    judge_influence: Any = sum(part.weight * part.influence(1.0) for part in sums) - base_influence
+    plain_influence: Any = sum(part.weight * part.plain_influence() for part in sums)
+    plain_value = float(sum(part.weight * part.plain_mean for part in sums))
+    tuned = weight is None
+    if weight is None:
+        weight = _choose_lambda(base_influence, judge_influence, plain_influence)
 
-    def at(chosen: float, tuned: int = 0) -> NullableEstimate:
-        value = float(sum(part.weight * part.value(chosen) for part in some))
-        return _between(value, fixed + chosen * moved, rated, tuned)
+    def estimate(lambda_: float, tuned: bool) -> NullableEstimate:
+        value = float(sum(part.weight * part.value(lambda_) for part in sums))
+        return _estimate_interval(value, base_influence + lambda_ * judge_influence, rated, int(tuned))
 
-    plain = _between(plain_value, plain_influence, sizes)
-    best = at(weight, int(free))
+    powered = estimate(weight, tuned)
     return PoweredEstimate(
-        float(best.value or 0.0),
-        best.low,
-        best.high,
-        plain,
-        at(0.0),
-        int(sum(part.items_rated.sum() for part in some)),
-        int(sum(part.judged for part in some)),
-        int((rated > 0).sum()),
-        weight,
+        float(powered.value or 0.0),
+        powered.low,
+        powered.high,
+        judge_only=_estimate_interval(plain_value, plain_influence, sizes),
+        people_only=estimate(0.0, tuned=False),
+        n=int(sum(part.rated_items.sum() for part in sums)),
+        total=int(sum(part.judged for part in sums)),
+        clusters=int((rated > 0).sum()),
+        weight=weight,
     )
 
 
-def weigh_rated_items(sizes: Mapping[str, int], rated: Mapping[str, int], fewest: int = FEWEST) -> dict[str, float]:
-    """For how many items each rated one stands, by dialogue, where items of short dialogues were more likely to be
-    drawn than those of long ones, or the other way round: dialogues of about the same size, so many of them rated that
-    it can be told, are taken together, and what is rated of them stands for all of them. Where items were drawn alike,
-    it changes little."""
+def _has_items(part: WeightedMean) -> bool:
+    return any(part.judge_values.values()) or any(part.exact_values.values())
+
+
+def _choose_lambda(base_influence: Any, judge_influence: Any, plain_influence: Any) -> float:
+    """Return the lambda of least variance; 0 where all items are annotated, and the judge changes nothing."""
+    judge_variance = float(judge_influence @ judge_influence)
+    scale = float(plain_influence @ plain_influence + base_influence @ base_influence)
+    if judge_variance > ROUNDING * scale:
+        return min(1.0, max(0.0, -float(base_influence @ judge_influence) / judge_variance))
+    return 0.0
+
+
+def weigh_rated_items(
+    sizes: Mapping[str, int], rated: Mapping[str, int], fewest: int = MIN_RATED_DIALOGUES
+) -> dict[str, float]:
+    """Return for how many items each annotated one stands, by dialogue.
+
+    For samples in which items of short dialogues were more likely to be drawn than those of long ones, or the other way
+    round. Dialogues of about the same size are grouped, each group with at least `fewest` annotated dialogues, and what
+    is annotated of a group stands for all of it. Where items were drawn with equal chances, it changes little.
+    """
+    weights: dict[str, float] = {}
+    for group in _group_by_size(sizes, rated, fewest):
+        annotated = sum(rated.get(name, 0) for name in group)
+        weight = 1.0
+        if annotated:
+            weight = sum(sizes[name] for name in group) / annotated
+        weights |= dict.fromkeys(group, weight)
+    return weights
+
+
+def _group_by_size(sizes: Mapping[str, int], rated: Mapping[str, int], fewest: int) -> list[list[str]]:
+    """Group dialogues by size, with `fewest` annotated ones in each group. Equal sizes stay together."""
     ordered = sorted((size, name) for name, size in sizes.items() if size)
+    annotated_left = sum(rated.get(name, 0) > 0 for _, name in ordered)
     groups: list[list[str]] = [[]]
-    for at, (size, name) in enumerate(ordered):
-        full = sum(rated.get(one, 0) > 0 for one in groups[-1]) >= fewest
-        if full and size != ordered[at - 1][0] and sum(rated.get(one, 0) > 0 for _, one in ordered[at:]) >= fewest:
+    annotated_in_group = 0
+    previous_size = 0
+    for size, name in ordered:
+        if annotated_in_group >= fewest and size != previous_size and annotated_left >= fewest:
             groups.append([])
+            annotated_in_group = 0
         groups[-1].append(name)
-    made: dict[str, float] = {}
-    for some in groups:
-        known = sum(rated.get(name, 0) for name in some)
-        made |= dict.fromkeys(some, sum(sizes[name] for name in some) / known if known else 1.0)
-    return made
+        is_annotated = rated.get(name, 0) > 0
+        annotated_in_group += is_annotated
+        annotated_left -= is_annotated
+        previous_size = size
+    return groups
 
 
 def subtract_bias(
     value: float, low: float | None, high: float | None, bias: float, bias_low: float | None, bias_high: float | None
 ) -> tuple[float, float | None, float | None]:
-    """A number less a bias that was measured elsewhere. The half-widths of the two intervals, on each side, add as
-    squares; where one of the two has no interval, there is none."""
-    made = value - bias
+    """Return a number less a bias that was measured elsewhere, with its interval.
+
+    The half-widths of both intervals, on each side, add as squares. Where one has no interval, the result has none.
+    """
+    corrected = value - bias
     if low is None or high is None or bias_low is None or bias_high is None:
-        return made, None, None
-    return made, made - math.hypot(value - low, bias_high - bias), made + math.hypot(high - value, bias - bias_low)
+        return corrected, None, None
+    lower = corrected - math.hypot(value - low, bias_high - bias)
+    upper = corrected + math.hypot(high - value, bias - bias_low)
+    return corrected, lower, upper
 
 
-def _names(parts: Sequence[WeightedMean]) -> list[str]:
-    every = [some for part in parts for some in (part.judge_values, part.exact_values, part.pairs)]
-    return list(dict.fromkeys(name for some in every for name, values in some.items() if values))
+class _PartSums:
+    """The sums and counts of one part by dialogue, in the order of `names`.
 
-
-class _Sums:
-    """A part by dialogue, in the order of `names`. The mean over all its items is that of what is sure, and of `lambda
-    judge + off` for the rest, where `off` is what people say beyond `lambda judge`, on average over what they rated."""
+    Its mean over all items is that of the exact values, and of `lambda judge + offset` for the rest, where `offset` is
+    the mean of `annotation - lambda judge` over annotated items.
+    """
 
     def __init__(self, part: WeightedMean, names: Sequence[str]) -> None:
         import numpy as np
 
-        def column(values: Clusters, size: bool = False) -> Any:
-            return np.array(
-                [len(values.get(name, ())) if size else math.fsum(values.get(name, ())) for name in names],
-                dtype=np.float64,
-            )
-
-        judge = {name: [one for one, _ in some] for name, some in part.pairs.items()}
-        truth = {name: [one for _, one in some] for name, some in part.pairs.items()}
+        judge: dict[str, list[float]] = {}
+        annotations: dict[str, list[float]] = {}
+        for name, pairs in part.pairs.items():
+            judge[name] = [value for value, _ in pairs]
+            annotations[name] = [value for _, value in pairs]
+        item_weights = np.array([part.item_weights.get(name, 1.0) for name in names])
         self.weight = part.weight
-        self.sums = column(part.judge_values)
-        self.counts = column(part.judge_values, True)
-        self.sure_sums = column(part.exact_values)
-        self.sure_counts = column(part.exact_values, True)
-        times = np.array([part.item_weights.get(name, 1.0) for name in names])
-        self.items_rated = column(truth, True)
-        self.judge_rated = times * column(judge)
-        self.truth_rated = times * column(truth)
-        self.counts_rated = times * self.items_rated
+        self.sums = _sum_by_name(part.judge_values, names)
+        self.counts = _count_by_name(part.judge_values, names)
+        self.exact_sums = _sum_by_name(part.exact_values, names)
+        self.exact_counts = _count_by_name(part.exact_values, names)
+        self.rated_items = _count_by_name(annotations, names)
+        self.rated_judge = item_weights * _sum_by_name(judge, names)
+        self.rated_sums = item_weights * _sum_by_name(annotations, names)
+        self.rated_counts = item_weights * self.rated_items
         self.judged = int(self.counts.sum())
-        self.rated = float(self.counts_rated.sum())
-        self.all = self.judged + float(self.sure_counts.sum())
+        self.rated = float(self.rated_counts.sum())
+        self.total = self.judged + float(self.exact_counts.sum())
 
     @property
-    def plain(self) -> float:
-        return float((self.sums.sum() + self.sure_sums.sum()) / self.all)
+    def plain_mean(self) -> float:
+        """The mean with the judge's values as they are."""
+        return float((self.sums.sum() + self.exact_sums.sum()) / self.total)
 
     def plain_influence(self) -> Any:
+        """Return how far leaving out each dialogue would move `plain_mean`."""
         import numpy as np
 
-        sizes = self.counts + self.sure_counts
+        sizes = self.counts + self.exact_counts
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (self.sums + self.sure_sums - self.plain * sizes) / (self.all - sizes)
+            return (self.sums + self.exact_sums - self.plain_mean * sizes) / (self.total - sizes)
 
-    def _off(self, weight: float) -> float:
-        if self.rated:
-            return float((self.truth_rated - weight * self.judge_rated).sum()) / self.rated
-        return 0.0
+    def _offset(self, lambda_: float) -> float:
+        if not self.rated:
+            return 0.0
+        return float((self.rated_sums - lambda_ * self.rated_judge).sum()) / self.rated
 
-    def value(self, weight: float) -> float:
-        return float(self.sure_sums.sum() + weight * self.sums.sum() + self._off(weight) * self.judged) / self.all
+    def value(self, lambda_: float) -> float:
+        total = self.exact_sums.sum() + lambda_ * self.sums.sum() + self._offset(lambda_) * self.judged
+        return float(total) / self.total
 
-    def influence(self, weight: float) -> Any:
-        """Of each dialogue: how far leaving it out would move the value. Not a number where one dialogue has
-        everything."""
+    def influence(self, lambda_: float) -> Any:
+        """Return how far leaving out each dialogue would move the value; not finite where one has everything."""
         import numpy as np
 
-        off = self._off(weight)
-        moved = (
-            self.sure_sums
-            + weight * self.sums
-            + off * self.counts
-            - self.value(weight) * (self.counts + self.sure_counts)
-        )
+        offset = self._offset(lambda_)
+        sizes = self.counts + self.exact_counts
+        moved = self.exact_sums + lambda_ * self.sums + offset * self.counts - self.value(lambda_) * sizes
         with np.errstate(divide="ignore", invalid="ignore"):
-            made = moved / (self.all - self.counts - self.sure_counts)
+            influence = moved / (self.total - self.counts - self.exact_counts)
             if self.rated:
-                rest = self.truth_rated - weight * self.judge_rated - off * self.counts_rated
-                made = made + self.judged / self.all * rest / (self.rated - self.counts_rated)
-        return made
+                residual = self.rated_sums - lambda_ * self.rated_judge - offset * self.rated_counts
+                influence = influence + self.judged / self.total * residual / (self.rated - self.rated_counts)
+        return influence
 
 
-def _between(value: float, influence: Any, rated: Any, tuned: int = 0) -> NullableEstimate:
-    """The interval from what each dialogue moves, and how many of its items are rated; none where fewer than two
-    dialogues stand behind it, or three where lambda is chosen. Dialogues of unequal size count as so many of equal
-    size: (sum of sizes)^2 / sum of squares."""
+def _sum_by_name(values: Clusters, names: Sequence[str]) -> Any:
+    import numpy as np
+
+    return np.array([math.fsum(values.get(name, ())) for name in names], dtype=np.float64)
+
+
+def _count_by_name(values: Clusters, names: Sequence[str]) -> Any:
+    import numpy as np
+
+    return np.array([len(values.get(name, ())) for name in names], dtype=np.float64)
+
+
+def _estimate_interval(value: float, influence: Any, rated: Any, tuned: int = 0) -> NullableEstimate:
+    """Return a value with its interval, from each dialogue's influence and its number of annotated items.
+
+    There is no interval where fewer than two dialogues are annotated, or three where lambda is chosen (`tuned`).
+    Dialogues of unequal size count as fewer of equal size: (sum of sizes)^2 / sum of squares.
+    """
     labelled = rated > 0
-    many = int(labelled.sum())
-    rest = int((~labelled).sum())
-    if many - tuned < 2:
+    n_labelled = int(labelled.sum())
+    n_unlabelled = int((~labelled).sum())
+    if n_labelled - tuned < 2:
         return NullableEstimate(value)
-    inner = float((influence[labelled] ** 2).sum()) * many / (many - 1)
-    outer = float((influence[~labelled] ** 2).sum())
-    whole = inner + outer
-    if not math.isfinite(whole):
+    labelled_variance = float((influence[labelled] ** 2).sum()) * n_labelled / (n_labelled - 1)
+    unlabelled_variance = float((influence[~labelled] ** 2).sum())
+    variance = labelled_variance + unlabelled_variance
+    if not math.isfinite(variance):
         return NullableEstimate(value)
-    if not whole:
+    if not variance:
         return NullableEstimate(value, value, value)
-    alike = float(rated.sum() ** 2 / (rated**2).sum())
-    free = whole**2 / (inner**2 / max(1.0, alike - 1 - tuned) + outer**2 / max(1, rest - 1))
-    half = student_t_quantile(round(max(1.0, free), 2)) * math.sqrt(whole)
-    return NullableEstimate(value, value - half, value + half)
+    effective_size = float(rated.sum() ** 2 / (rated**2).sum())
+    labelled_term = labelled_variance**2 / max(1.0, effective_size - 1 - tuned)
+    unlabelled_term = unlabelled_variance**2 / max(1, n_unlabelled - 1)
+    freedom = variance**2 / (labelled_term + unlabelled_term)
+    half_width = student_t_quantile(round(max(1.0, freedom), 2)) * math.sqrt(variance)
+    return NullableEstimate(value, value - half_width, value + half_width)
 
 
 @functools.lru_cache(maxsize=512)
 def student_t_quantile(freedom: float, share: float = 0.95) -> float:
-    """Between minus and plus this lies `share` of Student's t. With t = sqrt(freedom) tan(a), that is where the
-    integral of cos(a)^(freedom - 1) from 0 has this share of its whole; it is taken on a grid."""
+    """Return the t between whose minus and plus lies this share of Student's distribution.
+
+    With t = sqrt(freedom) tan(a), that is where the integral of cos(a)^(freedom - 1) from 0 has this share of its
+    total; it is computed on a grid.
+    """
     import numpy as np
 
     end = min(math.pi / 2, 12 / math.sqrt(freedom))
-    at = np.linspace(0.0, end, 40_001)
-    inside: Any = np.clip(np.cos(at), 0.0, 1.0) ** (freedom - 1)
-    sums: Any = np.concatenate([[0.0], np.cumsum((inside[1:] + inside[:-1]) / 2)])
+    angles = np.linspace(0.0, end, 40_001)
+    density: Any = np.clip(np.cos(angles), 0.0, 1.0) ** (freedom - 1)
+    integral: Any = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     interp: Any = np.interp
-    return math.sqrt(freedom) * math.tan(float(interp(share * sums[-1], sums, at)))
+    return math.sqrt(freedom) * math.tan(float(interp(share * integral[-1], integral, angles)))

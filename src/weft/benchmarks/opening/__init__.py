@@ -1,5 +1,7 @@
-"""OpenING: requests that want an answer of words and pictures, step by step; single answers scored in seven respects.
-Battles between such answers are fought in the arena."""
+"""OpenING: requests for an answer of text and images, step by step; single answers are scored by seven criteria.
+
+Battles between such answers belong to the arena.
+"""
 
 from weft.benchmarks.opening.protocol import Opening
 

@@ -1,5 +1,8 @@
-"""OpenING's protocol: one request, an answer in steps, each a text and a picture; how many the reference has is told,
-as in the authors' own generation. Seven scores from 0 to 10 by one call to a judge."""
+"""OpenING's protocol: one request, and an answer in steps, each a text and an image.
+
+The model is told how many steps the reference has, as in the authors' own generation. One call to a judge gives seven
+scores from 0 to 10.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,7 +23,7 @@ from weft.types import Dialogue, LoadedDataset, Message, Part, Sample, Text, Tur
 from weft.untrusted import dict_or_empty
 
 Hint = Annotated[Literal["yes", "no"], Meta(description="Whether the model is told how many steps the reference has.")]
-HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"
+HINT = "Answer in {steps} step{s}, each a short text with one picture.\n\n"  # part of the model's messages
 
 
 class OpeningOptions(Struct, frozen=True):
@@ -36,8 +39,8 @@ class OpeningPresentation(Presentation, frozen=True):
 class OpeningPreparation(Preparation, frozen=True):
     def describe_data(self, dataset: LoadedDataset) -> list[str]:
         steps = [sample.turns[0].gold.steps for sample in dataset.samples]
-        tasks = len({sample.groups["subtask"] for sample in dataset.samples})
-        return [f"{len(steps)} items of {tasks} subtasks; references have up to {max(steps, default=0)} steps"]
+        subtasks = {sample.groups["subtask"] for sample in dataset.samples}
+        return [f"{len(steps)} items of {len(subtasks)} subtasks; references have up to {max(steps, default=0)} steps"]
 
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
@@ -61,31 +64,36 @@ class Opening(Benchmark):
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: OpeningOptions
     ) -> tuple[Message, ...]:
-        goal: OpeningGold = turn.gold
-        if options.hint == "yes":
-            hint = (Text(HINT.format(steps=goal.steps, s="s" * (goal.steps != 1))),)
-        else:
-            hint = ()
-        return (Message("user", (*hint, *turn.prompt)),)
+        if options.hint == "no":
+            return (Message("user", turn.prompt),)
+        gold: OpeningGold = turn.gold
+        hint = Text(HINT.format(steps=gold.steps, s="s" * (gold.steps != 1)))
+        return (Message("user", (hint, *turn.prompt)),)
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
         return build_questions(answered, answered.reply.output, answered.options.judge_images)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        return [
-            (1 / len(rubric.CRITERIA), [one for one in verdicts if one.metric == metric]) for metric in rubric.CRITERIA
-        ]
+        """The mean of the seven criteria."""
+        terms: list[tuple[float, Sequence[Verdict]]] = []
+        for metric in rubric.CRITERIA:
+            own_verdicts = [verdict for verdict in verdicts if verdict.metric == metric]
+            terms.append((1 / len(rubric.CRITERIA), own_verdicts))
+        return terms
 
 
-def build_questions(answered: JudgedTurn, made: Sequence[Part], most: int) -> list[Assessment]:
-    """The one question about an answer, with sheets where it has too many pictures."""
+def build_questions(answered: JudgedTurn, output: Sequence[Part], max_images: int) -> list[Assessment]:
+    """Return the one question about an answer, with images on sheets if there are more than `max_images`."""
     if answered.rubrics.official:
-        return [answered.check(rubric.CRITERIA, lambda blobs: [rubric.build_released_question(answered, made, blobs)])]
-    sections = rubric.build_sections(answered.turn.prompt, made)
-    if count_images(sections) <= most:
-        return [rubric.build_question(answered, made)]
+        return [
+            answered.check(rubric.CRITERIA, lambda blobs: [rubric.build_released_question(answered, output, blobs)])
+        ]
+    sections = rubric.build_sections(answered.turn.prompt, output)
+    if count_images(sections) <= max_images:
+        return [rubric.build_question(answered, output)]
     return [
         answered.check(
-            rubric.CRITERIA, lambda blobs: [rubric.build_question(answered, made, build_sheets(sections, most, blobs))]
+            rubric.CRITERIA,
+            lambda blobs: [rubric.build_question(answered, output, build_sheets(sections, max_images, blobs))],
         )
     ]

@@ -1,4 +1,4 @@
-"""How OpenING's released scripts lay answers before their judge, and where a checkout of theirs has its prompts."""
+"""How OpenING's released scripts show answers to their judge, and where a checkout of theirs has its prompts."""
 
 import ast
 from collections.abc import Sequence
@@ -14,30 +14,36 @@ from weft.untrusted import read_text_file
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-SYSTEMS = {
-    "battle": ("prompts/judge_system.txt", "OpenING-Benchmark/judge_system.txt", "OpenING-benchmark/judge_system.txt"),
+SYSTEM_PROMPTS = {
+    "battle": (
+        "prompts/judge_system.txt",
+        "OpenING-Benchmark/judge_system.txt",
+        "OpenING-benchmark/judge_system.txt",
+    ),
     "criteria": ("prompts/detailed_score_system.txt",),
 }
 SCRIPTS = {"battle": "GPT_judge_AB.py", "criteria": "GPT_score_A.py"}
-SIDE = 512  # of every picture, whatever its shape
-# a section's tag, what stands for it where there is nothing, and what it holds
-Tagged = tuple[str, str, Sequence[Part]]
+IMAGE_SIDE = 512  # of every image, whatever its aspect ratio
+
+TaggedSection = tuple[str, str, Sequence[Part]]  # its tag, the text that replaces it if it is empty, its parts
+Step = tuple[str, Image | None]  # a text and the image that follows it
 
 
 def read_official_rubrics(checkout: Path, which: str) -> Rubrics:
+    """Return the released prompts for `battle` or `criteria`. Raises UserError if the checkout lacks them."""
     texts = {"system": read_system_prompt(checkout, which), "closing": read_closing_sentence(checkout, which)}
     return build_rubrics(texts, f"official {SCRIPTS[which]}")
 
 
 def read_system_prompt(checkout: Path, which: str) -> str:
-    found = next((checkout / place for place in SYSTEMS[which] if (checkout / place).is_file()), None)
-    if found is None:
-        raise UserError(f"{checkout} has no {SYSTEMS[which][0]}: give a checkout of OpenING's repository")
-    return read_text_file(found)
+    for name in SYSTEM_PROMPTS[which]:
+        if (checkout / name).is_file():
+            return read_text_file(checkout / name)
+    raise UserError(f"{checkout} has no {SYSTEM_PROMPTS[which][0]}: give a checkout of OpenING's repository")
 
 
 def read_closing_sentence(checkout: Path, which: str) -> str:
-    """The sentence that ends their question, from their script: the one text there that begins a line and ends with a
+    """Return the sentence that ends the question: the one string in the script that begins a line and ends with a
     colon."""
     script = checkout / SCRIPTS[which]
     if not script.is_file():
@@ -46,39 +52,55 @@ def read_closing_sentence(checkout: Path, which: str) -> str:
         tree = ast.parse(read_text_file(script))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise UserError(f"{script} cannot be read: {error}") from None
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    ends = [text for text in texts if text.startswith("\n") and text.endswith(": ") and len(text) < 300]
-    found = dict.fromkeys(text for text in ends if "OUTPUT" not in text)
-    if len(found) != 1:
+    sentences: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_closing_sentence(node.value):
+            sentences.add(node.value)
+    if len(sentences) != 1:
         raise UserError(
-            f"{script} has {len(found)} sentences that could end its question where one is known: is it another version?"
+            f"{script} has {len(sentences)} sentences that could end its question where one is expected: is it another "
+            "version?"
         )
-    return next(iter(found))
+    return sentences.pop()
 
 
-def build_judge_messages(sections: Sequence[Tagged], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
-    """Steps of words and pictures under bare tags, the count of pictures running through all of them; then the closing
-    sentence."""
+def _is_closing_sentence(text: str) -> bool:
+    return text.startswith("\n") and text.endswith(": ") and len(text) < 300 and "OUTPUT" not in text
+
+
+def build_judge_messages(sections: Sequence[TaggedSection], rubrics: Rubrics, blobs: Blobs) -> tuple[Message, ...]:
+    """Return the system prompt, and the steps of all sections under bare tags with the closing sentence after them.
+
+    Images are numbered through all sections. The first section is the prompt.
+    """
     parts: list[Part] = []
-    number = 0
-    for place, (tag, empty, some) in enumerate(sections):
-        steps = split_steps(some, asked=not place)
-        parts += [Text(empty)] if not steps else []
-        for at, (text, image) in enumerate(steps):
-            said = text
+    image_number = 0
+    for section_index, (tag, empty_text, section_parts) in enumerate(sections):
+        steps = split_steps(section_parts, is_prompt=section_index == 0)
+        if not steps:
+            parts.append(Text(empty_text))
+        for step_index, (text, image) in enumerate(steps):
             if image is not None:
-                said += f" <IMG_{number}></IMG_{number}>"
-                number += 1
-            parts.append(Text(said if at else tag + said if said else empty))
-            parts += [blobs.put_pil(squash_image(image, blobs))] if image is not None else []
+                text += f" <IMG_{image_number}></IMG_{image_number}>"
+                image_number += 1
+            if step_index == 0 and text:
+                text = tag + text
+            elif step_index == 0:
+                text = empty_text
+            parts.append(Text(text))
+            if image is not None:
+                parts.append(blobs.put_pil(squash_image(image, blobs)))
     parts.append(Text(rubrics.texts["closing"]))
     return Message("system", (Text(rubrics.texts["system"]),)), Message("user", tuple(parts))
 
 
-def split_steps(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str, Image | None]]:
-    """Words with the picture that follows them, as OpenING keeps them. Spaces around an answer's words go before its
-    markers do; what is asked has been through that, and those that its markers left at an end are sent."""
-    steps: list[tuple[str, Image | None]] = []
+def split_steps(parts: Sequence[Part], *, is_prompt: bool = False) -> list[Step]:
+    """Split parts into texts, each with the image that follows it, as OpenING stores them.
+
+    An answer's text is stripped before its markers are removed. A prompt was stripped when it was loaded: the spaces
+    that its markers left at either end are sent.
+    """
+    steps: list[Step] = []
     for part in parts:
         if isinstance(part, Image):
             if steps and steps[-1][1] is None:
@@ -86,15 +108,17 @@ def split_steps(parts: Sequence[Part], *, asked: bool = False) -> list[tuple[str
             else:
                 steps.append(("", part))
         elif isinstance(part, Text):
-            if asked:
-                words = part.text
-            else:
-                words = part.text.strip()
-            steps += [(words.replace("<image>", ""), None)] if words else []
+            text = part.text
+            if not is_prompt:
+                text = text.strip()
+            if text:
+                steps.append((text.replace("<image>", ""), None))
     return steps
 
 
 def squash_image(image: Image, blobs: Blobs) -> "Pil.Image":
-    with blobs.decode_within_memory(image) as opened:
-        bits = opened.mode == "1"  # such a picture is not smoothed
-        return (opened if bits else opened.convert("RGB")).resize((SIDE, SIDE)).convert("RGB")
+    """Return the image at IMAGE_SIDE x IMAGE_SIDE, with the pixels that the released script computes."""
+    with blobs.decode_within_memory(image) as pixels:
+        if pixels.mode == "1":  # resized as it is: the script does not smooth a bilevel image
+            return pixels.resize((IMAGE_SIDE, IMAGE_SIDE)).convert("RGB")
+        return pixels.convert("RGB").resize((IMAGE_SIDE, IMAGE_SIDE))

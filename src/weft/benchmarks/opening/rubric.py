@@ -1,5 +1,7 @@
-"""How good one answer is, in seven respects from 0 to 10, by one call; with our rubric, or as the released script asks.
-Material: `input`, `output`."""
+"""The judge's question about one answer: seven scores from 0 to 10, in one call.
+
+It is asked with our rubric, or as the released script asks it. Material: `input`, `output`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,44 +13,62 @@ from weft.benchmarks.prompts import fill_slots, object_schema
 from weft.store.blobs import Blobs
 from weft.types import Message, Part, Question, Text
 
-CRITERIA = ("Completeness", "Content Quality", "Content Richness", "Correctness", "Human Preference Alignment", "Image-Text Coherency",
-            "Multi-step Consistency")  # fmt: skip
-FULL = 10
+CRITERIA = (
+    "Completeness",
+    "Content Quality",
+    "Content Richness",
+    "Correctness",
+    "Human Preference Alignment",
+    "Image-Text Coherency",
+    "Multi-step Consistency",
+)
+MAX_SCORE = 10
 
 
 def build_schema() -> dict[str, Any]:
-    entry = object_schema(Justification={"type": "string"}, Score={"type": "integer", "minimum": 0, "maximum": FULL})
+    score = {"type": "integer", "minimum": 0, "maximum": MAX_SCORE}
+    entry = object_schema(Justification={"type": "string"}, Score=score)
     return object_schema(**dict.fromkeys(CRITERIA, entry))
 
 
-def build_sections(ask: Sequence[Part], made: Sequence[Part]) -> list[DocumentSection]:
+def build_sections(prompt: Sequence[Part], output: Sequence[Part]) -> list[DocumentSection]:
     return [
-        DocumentSection("INPUT:", "what was asked for", tuple(ask)),
-        DocumentSection("OUTPUT:", "what the model made", tuple(made)),
+        DocumentSection("INPUT:", "what was asked for", tuple(prompt)),
+        DocumentSection("OUTPUT:", "what the model made", tuple(output)),
     ]
 
 
-def build_question(answered: JudgedTurn, made: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
-    system = fill_slots(answered.rubrics.texts["criteria"], {"sheets": [Text(SHEETS_NOTE if sheets else "")]})
-    shown = tuple(format_sections(build_sections(answered.turn.prompt, made), sheets))
-    return _question(answered, made, (Message("system", system), Message("user", shown)))
+def build_question(answered: JudgedTurn, output: Sequence[Part], sheets: Sequence[Sheet] = ()) -> Question:
+    """Return the question with our rubric. `sheets` stand for images, where there are too many to show one by one."""
+    sheets_note = ""
+    if sheets:
+        sheets_note = SHEETS_NOTE
+    system = fill_slots(answered.rubrics.texts["criteria"], {"sheets": [Text(sheets_note)]})
+    user = tuple(format_sections(build_sections(answered.turn.prompt, output), sheets))
+    return _build_question(answered, output, (Message("system", system), Message("user", user)))
 
 
-def build_released_question(answered: JudgedTurn, made: Sequence[Part], blobs: Blobs) -> Question:
-    sections = [
-        ("INPUT: ", "INPUT: ", answered.turn.prompt),
-        ("\nOUTPUT: ", "\nOUTPUT: None" if not made else "\nOUTPUT: ", made),
-    ]
-    return _question(answered, made, released.build_judge_messages(sections, answered.rubrics, blobs), jpeg=True)
+def build_released_question(answered: JudgedTurn, output: Sequence[Part], blobs: Blobs) -> Question:
+    """Return the question as the released script asks it."""
+    empty_output = "\nOUTPUT: "
+    if not output:
+        empty_output = "\nOUTPUT: None"
+    sections = [("INPUT: ", "INPUT: ", answered.turn.prompt), ("\nOUTPUT: ", empty_output, output)]
+    messages = released.build_judge_messages(sections, answered.rubrics, blobs)
+    return _build_question(answered, output, messages, jpeg=True)
 
 
-def _question(answered: JudgedTurn, made: Sequence[Part], messages: tuple[Message, ...], **more: Any) -> Question:
-    material = {"input": answered.turn.prompt, "output": tuple(made)}
-    told: dict[str, Any] = {
-        "material": material,
-        "value_key": "Score",
-        "reason_key": "Justification",
-        "gold": answered.turn.gold,
-        **more,
-    }
-    return Question(CRITERIA, messages, build_schema(), answered.turn_ref, **told)
+def _build_question(
+    answered: JudgedTurn, output: Sequence[Part], messages: tuple[Message, ...], *, jpeg: bool = False
+) -> Question:
+    return Question(
+        CRITERIA,
+        messages,
+        build_schema(),
+        answered.turn_ref,
+        material={"input": answered.turn.prompt, "output": tuple(output)},
+        value_key="Score",
+        reason_key="Justification",
+        gold=answered.turn.gold,
+        jpeg=jpeg,
+    )

@@ -1,6 +1,6 @@
 """Table 2 of the paper: the judge's mean and people's, Pearson's r and the mean absolute error, for Cor, Vis and Ef."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.benchmarks.paired_verdicts import PairedVerdicts, build_correlation_cell, build_measure_cell
@@ -9,36 +9,41 @@ from weft.benchmarks.planviz.tables import JUDGE
 from weft.benchmarks.rows import read_published
 from weft.types import Cell, Row, Table
 
-PRINTED = ("MLLM Mean", "Human Mean", "Human-MLLM r", "Human-MLLM MAE")
+PUBLISHED_STATISTICS = ("MLLM Mean", "Human Mean", "Human-MLLM r", "Human-MLLM MAE")
 NOTE = "MAE is that of single items."
-PAPER = "The published one is the difference of the two means in five of six cells (docs/errata.md); ten people, 30% of the tasks."
+PUBLISHED_NOTE = (
+    "The published one is the difference of the two means in five of six cells (docs/errata.md); ten people, 30% of "
+    "the tasks."
+)
 
 
-def tables(found: PairedVerdicts) -> Iterator[Table]:
+def tables(paired: PairedVerdicts) -> Iterator[Table]:
+    """Yield the judge's agreement with people as in Table 2, with the published rows where the data are PlanViz's."""
+    other = "other"
+    if paired.other == "people":
+        other = "people"
     cells: dict[str, Cell] = {}
-    whats = ("judge", "people" if found.other == "people" else "other", "r", "MAE")
     for name, metric in COLUMNS.items():
-        some, behind = found.measure_metric(metric)
-        told = (some.judge, some.reference, some.pearson, some.mae)
-        for what, one in zip(whats, told, strict=True):
-            cells[f"{name} {what}"] = (build_correlation_cell if what == "r" else build_measure_cell)(
-                one, some.n, behind
-            )
-    rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
-    if found.dataset == "planviz":
-        paper: dict[str, Any] = read_published("weft.benchmarks.planviz")["table2"]
-    else:
-        paper = {}
-    models = list(dict.fromkeys(str(row["model"]) for row in paper.get("rows", ())))
-    by_place = {(row["model"], row["statistic"]): row for row in paper.get("rows", ())}
-    for model in models:
-        of = [
-            (f"{name} {what}", by_place[model, key][name])
-            for name in COLUMNS
-            for what, key in zip(whats, PRINTED, strict=True)
-        ]
-        theirs = {column: Cell(value, digits=2) for column, value in of}
-        rows.append(Row(model, theirs, kind="published", judge=JUDGE))
-    yield Table(
-        "Agreement as in PlanViz, Table 2", tuple(cells), tuple(rows), f"{NOTE} {PAPER}" if models else NOTE, 3, "mixed"
-    )
+        agreement, verdicts = paired.measure_metric(metric)
+        cells[f"{name} judge"] = build_measure_cell(agreement.judge, agreement.n, verdicts)
+        cells[f"{name} {other}"] = build_measure_cell(agreement.reference, agreement.n, verdicts)
+        cells[f"{name} r"] = build_correlation_cell(agreement.pearson, agreement.n, verdicts)
+        cells[f"{name} MAE"] = build_measure_cell(agreement.mae, agreement.n, verdicts)
+    rows = [Row(paired.name, cells, run=paired.run, judge=paired.judge)]
+    note = NOTE
+    if paired.dataset == "planviz":
+        rows += _build_published_rows(("judge", other, "r", "MAE"))
+        note = f"{NOTE} {PUBLISHED_NOTE}"
+    yield Table("Agreement as in PlanViz, Table 2", tuple(cells), tuple(rows), note, 3, "mixed")
+
+
+def _build_published_rows(columns: tuple[str, ...]) -> list[Row]:
+    """Return a row for each model of the paper, whose table has a line for each model and statistic."""
+    column_of = dict(zip(PUBLISHED_STATISTICS, columns, strict=True))
+    cells_by_model: dict[str, dict[str, Cell]] = {}
+    lines: list[Mapping[str, Any]] = read_published("weft.benchmarks.planviz")["table2"]["rows"]
+    for line in lines:
+        cells = cells_by_model.setdefault(str(line["model"]), {})
+        for name in COLUMNS:
+            cells[f"{name} {column_of[line['statistic']]}"] = Cell(line[name], digits=2)
+    return [Row(model, cells, kind="published", judge=JUDGE) for model, cells in cells_by_model.items()]

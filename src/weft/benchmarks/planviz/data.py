@@ -1,8 +1,9 @@
-"""PlanViz's records as Samples: one request, about a picture or about none, and the points that the picture which comes
-back must meet.
+"""PlanViz's records as Samples: one request, with an image to edit or without, and the key points that the image which
+comes back must meet.
 
 A task's id is stable: its own name, or its list's name and a digest of what it asks, so that tasks can be added and
-moved. Its place in its list, which changes with both, is where its output file gets its name from, and nothing else."""
+moved. Its index in its list, which changes with both, only names its output file.
+"""
 
 import hashlib
 from collections import Counter
@@ -47,23 +48,33 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("closed-ended", "close-ended", "closed ended", "closed_ended", "close"), "closed"),
     },
 }
-KNOWN = ("prompt", *POINT_FIELDS, "image_path", "ref_image_path", "ended", "name", "id", "res_path", "evaluation_out")
-MARKS = ("ended", "open_ended", "question_type", "type")  # under which a record may say so
-MOST_POINTS = 100
-LONGEST_NAME = 120
-EACH = 60  # tasks of a kind in the paper
-OWN = "own tasks"
+FIELDS = (
+    "prompt",
+    *POINT_FIELDS,
+    "image_path",
+    "ref_image_path",
+    "ended",
+    "name",
+    "id",
+    "res_path",
+    "evaluation_out",
+)
+QUESTION_TYPE_FIELDS = ("ended", "open_ended", "question_type", "type")  # the first that says so counts
+MAX_POINTS = 100
+MAX_NAME_LENGTH = 120
+OFFICIAL_TASKS = 60  # of each kind in the paper
+OWN_DATA = "own tasks"  # the dataset's name where it is not PlanViz's
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 class PlanVizGold(Struct, frozen=True):
     """What a judge is told of a task."""
 
-    points: tuple[str, ...]
+    points: tuple[str, ...]  # the key points
     subtask: str
     task: str
-    source: Image | None = None
-    reference: Image | None = None
+    source: Image | None = None  # the image to edit
+    reference: Image | None = None  # one correct result
 
     @property
     def is_edit(self) -> bool:
@@ -71,54 +82,58 @@ class PlanVizGold(Struct, frozen=True):
 
     @property
     def is_judged_without_source(self) -> bool:
-        """Whether the picture is looked at without its source: a workflow need not resemble the page that it is drawn
+        """Whether the judge sees the image without its source: a workflow need not resemble the page that it is drawn
         from."""
         return not self.is_edit or self.subtask == "workflow"
 
 
 def canonical_group(axis: str, name: str) -> str:
-    said = name.strip().lower()
-    return ALIASES.get(axis, {}).get(said, said)
+    """Return the name of a group as samples have it, however a user spells it."""
+    name = name.strip().lower()
+    return ALIASES.get(axis, {}).get(name, name)
 
 
 def load(data: Path, blobs: Blobs) -> Dataset:
+    """Return the dataset in a folder or file; it is called `planviz` if its counts are those of the paper."""
     records = PlanVizRecords(find_root(data), blobs)
     rows = records.rows(data)
-    found = records.dataset(OWN, rows)
-    if found.name == OWN and rows.is_official:
-        return replace(found, name="planviz")
-    return found
+    dataset = records.dataset(OWN_DATA, rows)
+    if dataset.name == OWN_DATA and rows.is_official:
+        return replace(dataset, name="planviz")
+    return dataset
 
 
 class PlanVizRows(RecordRows):
-    """The records of all lists, each with its list and its place there."""
+    """The records of all lists, each with its list and its index there."""
 
     def __init__(self, lists: Sequence[tuple[TaskList, FileRows]]) -> None:
         self._lists = lists
-        digest = hashlib.sha256(
-            "\n".join(f"{listed.file} {rows.digest}" for listed, rows in lists).encode()
-        ).hexdigest()
-        super().__init__(
-            digest, sum(rows.count for _, rows in lists), (name for _, rows in lists for name in rows.images)
-        )
+        lines: list[str] = []
+        images: list[str] = []
+        for task_list, rows in lists:
+            lines.append(f"{task_list.file} {rows.digest}")
+            images += rows.images
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        super().__init__(digest, sum(rows.count for _, rows in lists), images)
 
     def __iter__(self) -> Iterator[Any]:
-        for listed, rows in self._lists:
-            yield from (
-                {"list": listed, "at": at, "record": parse_json(row, listed.file)} for at, row in enumerate(rows)
-            )
+        for task_list, rows in self._lists:
+            for index, row in enumerate(rows):
+                yield {"list": task_list, "index": index, "record": parse_json(row, task_list.file)}
 
     @property
     def is_official(self) -> bool:
-        """Whether there are as many tasks of each kind as the paper has. Its own are not public, so nothing else tells
+        """Whether there are as many tasks of each kind as in the paper. Its own are not public, so nothing else tells
         them apart."""
         counts: Counter[tuple[str, str]] = Counter()
-        for listed, rows in self._lists:
-            counts[listed.task, listed.subtask] += rows.count
-        return len(counts) == len(SUBTASKS) * len(TASKS) and set(counts.values()) == {EACH}
+        for task_list, rows in self._lists:
+            counts[task_list.task, task_list.subtask] += rows.count
+        return len(counts) == len(SUBTASKS) * len(TASKS) and set(counts.values()) == {OFFICIAL_TASKS}
 
 
 class PlanVizRecords(Records):
+    """Reads one record of a list: a prompt with its key points and images."""
+
     id_field = "task"
     duplicate_message = "is the task of {first} once more, or has its name: {id}"
 
@@ -127,21 +142,25 @@ class PlanVizRecords(Records):
         self._root = root
 
     def rows(self, data: Path) -> PlanVizRows:
+        """Open the lists of a folder, or the one list that is named. A list that cannot be read is reported."""
         if (self._root / STYLE_STUDY_FILE).is_file():
-            why = "is not read: its records do not say which sub-task they are of; --styles has wordings made, or takes them from a file"
-            self.problems.append(Problem("warning", STYLE_STUDY_FILE, "", "", why))
+            message = (
+                "is not read: its records do not say which sub-task they are of; use --styles, which has a model "
+                "write wordings, or reads them from a file"
+            )
+            self.problems.append(Problem("warning", STYLE_STUDY_FILE, "", "", message))
         if data.is_dir():
             self.problems.extend(find_unread_lists(self._root))
         lists: list[tuple[TaskList, FileRows]] = []
-        for listed in find_lists(data):
+        for task_list in find_lists(data):
             try:
-                lists.append((listed, self._list(self._root / listed.file)))
+                lists.append((task_list, self._open_list(self._root / task_list.file)))
             except UserError as error:
-                told = str(error).replace(f"{self._root / listed.file}: ", "")
-                self.problems.append(Problem("error", listed.file, "", "", told))
+                message = str(error).replace(f"{self._root / task_list.file}: ", "")
+                self.problems.append(Problem("error", task_list.file, "", "", message))
         return PlanVizRows(lists)
 
-    def _list(self, file: Path) -> FileRows:
+    def _open_list(self, file: Path) -> FileRows:
         data = read_bytes_file(file)
         if not data or data.isspace():
             raise UserError("is empty: it must be a list of tasks, [] if there are none")
@@ -151,164 +170,177 @@ class PlanVizRecords(Records):
         return read_json_array(file)
 
     def locate(self, image: str) -> Path:
-        found = (self._root / self._found(image, listed) for listed in TASK_LISTS)
-        return next((path for path in found if path.is_file()), self._root / image)
+        for task_list in TASK_LISTS:
+            path = self._root / self._resolve_path(image, task_list)
+            if path.is_file():
+                return path
+        return self._root / image
 
     def record_label(self, at: int, record: Any) -> str:
-        own = dict_or_empty(record["record"]).get("name")
-        return f"{record['list'].file}: record {record['at']}" + (
-            f" ({own[:40]})" if isinstance(own, str) and own else ""
-        )
+        label = f"{record['list'].file}: record {record['index']}"
+        task_name = dict_or_empty(record["record"]).get("name")
+        if isinstance(task_name, str) and task_name:
+            label += f" ({task_name[:40]})"
+        return label
 
     def _problem(self, severity: Any, name: str, field: str, message: str) -> Problem:
         return Problem(severity, "", name, field, message)
 
+    def _warn(self, name: str, field: str, message: str) -> None:
+        self.report_problem("warning", name, field, message)
+
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
-        listed: TaskList = record["list"]
-        facts = dict_or_empty(record["record"])
-        if not facts:
+        task_list: TaskList = record["list"]
+        fields = dict_or_empty(record["record"])
+        if not fields:
             self.fail(name, "", "must be an object with `prompt` and `correctness_key_points`")
-        prompt = self.text(name, facts, "prompt")
-        points = self._points(name, facts)
-        if listed.task == "edit":
-            source = self._picture(name, facts, "image_path", listed)
-        else:
-            source = None
-        if listed.task == "edit" and source is None:
-            self.fail(name, "image_path", "is missing; a task of editing needs the picture that is edited")
-        if listed.task == "edit":
-            reference = self._picture(name, facts, "ref_image_path", listed)
-        else:
-            reference = None
-        if listed.task == "edit" and reference is None:
-            self.report_problem(
-                "warning",
-                name,
-                "ref_image_path",
-                "is missing: a judge has the key points alone, and no picture of what is meant",
-            )
-        if reference is not None and source is not None and reference.digest == source.digest:
-            self.report_problem(
-                "warning",
-                name,
-                "ref_image_path",
-                "is the very picture of image_path: a right result would look different",
-            )
-        for field in ("image_path", "ref_image_path") if listed.task == "gen" else ():
-            if facts.get(field):
-                self.report_problem(
-                    "warning", name, field, "is not shown: this list is of pictures that are made from words alone"
-                )
-        self._unknown(name, facts)
-        goal = PlanVizGold(points, listed.subtask, listed.task, source, reference)
-        ask: tuple[Part, ...] = (*((source,) if source else ()), Text(prompt))
-        turn = Turn(0, ask, "image", (reference,) if reference else (), None, f"{listed.name}/{record['at']}.png", goal)
-        groups = {"task": listed.task, "subtask": listed.subtask, "ended": self._ended(name, facts)}
-        return Sample(self._id(name, facts, listed, prompt, goal), (turn,), (), groups)
+        prompt_text = self.text(name, fields, "prompt")
+        points = self._read_points(name, fields)
+        gold = PlanVizGold(points, task_list.subtask, task_list.task, *self._read_images(name, fields, task_list))
+        self._check_field_names(name, fields)
+        prompt: tuple[Part, ...] = (Text(prompt_text),)
+        if gold.source is not None:
+            prompt = (gold.source, Text(prompt_text))
+        reference: tuple[Part, ...] = ()
+        if gold.reference is not None:
+            reference = (gold.reference,)
+        turn = Turn(0, prompt, "image", reference, None, f"{task_list.name}/{record['index']}.png", gold)
+        groups = {
+            "task": task_list.task,
+            "subtask": task_list.subtask,
+            "ended": self._read_question_type(name, fields),
+        }
+        return Sample(self._read_id(name, fields, task_list, prompt_text, gold), (turn,), (), groups)
 
-    def _unknown(self, name: str, facts: Mapping[str, Any]) -> None:
-        """A field that is nearly one that is missing."""
-        for field in facts:
-            near = (
-                get_close_matches(field.lower(), [one for one in KNOWN if one not in facts], 1, 0.75)
-                if field not in KNOWN
-                else []
-            )
-            if near:
-                self.report_problem("warning", name, field, f"is no field that is known here; is {near[0]} meant?")
+    def _read_images(
+        self, name: str, fields: Mapping[str, Any], task_list: TaskList
+    ) -> tuple[Image | None, Image | None]:
+        """Return source and reference; neither for a task without an image to edit."""
+        if task_list.task != "edit":
+            for field in ("image_path", "ref_image_path"):
+                if fields.get(field):
+                    self._warn(name, field, "is not shown: this list is of images that are made from text alone")
+            return None, None
+        source = self._read_image(name, fields, "image_path", task_list)
+        if source is None:
+            self.fail(name, "image_path", "is missing; an editing task needs the image that is edited")
+        reference = self._read_image(name, fields, "ref_image_path", task_list)
+        if reference is None:
+            self._warn(name, "ref_image_path", "is missing: a judge has the key points alone, and no reference image")
+        elif reference.digest == source.digest:
+            self._warn(name, "ref_image_path", "is the same image as image_path: a correct result would look different")
+        return source, reference
 
-    def _points(self, name: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
-        given = [field for field in POINT_FIELDS if facts.get(field) is not None]
-        if not given:
-            self.fail(name, POINT_FIELDS[1], "is missing; a task needs the points that its picture is scored by")
-        if len(given) > 1 and facts[POINT_FIELDS[0]] != facts[POINT_FIELDS[1]]:
-            self.report_problem(
-                "warning",
-                name,
-                POINT_FIELDS[1],
-                f"is not what {POINT_FIELDS[0]} has; the latter counts, as in the released code",
-            )
-        found = facts[given[0]]
-        if isinstance(found, str):
-            self.fail(name, given[0], "is one text: put it in [ ], and give each point a text of its own")
-        if not isinstance(found, list) or not found:
-            self.fail(name, given[0], "must be a list of texts, one for each point, and not empty")
-        some = cast(list[Any], found)
-        if len(some) > MOST_POINTS:
-            self.fail(name, given[0], f"has {len(some)} points, more than {MOST_POINTS}")
-        points = tuple(
-            self.text(name, {f"{given[0]}[{at}]": one}, f"{given[0]}[{at}]").strip() for at, one in enumerate(some)
-        )
-        twice = [point for point in points if points.count(point) > 1]
-        if twice:
-            self.report_problem("warning", name, given[0], f"has a point twice: {twice[0][:80]!r}; it counts twice")
-        return points
+    def _check_field_names(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Warn of a field whose name is close to one that is missing."""
+        missing = [field for field in FIELDS if field not in fields]
+        for field in fields:
+            if field in FIELDS:
+                continue
+            matches = get_close_matches(field.lower(), missing, 1, 0.75)
+            if matches:
+                self._warn(name, field, f"is an unknown field; did you mean {matches[0]}?")
 
-    def _picture(self, name: str, facts: Mapping[str, Any], field: str, listed: TaskList) -> Image | None:
-        path = facts.get(field)
+    def _read_points(self, name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        used = [field for field in POINT_FIELDS if fields.get(field) is not None]
+        if not used:
+            self.fail(name, POINT_FIELDS[1], "is missing; a task needs the key points that its image is scored by")
+        if len(used) > 1 and fields[POINT_FIELDS[0]] != fields[POINT_FIELDS[1]]:
+            message = f"differs from {POINT_FIELDS[0]}; the latter counts, as in the released code"
+            self._warn(name, POINT_FIELDS[1], message)
+        field = used[0]
+        entries = fields[field]
+        if isinstance(entries, str):
+            self.fail(name, field, "is one text: put it in [ ], and give each point a text of its own")
+        if not isinstance(entries, list) or not entries:
+            self.fail(name, field, "must be a list of texts, one for each point, and not empty")
+        entries = cast(list[Any], entries)
+        if len(entries) > MAX_POINTS:
+            self.fail(name, field, f"has {len(entries)} points, more than {MAX_POINTS}")
+        points: list[str] = []
+        duplicates: list[str] = []
+        for index, entry in enumerate(entries):
+            label = f"{field}[{index}]"
+            point = self.text(name, {label: entry}, label).strip()
+            if point in points:
+                duplicates.append(point)
+            points.append(point)
+        if duplicates:
+            first = min(duplicates, key=points.index)
+            self._warn(name, field, f"has a point twice: {first[:80]!r}; it counts twice")
+        return tuple(points)
+
+    def _read_image(self, name: str, fields: Mapping[str, Any], field: str, task_list: TaskList) -> Image | None:
+        path = fields.get(field)
         if path is None or path == "":
             return None
         if not isinstance(path, str):
             self.fail(name, field, f"must be a path, not {type(path).__name__}")
-        return self.load_image(name, field, self._found(path, listed))
+        return self.load_image(name, field, self._resolve_path(path, task_list))
 
-    def _found(self, path: str, listed: TaskList) -> str:
-        """A path as it leads to a picture: from the folder of the lists, whatever more it says; else from its list;
-        under any ending. Only the ending is another then; the released code changes every `png` in the whole path."""
+    def _resolve_path(self, path: str, task_list: TaskList) -> str:
+        """Return the path of an image, relative to the folder of the lists; the path itself if there is no such file.
+
+        The path may start above that folder, or at its list; the file may have another suffix. Only the suffix is
+        replaced: the released code changes every `png` in the whole path.
+        """
         parts = PurePosixPath(path.replace("\\", "/")).parts
-        tops = {listed.file.split("/")[0] for listed in find_lists(self._root)}
-        inner = next((parts[at:] for at, part in enumerate(parts) if part in tops), parts)
-        for some in (parts, inner, (*PurePosixPath(listed.file).parent.parts, *parts)):
-            if some:
-                whole = PurePosixPath(*some)
-            else:
-                whole = PurePosixPath(path)
-            for one in (
-                whole,
-                *(whole.with_suffix(ending) for ending in IMAGE_SUFFIXES if whole.suffix.lower() in IMAGE_SUFFIXES),
-            ):
-                if ".." not in one.parts and not one.is_absolute() and self._is_there(one):
-                    return str(one)
+        for candidate in self._list_candidates(parts, task_list):
+            variants = [candidate]
+            if candidate.suffix.lower() in IMAGE_SUFFIXES:
+                variants += [candidate.with_suffix(suffix) for suffix in IMAGE_SUFFIXES]
+            for variant in variants:
+                if ".." not in variant.parts and not variant.is_absolute() and self._is_file(variant):
+                    return str(variant)
         return path
 
-    def _is_there(self, path: PurePosixPath) -> bool:
+    def _list_candidates(self, parts: Sequence[str], task_list: TaskList) -> list[PurePosixPath]:
+        """Return where an image may be: as it says, from one of the lists' top folders on, or next to its list."""
+        top_folders = {other.file.split("/")[0] for other in find_lists(self._root)}
+        inner = parts
+        for index, part in enumerate(parts):
+            if part in top_folders:
+                inner = parts[index:]
+                break
+        return [PurePosixPath(*parts), PurePosixPath(*inner), PurePosixPath(task_list.file).parent.joinpath(*parts)]
+
+    def _is_file(self, path: PurePosixPath) -> bool:
         try:
             return (self._root / path).is_file()
         except (OSError, ValueError):  # a name that is too long, or has a NUL in it
             return False
 
-    def _ended(self, name: str, facts: Mapping[str, Any]) -> str:
-        for field in MARKS:
-            found = facts.get(field)
-            if found is None:
+    def _read_question_type(self, name: str, fields: Mapping[str, Any]) -> str:
+        for field in QUESTION_TYPE_FIELDS:
+            value = fields.get(field)
+            if value is None:
                 continue
-            said = canonical_group("ended", str(found))
-            if field == "open_ended" and isinstance(found, bool):
-                if found:
-                    return "open"
+            if field == "open_ended" and value is True:
+                return "open"
+            if field == "open_ended" and value is False:
                 return "closed"
-            if said in QUESTION_TYPES:
-                return said
+            question_type = canonical_group("ended", str(value))
+            if question_type in QUESTION_TYPES:
+                return question_type
             if field == "ended":
-                self.report_problem(
-                    "warning",
-                    name,
-                    field,
-                    f"{str(found)[:40]!r} is neither open nor closed; the task is counted with neither",
-                )
+                message = f"{str(value)[:40]!r} is neither open nor closed; the task is counted with neither"
+                self._warn(name, field, message)
         return UNMARKED
 
-    def _id(self, name: str, facts: Mapping[str, Any], listed: TaskList, prompt: str, goal: PlanVizGold) -> str:
-        own = facts.get("name")
-        if own is not None and own != "":
-            if not isinstance(own, str):
-                self.fail(name, "name", f"must be text, not {type(own).__name__}")
-            if len(own) > LONGEST_NAME or not own.isprintable() or {"/", "~"} & set(own) or own.strip() != own:
-                self.fail(
-                    name,
-                    "name",
-                    f"{str(own)[:80]!r} is no name for a task: text without `/` and `~`, of at most {LONGEST_NAME} characters",
-                )
-            return f"{listed.name}-{own}"
-        told = [prompt, goal.points, goal.source.digest if goal.source else ""]
-        return f"{listed.name}-{hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:8]}"
+    def _read_id(
+        self, name: str, fields: Mapping[str, Any], task_list: TaskList, prompt: str, gold: PlanVizGold
+    ) -> str:
+        """Return the list's name with the task's own name, or with a digest of what the task asks."""
+        task_name = fields.get("name")
+        if task_name is None or task_name == "":
+            content = [prompt, gold.points, ""]
+            if gold.source is not None:
+                content[2] = gold.source.digest
+            return f"{task_list.name}-{hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:8]}"
+        if not isinstance(task_name, str):
+            self.fail(name, "name", f"must be text, not {type(task_name).__name__}")
+        is_too_long = len(task_name) > MAX_NAME_LENGTH
+        if is_too_long or not task_name.isprintable() or {"/", "~"} & set(task_name) or task_name.strip() != task_name:
+            message = f"must be text without `/` and `~`, of at most {MAX_NAME_LENGTH} characters"
+            self.fail(name, "name", f"{task_name[:80]!r} is no name for a task: {message}")
+        return f"{task_list.name}-{task_name}"

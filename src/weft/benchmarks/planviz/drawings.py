@@ -1,5 +1,4 @@
-"""Small maps, flowcharts and interfaces, drawn: the pictures of the template, and of what is measured of readers of
-words."""
+"""Draws small maps, flowcharts and interfaces: the images of the template, and test images for OCR."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 Point = tuple[int, int]
-Font = Callable[[int], Any]  # of a size in pixels
+Font = Callable[[int], Any]  # size in pixels -> font
 INK = "#222222"
 PAPER = "#ffffff"
 SOFT = "#d9dde3"
@@ -28,8 +27,8 @@ def draw_park(
     route: Sequence[Point] = (),
     font: Font = load_plain_font,
 ) -> "Pil.Image":
-    """A map: paths, places with their names, and a route along the paths."""
-    picture, pen = _sheet((720, 520), "#dcebd2")
+    """Draw a map: paths, places with their names, and a route along the paths."""
+    image, pen = _sheet((720, 520), "#dcebd2")
     for path in paths:
         pen.line(list(path), fill="#f7efd9", width=16, joint="curve")
     if route:
@@ -38,27 +37,27 @@ def draw_park(
     for name, (x, y) in places.items():
         pen.ellipse((x - 9, y - 9, x + 9, y + 9), fill="#b5432f", outline=PAPER, width=2)
         pen.text((x + 14, y - 12), name, font=font(20), fill=INK, stroke_width=3, stroke_fill="#dcebd2")
-    return picture
+    return image
 
 
 def draw_flowchart(steps: Sequence[str], font: Font = load_plain_font) -> "Pil.Image":
-    """Boxes from top to bottom, an arrow from each to the next."""
-    picture, pen = _sheet((520, 60 + 100 * len(steps)), PAPER)
-    for at, step in enumerate(steps):
-        top = 40 + 100 * at
+    """Draw boxes from top to bottom, with an arrow from each to the next."""
+    image, pen = _sheet((520, 60 + 100 * len(steps)), PAPER)
+    for index, step in enumerate(steps):
+        top = 40 + 100 * index
         pen.rounded_rectangle((70, top, 450, top + 58), radius=10, fill="#eef3fb", outline=BLUE, width=2)
         pen.text((260, top + 29), step, font=font(20), fill=INK, anchor="mm")
-        if at + 1 < len(steps):
+        if index + 1 < len(steps):
             _arrow(pen, (260, top + 58), (260, top + 100), INK)
-    return picture
+    return image
 
 
 def draw_settings(title: str, switches: Mapping[str, bool], font: Font = load_plain_font) -> "Pil.Image":
-    """A page of settings, one switch a line."""
-    picture, pen = _sheet((520, 110 + 70 * len(switches)), PAPER)
+    """Draw a page of settings, one switch a line."""
+    image, pen = _sheet((520, 110 + 70 * len(switches)), PAPER)
     pen.text((36, 32), title, font=font(28), fill=INK)
-    for at, (name, on) in enumerate(switches.items()):
-        y = 116 + 70 * at
+    for index, (name, on) in enumerate(switches.items()):
+        y = 116 + 70 * index
         pen.line((36, y - 22, 484, y - 22), fill=SOFT, width=1)
         pen.text((36, y), name, font=font(20), fill=INK)
         pen.rounded_rectangle((412, y - 2, 476, y + 30), radius=16, fill=GREEN if on else "#aab1bb")
@@ -67,29 +66,29 @@ def draw_settings(title: str, switches: Mapping[str, bool], font: Font = load_pl
         else:
             left = 414
         pen.ellipse((left, y, left + 28, y + 28), fill=PAPER)
-    return picture
+    return image
 
 
 def draw_form(title: str, fields: Sequence[str], button: str, font: Font = load_plain_font) -> "Pil.Image":
-    """A page to fill in."""
-    picture, pen = _sheet((520, 180 + 84 * len(fields)), "#f5f6f8")
+    """Draw a page to fill in."""
+    image, pen = _sheet((520, 180 + 84 * len(fields)), "#f5f6f8")
     pen.text((36, 30), title, font=font(28), fill=INK)
-    for at, name in enumerate(fields):
-        y = 90 + 84 * at
+    for index, name in enumerate(fields):
+        y = 90 + 84 * index
         pen.text((36, y), name, font=font(18), fill="#555555")
         pen.rectangle((36, y + 28, 484, y + 66), fill=PAPER, outline=SOFT, width=2)
     y = 100 + 84 * len(fields)
     pen.rounded_rectangle((36, y, 236, y + 48), radius=8, fill=BLUE)
     pen.text((136, y + 24), button, font=font(20), fill=PAPER, anchor="mm")
-    return picture
+    return image
 
 
 def _sheet(size: Point, ground: str) -> tuple["Pil.Image", Any]:
     from PIL import Image as Pil
     from PIL import ImageDraw
 
-    picture = Pil.new("RGB", size, ground)
-    return picture, ImageDraw.Draw(picture)
+    image = Pil.new("RGB", size, ground)
+    return image, ImageDraw.Draw(image)
 
 
 def _arrow(pen: Any, start: Point, end: Point, colour: str) -> None:

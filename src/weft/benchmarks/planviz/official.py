@@ -10,12 +10,14 @@ from weft.types import MissingScore, OfficialReading, Question, Verdict
 
 
 class PlanVizOfficial(Official):
+    """PlanViz's arithmetic."""
+
     prompts_file = "template.py"
     prompts = rubric.CONSTANTS
     published_judge = "qwen3-vl-235b-a22b-instruct"
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        """A reply is never asked for again: what has no score is left out."""
+        """Read a reply. The scorer never asks again: a reply without a score is left out."""
         if question.text_only:
             return {question.metrics[0]: OfficialReading(released.read_share(question, text))}
         return {}
@@ -26,7 +28,7 @@ class PlanVizOfficial(Official):
         return super().find_reading(verdict)
 
     def lacks_official_question(self, verdict: Verdict) -> bool:
-        """Where the released code shows its judge something else, about which nobody was asked."""
+        """Whether the released code shows its judge something else here, and that question was not asked."""
         if verdict.variant_reading is not None:
             return False
         if verdict.merged_from:

@@ -1,6 +1,8 @@
-"""Outputs made elsewhere in PlanViz's layout: results/<model>/<list>/<index>.png, the index from 0. A task's picture
-may also lie there under the task's own name, or in the folder under its id. A missing picture is the model's; one that
-cannot be read leaves its task unscored. A folder without any picture is a mistake of the user's."""
+"""Outputs made elsewhere in PlanViz's layout: results/<model>/<list>/<index>.png, the index from 0.
+
+A task's image may also be there under the task's own name, or in the folder under its id. A missing image is the
+model's fault; one that cannot be read leaves its task unscored. A folder without any image is a user's mistake.
+"""
 
 from pathlib import Path
 
@@ -14,60 +16,75 @@ from weft.models.endpoint import EndpointReply
 from weft.store.blobs import Blobs
 from weft.types import Message, Request
 
-NAMES = {listed.name for listed in TASK_LISTS}
+LIST_NAMES = {task_list.name for task_list in TASK_LISTS}
 
 
 class PlanVizOutputs(OutputFolder):
+    """A folder of images that stands for a model."""
+
     subfolders = ("",)
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
-        super().__init__(_of_one_model(root), blobs)
+        super().__init__(_find_model_folder(root), blobs)
         self.name = f"folder/{root.name}"
-        places = [self._root, *(self._root / name for name in NAMES if (self._root / name).is_dir())]
-        if not any(path.suffix.lower() in IMAGE_SUFFIXES for place in places for path in place.iterdir()):
-            lists = ", ".join(sorted(NAMES))
+        self._is_numbered: dict[str, bool] = {}  # by folder: whether files are named by index
+        has_images = False
+        for folder in (self._root, *_find_list_folders(self._root)):
+            files = list(folder.iterdir())
+            has_images = has_images or any(path.suffix.lower() in IMAGE_SUFFIXES for path in files)
+            self._is_numbered[folder.name] = any(path.stem.isdigit() for path in files)
+        if not has_images:
+            lists = ", ".join(sorted(LIST_NAMES))
             raise UserError(
-                f"{root} has no picture where outputs are looked for: <list>/<index>.png, the lists being {lists}; or <id>.png"
+                f"{root} has no image where outputs are expected: <list>/<index>.png, the lists being {lists}; "
+                "or <id>.png"
             )
-        self._by_index = {place.name: any(path.stem.isdigit() for path in place.iterdir()) for place in places}
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        found = next((name for name in self._names(want) if self.find(name) is not None), want.turn_ref.file)
-        return await super().send(messages, replace(want, turn_ref=replace(want.turn_ref, file=found)))
+        file = want.turn_ref.file
+        for name in self._list_names(want):
+            if self.find(name) is not None:
+                file = name
+                break
+        return await super().send(messages, replace(want, turn_ref=replace(want.turn_ref, file=file)))
 
-    def _names(self, want: Request) -> list[str]:
-        """What a task's picture may be called. Where files are numbered, a name that is a number is another task's
-        place."""
-        of, _, own = want.turn_ref.sample.partition("-")
-        named = [f"{of}/{own}.png", f"{own}.png"] if not own.isdigit() and not self._by_index.get(of) else []
-        return [want.turn_ref.file, f"{want.turn_ref.sample}.png", *named]
+    def _list_names(self, want: Request) -> list[str]:
+        """Return the names that a task's image may have.
+
+        Where files are named by index, a task name that is a number would be another task's index.
+        """
+        names = [want.turn_ref.file, f"{want.turn_ref.sample}.png"]
+        task_list, _, task_name = want.turn_ref.sample.partition("-")
+        if not task_name.isdigit() and not self._is_numbered.get(task_list):
+            names += [f"{task_list}/{task_name}.png", f"{task_name}.png"]
+        return names
 
     def find(self, name: str) -> Path | None:
-        """Under any ending that a picture may have; a list's own folder may be named alone."""
-        stem = name.removesuffix(".png")
-        if self._root.name == stem.partition("/")[0]:
-            stems = (stem, stem.partition("/")[2])
-        else:
-            stems = (stem,)
-        return next(
-            (
-                path
-                for one in stems
-                for ending in IMAGE_SUFFIXES
-                if (path := super(PlanVizOutputs, self).find(one + ending)) is not None
-            ),
-            None,
-        )
+        """Find an image under any suffix. The root may be the folder of one list."""
+        stems = [name.removesuffix(".png")]
+        task_list, _, inner = stems[0].partition("/")
+        if self._root.name == task_list:
+            stems.append(inner)
+        for stem in stems:
+            for suffix in IMAGE_SUFFIXES:
+                path = super().find(stem + suffix)
+                if path is not None:
+                    return path
+        return None
 
 
-def _of_one_model(root: Path) -> Path:
-    """The folder of one model, where the folder of all was named."""
-    if not root.is_dir() or root.name in NAMES or any((root / name).is_dir() for name in NAMES):
+def _find_list_folders(root: Path) -> list[Path]:
+    return [root / name for name in LIST_NAMES if (root / name).is_dir()]
+
+
+def _find_model_folder(root: Path) -> Path:
+    """Return the folder of one model, given that folder or the folder of all models."""
+    if not root.is_dir() or root.name in LIST_NAMES or _find_list_folders(root):
         return root
-    models = sorted(path for path in root.iterdir() if path.is_dir() and any((path / name).is_dir() for name in NAMES))
+    models = sorted(path for path in root.iterdir() if path.is_dir() and _find_list_folders(path))
     if len(models) > 1:
-        some = ", ".join(path.name for path in models[:8])
-        raise UserError(f"{root} has results of {len(models)} models ({some}); name the folder of one")
+        names = ", ".join(path.name for path in models[:8])
+        raise UserError(f"{root} has results of {len(models)} models ({names}); name the folder of one")
     if models:
         return models[0]
     return root

@@ -1,12 +1,12 @@
-"""PlanViz's protocol: one request, with the picture that is to be edited or none, and one picture back, judged by
-PlanScore: Cor, the share of key points that it meets; Vis and Ef, from 0 to 5.
+"""PlanViz's protocol: one request, with the image to edit or without, and one image back, judged by PlanScore.
 
-An edited picture that is nearly its source has no point, without a judge (`unchanged.py`). A workflow that is drawn
-from a page is looked at without the page. With `witness ocr` the judge of the points is told which words a program read
-in the picture.
+PlanScore has three metrics: Cor, the share of key points that the image meets; Vis and Ef, from 0 to 5. An edited image
+that is nearly its source meets no point, without a judge (`unchanged.py`). A workflow that is drawn from a page is
+judged without the page. With `witness ocr` the judge of the points is told which words a program read in the image.
 
-Under `official` what the released code has its judge look at is asked besides, for the official row: workflows beside
-their page, and pictures that are nearly their source."""
+Under `official` the judge is also asked as the released code asks it, for the official row: workflows together with
+their page, and images that are nearly their source.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,12 +36,12 @@ from weft.errors import ImageError, StoreError, UserError
 from weft.judges.ocr import find_checkable_phrases, load_ocr, read_lines
 from weft.secrets import strip_url_secrets
 from weft.store.blobs import Blobs
-from weft.types import Dialogue, LoadedDataset, Message, Model, Question, Sample, Score, Table, Turn, Verdict
+from weft.types import Dialogue, Image, LoadedDataset, Message, Model, Question, Sample, Score, Table, Turn, Verdict
 from weft.untrusted import dict_or_empty
 
 Witness = Annotated[
     Literal["none", "ocr"],
-    Meta(description="Whether the judge of the key points is told the words that OCR reads in a picture (extra ocr)."),
+    Meta(description="Whether the judge of the key points is told the words that OCR reads in an image (extra ocr)."),
 ]
 Deduct = Annotated[
     bool,
@@ -50,32 +50,31 @@ Deduct = Annotated[
 Official = Annotated[
     bool,
     Meta(
-        description="Ask the judge as the released code does too (workflows beside their page, copies), for the official row."
+        description="Also ask the judge as the released code does (workflows with their page, copies), for the "
+        "official row."
     ),
 ]
-
-
 Styles = Annotated[
     int,
     Meta(
-        description="Give each task in so many other wordings too: the prompt-style study. The wordings come from --reword.",
+        description="Give each task in this many other wordings too: the prompt-style study. The wordings come from "
+        "--reword.",
         ge=0,
         le=MAX_WORDINGS,
     ),
 ]
-Reword = Annotated[
-    str, Meta(description="A model that says tasks in other words, or a file of wordings (docs/planviz.md).")
-]
-Drawn = Annotated[
+Reword = Annotated[str, Meta(description="A model that rewords tasks, or a file of wordings (docs/planviz.md).")]
+SampleSize = Annotated[
     int,
     Meta(
-        description="Only so many tasks, drawn at random, evenly over sub-tasks and tasks, of those that --limit leaves; 0: all.",
+        description="Only this many tasks, drawn at random, evenly over sub-tasks and tasks, of those that --limit "
+        "leaves; 0: all.",
         ge=0,
     ),
 ]
-Seed = Annotated[int, Meta(description="Which tasks --sample draws.")]
+Seed = Annotated[int, Meta(description="Seed of the draw of --sample.")]
 
-USUAL = 10  # wordings by a model, where nobody says how many
+DEFAULT_WORDINGS = 10  # by a model, where --styles is not given
 
 
 class PlanVizOptions(Struct, frozen=True):
@@ -84,16 +83,16 @@ class PlanVizOptions(Struct, frozen=True):
     official: Official = False
     styles: Styles = 0
     reword: Reword = ""
-    sample: Drawn = 0
+    sample: SampleSize = 0
     seed: Seed = 0
 
 
 class PlanVizPresentation(Presentation, frozen=True):
     def describe_options(self, options: PlanVizOptions) -> list[str]:
-        """A file is called by its name: where it lies is nobody's business."""
-        return super().describe_options(
-            replace(options, reword=Path(options.reword).name) if is_wordings_file(options.reword) else options
-        )
+        """Describe the options. A file is named without its folder, which may be private."""
+        if is_wordings_file(options.reword):
+            options = replace(options, reword=Path(options.reword).name)
+        return super().describe_options(options)
 
     def describe_outputs(self, options: PlanVizOptions) -> list[str]:
         return self.describe_options(options)
@@ -118,34 +117,37 @@ class PlanVizPreparation(Preparation, frozen=True):
     async def prepare(
         self, dataset: LoadedDataset, options: PlanVizOptions, models: Mapping[str, Model]
     ) -> LoadedDataset:
+        """Draw the sample of tasks, and add their wordings. Raises UserError if no task has a usable wording."""
         if not options.reword:
-            some = sample_tasks(dataset, options.sample, options.seed)
-            if len(some) == len(dataset.samples):
+            tasks = sample_tasks(dataset, options.sample, options.seed)
+            if len(tasks) == len(dataset.samples):
                 return dataset
-            return replace(dataset, samples=tuple(some), digest=digest_samples(some))
+            return replace(dataset, samples=tuple(tasks), digest=digest_samples(tasks))
         if models:
             tasks = sample_tasks(dataset, options.sample, options.seed)
-            said, problems = await Reworder(
-                models["reword"], read_own_rubrics(Path(__file__).parent), options.styles
-            ).reword_all(tasks)
+            reworder = Reworder(models["reword"], read_own_rubrics(Path(__file__).parent), options.styles)
+            wordings, problems = await reworder.reword_all(tasks)
         else:
-            said, problems = await asyncio.to_thread(read_wordings, Path(options.reword), dataset, options.styles)
-            there = replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.id in said))
-            tasks = sample_tasks(there, options.sample, options.seed)
-        if not any(said.get(task.id) for task in tasks):
+            wordings, problems = await asyncio.to_thread(read_wordings, Path(options.reword), dataset, options.styles)
+            reworded = tuple(sample for sample in dataset.samples if sample.id in wordings)
+            tasks = sample_tasks(replace(dataset, samples=reworded), options.sample, options.seed)
+        if not any(wordings.get(task.id) for task in tasks):
+            reason = ""
             if problems:
-                why = f"; the first trouble: {problems[0]}"
-            else:
-                why = ""
+                reason = f"; the first problem: {problems[0]}"
             raise UserError(
-                f"{strip_url_secrets(options.reword)} gave no wording that could be used of any of {len(tasks)} tasks{why}"
+                f"{strip_url_secrets(options.reword)} gave no usable wording of any of {len(tasks)} tasks{reason}"
             )
-        return add_wordings(dataset, tasks, said, problems)
+        return add_wordings(dataset, tasks, wordings, problems)
 
     def describe_data(self, dataset: LoadedDataset) -> list[str]:
-        points = [point for sample in dataset.samples for point in sample.turns[0].gold.points]
-        plain = sum(bool(find_checkable_phrases(point)) for point in points)
-        return [f"{len(points)} key points, {plain} of them plain words, which --judge ocr can decide"]
+        points = 0
+        checkable = 0
+        for sample in dataset.samples:
+            gold: PlanVizGold = sample.turns[0].gold
+            points += len(gold.points)
+            checkable += sum(bool(find_checkable_phrases(point)) for point in gold.points)
+        return [f"{points} key points, {checkable} of them plain words, which --judge ocr can decide"]
 
 
 class PlanViz(Benchmark):
@@ -170,13 +172,13 @@ class PlanViz(Benchmark):
     def parse_options(self, given: Mapping[str, Any]) -> PlanVizOptions:
         options: PlanVizOptions = super().parse_options(given)
         if options.witness == "ocr":
-            load_ocr()  # is it there at all
+            load_ocr()  # fails now, not in the middle of the run, if the extra is not installed
         if options.styles and not options.reword:
-            raise UserError("--styles needs wordings: --reword MODEL has them made, --reword FILE reads them")
+            raise UserError("--styles needs wordings: --reword MODEL has a model write them, --reword FILE reads them")
         if is_wordings_file(options.reword):
             return replace(options, reword=str(Path(options.reword).absolute()))
         if options.reword and not options.styles:
-            return replace(options, styles=USUAL)
+            return replace(options, styles=DEFAULT_WORDINGS)
         return options
 
     def build_messages(
@@ -185,70 +187,78 @@ class PlanViz(Benchmark):
         return (Message("user", turn.prompt),)
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        goal: PlanVizGold = answered.turn.gold
-        seen: list[Assessment] = [self._points(answered)]
-        elsewhere = answered.rubrics.official and goal.is_edit and goal.is_judged_without_source
-        beside = {"detail": PlanFacts(official_input_differs=True)} if elsewhere else {}
-        seen += [rubric.build_question(rubric.VISUAL, answered, alone=goal.is_judged_without_source, **beside)]
-        if goal.is_edit and goal.is_judged_without_source and answered.options.official:
-            seen += [rubric.build_question(rubric.VISUAL, answered, alone=False, variant=OFFICIAL_VARIANT)]
-        return [*seen, rubric.build_question(rubric.EFFICIENT, answered, alone=not goal.is_edit)]
+        gold: PlanVizGold = answered.turn.gold
+        assessments: list[Assessment] = [self._assess_points(answered)]
+        without_source = gold.is_judged_without_source
+        is_without_page = gold.is_edit and without_source
+        detail: PlanFacts | None = None
+        if answered.rubrics.official and is_without_page:
+            detail = PlanFacts(official_input_differs=True)
+        assessments.append(rubric.build_question(rubric.VISUAL, answered, without_source=without_source, detail=detail))
+        if answered.options.official and is_without_page:
+            assessments.append(
+                rubric.build_question(rubric.VISUAL, answered, without_source=False, variant=OFFICIAL_VARIANT)
+            )
+        assessments.append(rubric.build_question(rubric.EFFICIENT, answered, without_source=not gold.is_edit))
+        return assessments
 
-    def _points(self, answered: JudgedTurn) -> Assessment:
-        goal: PlanVizGold = answered.turn.gold
-        if not goal.is_edit and answered.options.witness == "none":
+    def _assess_points(self, answered: JudgedTurn) -> Assessment:
+        gold: PlanVizGold = answered.turn.gold
+        if not gold.is_edit and answered.options.witness == "none":
             return rubric.build_points_question(answered, None)
-        return answered.check(rubric.CORRECT, lambda blobs: self._looked_at(answered, goal, blobs))
+        return answered.check(rubric.CORRECT, lambda blobs: self._check_points(answered, blobs))
 
-    def _looked_at(self, answered: JudgedTurn, goal: PlanVizGold, blobs: Blobs) -> Sequence[Question | Verdict]:
-        """The question about the points, unless the picture is nearly its source."""
-        if goal.source is not None:
-            with blobs.decode_within_memory(goal.source) as source, blobs.decode_within_memory(answered.image) as made:
-                same = is_unchanged(source, made)
-            if same:
-                why = "the picture is nearly the source again: nothing that could be seen was changed"
-                facts = PlanFacts((0,) * len(goal.points), official_input_differs=answered.rubrics.official)
-                none = answered.verdict(rubric.CORRECT, 0.0, why, detail=facts, score=0)
-                asked = (
-                    [rubric.build_points_question(answered, None, variant=OFFICIAL_VARIANT)]
-                    if answered.options.official
-                    else []
-                )
-                return [none, *asked]
-        return [rubric.build_points_question(answered, self._words(answered, blobs))]
+    def _check_points(self, answered: JudgedTurn, blobs: Blobs) -> Sequence[Question | Verdict]:
+        """Return the question about the points, or the verdict 0 if the image is nearly its source."""
+        gold: PlanVizGold = answered.turn.gold
+        if gold.source is None or not _is_copy(gold.source, answered.image, blobs):
+            return [rubric.build_points_question(answered, self._read_words(answered, blobs))]
+        reason = "the image is nearly the source again: no visible change was made"
+        facts = PlanFacts((0,) * len(gold.points), official_input_differs=answered.rubrics.official)
+        assessments: list[Question | Verdict] = [
+            answered.verdict(rubric.CORRECT, 0.0, reason, detail=facts, score=0),
+        ]
+        if answered.options.official:
+            assessments.append(rubric.build_points_question(answered, None, variant=OFFICIAL_VARIANT))
+        return assessments
 
-    def _words(self, answered: JudgedTurn, blobs: Blobs) -> Sequence[str] | None:
+    def _read_words(self, answered: JudgedTurn, blobs: Blobs) -> Sequence[str] | None:
+        """Return the lines that OCR reads in the image; None if the judge is not told them."""
         if answered.options.witness == "none" or answered.rubrics.official:
             return None
         try:
             return [line.text for line in read_lines(answered.image, blobs)]
         except (ImageError, StoreError):
             raise
-        except Exception as error:  # it is only a hint: whatever the reader makes of a picture, the judge has eyes
+        except Exception as error:  # the words are only a hint: the judge sees the image, whatever OCR does with it
             return [f"(the program could not read this picture: {type(error).__name__})"]
 
     def parse_text(self, question: Question, text: str) -> dict[str, Any] | None:
-        """A reply to a released prompt is two lines of words."""
+        """Read a reply to a released prompt, which is two lines of text."""
         if not question.text_only or text.lstrip().startswith(("{", "```")):
             return None
+        max_score = rubric.MAX_SCORE
         if question.metrics == (rubric.CORRECT,):
-            full = len(question.gold.points)
-        else:
-            full = rubric.FULL
-        return released.parse_score(text, question.value_key, full)
+            max_score = len(question.gold.points)
+        return released.parse_score(text, question.value_key, max_score)
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
         if question.metrics == (rubric.CORRECT,) and not question.text_only:
             return [rubric.build_points_score(question, found, deduct=read_plan_facts(question).deduct)]
-        marks = super().to_scores(question, found)
+        scores = super().to_scores(question, found)
         if question.detail:
-            return [replace(one, detail=question.detail) for one in marks]
-        return marks
+            return [replace(score, detail=question.detail) for score in scores]
+        return scores
 
     def cluster_of(self, sample: str, groups: Mapping[str, str]) -> str:
-        """Wordings of one task are no tasks of their own."""
+        """Wordings of one task belong to one cluster."""
         return groups.get("of", sample)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """The plain mean of the cells that are there, each of which is the mean of its three metrics."""
+        """The plain mean over pairs of task and sub-task, each of which is the mean of its three metrics."""
         return tables.overall_terms(verdicts, groups)
+
+
+def _is_copy(source: Image, image: Image, blobs: Blobs) -> bool:
+    with blobs.decode_within_memory(source) as source_pixels, blobs.decode_within_memory(image) as pixels:
+        return is_unchanged(source_pixels, pixels)

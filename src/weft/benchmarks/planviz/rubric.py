@@ -1,15 +1,16 @@
-"""PlanScore's three questions to the judge, with their pictures in the stated order.
+"""PlanScore's three questions to the judge, with their images in the stated order.
 
-    correctness    the made picture; for editing source, made, reference          a verdict for each key point, with
-    what is seen
-    visual         the made picture; for editing source, made, but for workflows, which need not resemble their page
-    0 to 5
-    efficiency     the made picture; for editing source, made                     0 to 5
+    correctness    the output; for editing source, output, reference
+    visual         the output; for editing source, output, but not for workflows, which need not resemble their page
+    efficiency     the output; for editing source, output
 
-With our rubrics what a dataset, a model or a reader of words wrote is fenced off. With the official prompts the message
-is what the released code sends: the pictures as they are, then the prompt with its slots filled; no schema.
+The judge gives a verdict with evidence for each key point, and 0 to 5 for the other two.
 
-Material: `source`, `made`, `reference`, `task`, `points`, `words`."""
+With our rubrics, what a dataset, a model or OCR wrote is fenced off. With the official prompts, the message is what the
+released code sends: the images as they are, then the prompt with its slots filled; no schema.
+
+Material: `source`, `made`, `reference`, `task`, `points`, `words`.
+"""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ CORRECT = "correctness"
 VISUAL = "visual"
 EFFICIENT = "efficiency"
 METRICS = (CORRECT, VISUAL, EFFICIENT)
-COLUMNS = {"Cor": CORRECT, "Vis": VISUAL, "Ef": EFFICIENT}  # as tables call them
+COLUMNS = {"Cor": CORRECT, "Vis": VISUAL, "Ef": EFFICIENT}  # of tables
 CONSISTENT = "Consistency"
 COHERENT = "Visual Coherence"
 CONSTANTS = {
@@ -39,186 +40,233 @@ CONSTANTS = {
     "efficiency gen": "TEMPLATE_EFFICIENCY_GEN",
     "efficiency edit": "TEMPLATE_EFFICIENCY_EDIT",
 }
-ANSWERS = ("an answer", "the source again", "something else")  # what an edited picture is
-FULL = 5
+ANSWER_KINDS = ("an answer", "the source again", "something else")  # what an edited image can be
+MAX_SCORE = 5
 
 
-def score_key(metric: str, alone: bool) -> str:
-    """The reply's key for the score."""
-    return {CORRECT: "Correctness", EFFICIENT: "Efficiency"}.get(metric, COHERENT if alone else CONSISTENT)
+def score_key(metric: str, without_source: bool) -> str:
+    """Return the reply's key for the score."""
+    if metric == CORRECT:
+        return "Correctness"
+    if metric == EFFICIENT:
+        return "Efficiency"
+    if without_source:
+        return COHERENT
+    return CONSISTENT
 
 
 def build_scale_schema(key: str) -> dict[str, Any]:
-    return object_schema(explanation={"type": "string"}, **{key: {"type": "integer", "minimum": 0, "maximum": FULL}})
+    score = {"type": "integer", "minimum": 0, "maximum": MAX_SCORE}
+    return object_schema(explanation={"type": "string"}, **{key: score})
 
 
-def build_points_schema(goal: PlanVizGold) -> dict[str, Any]:
-    number = {"type": "integer", "enum": list(range(1, len(goal.points) + 1))}
+def _build_released_schema(key: str, max_score: int) -> dict[str, Any]:
+    score = {"type": "number", "minimum": 0, "maximum": max_score}
+    return object_schema(explanation={"type": "string"}, **{key: score})
+
+
+def build_points_schema(gold: PlanVizGold) -> dict[str, Any]:
+    """Return the schema of a reply with a verdict for each key point."""
+    count = len(gold.points)
+    number = {"type": "integer", "enum": list(range(1, count + 1))}
     entry = object_schema(point=number, evidence={"type": "string"}, satisfied={"type": "boolean"})
-    due = len(goal.points)
-    if goal.is_edit:
-        more: dict[str, Any] = {"picture_is": {"type": "string", "enum": list(ANSWERS)}}
-    else:
-        more = {}
-    more |= (
-        {"unnecessary_steps": {"type": "integer", "minimum": 0, "maximum": 99}} if goal.subtask == "workflow" else {}
-    )
-    return object_schema(**more, points={"type": "array", "items": entry, "minItems": due, "maxItems": due})
+    properties: dict[str, Any] = {}
+    if gold.is_edit:
+        properties["picture_is"] = {"type": "string", "enum": list(ANSWER_KINDS)}
+    if gold.subtask == "workflow":
+        properties["unnecessary_steps"] = {"type": "integer", "minimum": 0, "maximum": 99}
+    properties["points"] = {"type": "array", "items": entry, "minItems": count, "maxItems": count}
+    return object_schema(**properties)
 
 
-def build_points_question(answered: JudgedTurn, words: Sequence[str] | None, **more: Any) -> Question:
-    """Which key points the picture meets; `words` are what a reader of words found in it, if one was asked."""
-    goal: PlanVizGold = answered.turn.gold
-    made = answered.image
+def build_points_question(answered: JudgedTurn, words: Sequence[str] | None, variant: str = "") -> Question:
+    """Return the question which key points the image meets. `words` are the lines that OCR read in it, if it was
+    asked."""
+    gold: PlanVizGold = answered.turn.gold
     prompt = answered.turn.prompt_text
-    more = {"detail": PlanFacts(expected=len(goal.points), deduct=answered.options.deduct), **more}
-    listed = "\n".join(f"{number}. {point}" for number, point in enumerate(goal.points, start=1))
-    material: dict[str, tuple[Part, ...]] = {
-        **_pictures(goal, made),
-        "task": (Text(prompt),),
-        "points": tuple(map(Text, goal.points)),
-        **({"words": tuple(map(Text, words))} if words is not None else {}),
-    }
+    material = _build_material(answered)
+    material["points"] = tuple(map(Text, gold.points))
+    if words is not None:
+        material["words"] = tuple(map(Text, words))
+    detail = PlanFacts(expected=len(gold.points), deduct=answered.options.deduct)
     if answered.rubrics.official:
-        joined = "".join(f"{number}. {point} " for number, point in enumerate(goal.points, start=1))
-        if goal.is_edit:
-            pictures = [goal.source, made, goal.reference]
-        else:
-            pictures = [made]
-        asked = _formatted(answered.rubrics.texts[f"{CORRECT} {goal.task}"], prompt, joined)
-        number = {"type": "number", "minimum": 0, "maximum": len(goal.points)}
-        schema = object_schema(explanation={"type": "string"}, Correctness=number)
+        numbered = "".join(f"{number}. {point} " for number, point in enumerate(gold.points, start=1))
+        images: Sequence[Image | None] = [answered.image]
+        if gold.is_edit:
+            images = [gold.source, answered.image, gold.reference]
         return answered.ask(
             CORRECT,
-            _released(pictures, asked),
-            schema,
+            _build_released_parts(images, _format(answered.rubrics.texts[f"{CORRECT} {gold.task}"], prompt, numbered)),
+            _build_released_schema("Correctness", len(gold.points)),
             material=material,
             value_key="Correctness",
             text_only=True,
-            gold=goal,
-            **more,
+            gold=gold,
+            detail=detail,
+            variant=variant,
         )
-    shown = [Text("\nThe picture to judge:\n"), made]
-    if goal.is_edit:
-        shown = [Text("\nThe source picture, as it was given:\n"), *_some(goal.source), *shown]
-        shown += [Text("\nReference, one way to do it right:\n"), goal.reference] if goal.reference else []
+    numbered = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
     slots: dict[str, Sequence[Part]] = {
-        "pictures": [*shown, Text("\n")],
-        "task": fence([Text(f"Request: {prompt}\n\nKey points:\n{listed}")], "the request and its key points"),
-        "words": _witness(answered, words),
-        "kind": [Text(answered.rubrics.texts[f"kind_{goal.subtask}_{goal.task}"])],
+        "pictures": _build_points_images(gold, answered.image),
+        "task": fence([Text(f"Request: {prompt}\n\nKey points:\n{numbered}")], "the request and its key points"),
+        "words": _build_witness(answered, words),
+        "kind": [Text(answered.rubrics.texts[f"kind_{gold.subtask}_{gold.task}"])],
     }
-    name = f"{CORRECT}_{goal.task}"
     return answered.ask(
         CORRECT,
-        fill_slots(answered.rubrics.texts[name], slots),
-        build_points_schema(goal),
+        fill_slots(answered.rubrics.texts[f"{CORRECT}_{gold.task}"], slots),
+        build_points_schema(gold),
         material=material,
-        gold=goal,
-        **more,
+        gold=gold,
+        detail=detail,
+        variant=variant,
     )
 
 
-def build_question(metric: str, answered: JudgedTurn, *, alone: bool, **more: Any) -> Question:
-    """Visual quality or efficiency; `alone`: without the source."""
-    goal: PlanVizGold = answered.turn.gold
-    made = answered.image
+def _build_points_images(gold: PlanVizGold, image: Image) -> list[Part]:
+    parts: list[Part] = []
+    if gold.source is not None:
+        parts += [Text("\nThe source picture, as it was given:\n"), gold.source]
+    parts += [Text("\nThe picture to judge:\n"), image]
+    if gold.reference is not None:
+        parts += [Text("\nReference, one way to do it right:\n"), gold.reference]
+    return [*parts, Text("\n")]
+
+
+def build_question(
+    metric: str,
+    answered: JudgedTurn,
+    *,
+    without_source: bool,
+    detail: PlanFacts | None = None,
+    variant: str = "",
+) -> Question:
+    """Return the question about visual quality or efficiency."""
+    gold: PlanVizGold = answered.turn.gold
     prompt = answered.turn.prompt_text
-    key = score_key(metric, alone)
-    more = {
-        "material": {**_pictures(goal, made), "task": (Text(prompt),)},
+    key = score_key(metric, without_source)
+    fields: dict[str, Any] = {
+        "material": _build_material(answered),
         "value_key": key,
         "reason_key": "explanation",
-        "gold": goal,
-        **more,
+        "gold": gold,
+        "detail": detail,
+        "variant": variant,
     }
     if answered.rubrics.official:
-        text = answered.rubrics.texts[f"{metric} {'gen' if alone else 'edit'}"]
+        images: Sequence[Image | None] = [gold.source, answered.image]
+        text = answered.rubrics.texts[f"{metric} edit"]
+        if without_source:
+            images = [answered.image]
+            text = answered.rubrics.texts[f"{metric} gen"]
         if metric == EFFICIENT:
-            asked = _formatted(text, prompt)
-        else:
-            asked = text
-        number = {"type": "number", "minimum": 0, "maximum": FULL}
-        schema = object_schema(explanation={"type": "string"}, **{key: number})
-        return answered.ask(
-            metric, _released([made] if alone else [goal.source, made], asked), schema, text_only=True, **more
-        )
-    if alone:
-        shown: list[Part] = []
-    else:
-        shown = [Text("\nThe source picture, as it was given:\n"), *_some(goal.source)]
+            text = _format(text, prompt)
+        parts = _build_released_parts(images, text)
+        return answered.ask(metric, parts, _build_released_schema(key, MAX_SCORE), text_only=True, **fields)
+    image_parts: list[Part] = []
+    rubric = f"{metric}_alone"
+    if not without_source:
+        image_parts += [Text("\nThe source picture, as it was given:\n"), *_optional(gold.source)]
+        rubric = f"{metric}_edit"
     slots: dict[str, Sequence[Part]] = {
-        "pictures": [*shown, Text("\nThe picture to judge:\n"), made, Text("\n")],
+        "pictures": [*image_parts, Text("\nThe picture to judge:\n"), answered.image, Text("\n")],
         "task": fence([Text(f"Request: {prompt}")], "the request"),
     }
-    name = f"{metric}_{'alone' if alone else 'edit'}"
-    return answered.ask(metric, fill_slots(answered.rubrics.texts[name], slots), build_scale_schema(key), **more)
+    return answered.ask(metric, fill_slots(answered.rubrics.texts[rubric], slots), build_scale_schema(key), **fields)
 
 
-def build_points_score(question: Question, found: dict[str, Any], *, deduct: bool) -> Score:
-    """Cor from a verdict for each point. Each must be there once."""
-    goal: PlanVizGold = question.gold
-    entries: list[dict[str, Any]] = sorted(found["points"], key=lambda one: one["point"])
-    if [one["point"] for one in entries] != list(range(1, len(goal.points) + 1)):
-        raise UnusableReply(f"every point from 1 to {len(goal.points)} must be there, each once")
-    left: Sequence[int] = found.get(UNDECIDED, ())
-    entries = [one for one in entries if one["point"] not in left]
-    met = [one["satisfied"] for one in entries]
-    kind = str(found.get("picture_is", ANSWERS[0]))
-    extra = int(found.get("unnecessary_steps", 0))
-    if deduct:
-        if goal.is_edit:
-            less = extra
-        else:
-            less = min(1, extra)
-    else:
-        less = 0
-    if kind == ANSWERS[0]:
-        score = max(0, sum(met) - less)
-    else:
-        score = 0
-    told = [f"it is {kind}, so no point counts"] if kind != ANSWERS[0] else []
-    told += [f"{extra} unnecessary step{'s' * (extra != 1)}" + (f", {less} off" if less else "")] if extra else []
-    told += [f"{'+' if one['satisfied'] else '-'} {one['point']}. {one['evidence']}" for one in entries]
-    told += [f"? {number}. no plain words: not decided" for number in left]
-    read = [part.text for part in question.material.get("words", ()) if isinstance(part, Text)]
-    told += [f"words that OCR read: {' | '.join(read) or 'none'}"] if "words" in question.material else []
-    return Score(
-        CORRECT,
-        score / len(met),
-        "\n".join(told),
-        score,
-        PlanFacts(tuple(map(int, met)), tuple(left), unnecessary_steps=extra),
-    )
+def build_points_score(question: Question, reply: dict[str, Any], *, deduct: bool) -> Score:
+    """Return Cor from a verdict for each point. Raises UnusableReply unless each point is there once."""
+    gold: PlanVizGold = question.gold
+    entries: list[dict[str, Any]] = sorted(reply["points"], key=lambda entry: entry["point"])
+    if [entry["point"] for entry in entries] != list(range(1, len(gold.points) + 1)):
+        raise UnusableReply(f"every point from 1 to {len(gold.points)} must be there, each once")
+    undecided: Sequence[int] = reply.get(UNDECIDED, ())
+    decided = [entry for entry in entries if entry["point"] not in undecided]
+    met = tuple(int(entry["satisfied"]) for entry in decided)
+    kind = str(reply.get("picture_is", ANSWER_KINDS[0]))
+    unnecessary_steps = int(reply.get("unnecessary_steps", 0))
+    deduction = 0
+    if deduct and gold.is_edit:
+        deduction = unnecessary_steps
+    elif deduct:
+        deduction = min(1, unnecessary_steps)
+    score = 0
+    if kind == ANSWER_KINDS[0]:
+        score = max(0, sum(met) - deduction)
+    reasons: list[str] = []
+    if kind != ANSWER_KINDS[0]:
+        reasons.append(f"it is {kind}, so no point counts")
+    if unnecessary_steps:
+        reasons.append(_describe_steps(unnecessary_steps, deduction))
+    reasons += map(_describe_point, decided)
+    reasons += [f"? {number}. no plain words: not decided" for number in undecided]
+    if "words" in question.material:
+        words = [part.text for part in question.material["words"] if isinstance(part, Text)]
+        reasons.append(f"words that OCR read: {' | '.join(words) or 'none'}")
+    facts = PlanFacts(met, tuple(undecided), unnecessary_steps=unnecessary_steps)
+    return Score(CORRECT, score / len(met), "\n".join(reasons), score, facts)
 
 
-def _pictures(goal: PlanVizGold, made: Image) -> dict[str, tuple[Part, ...]]:
-    return {"source": _some(goal.source), "made": (made,), "reference": _some(goal.reference)}
+def _describe_steps(unnecessary_steps: int, deduction: int) -> str:
+    text = f"{unnecessary_steps} unnecessary step{'s' * (unnecessary_steps != 1)}"
+    if deduction:
+        return f"{text}, {deduction} off"
+    return text
 
 
-def _some(image: Image | None) -> tuple[Image, ...]:
+def _describe_point(entry: dict[str, Any]) -> str:
+    sign = "-"
+    if entry["satisfied"]:
+        sign = "+"
+    return f"{sign} {entry['point']}. {entry['evidence']}"
+
+
+def _build_material(answered: JudgedTurn) -> dict[str, tuple[Part, ...]]:
+    gold: PlanVizGold = answered.turn.gold
+    return {
+        "source": _optional(gold.source),
+        "made": (answered.image,),
+        "reference": _optional(gold.reference),
+        "task": (Text(answered.turn.prompt_text),),
+    }
+
+
+def _optional(image: Image | None) -> tuple[Image, ...]:
     if image is None:
         return ()
     return (image,)
 
 
-def _witness(answered: JudgedTurn, words: Sequence[str] | None) -> Sequence[Part]:
+def _build_witness(answered: JudgedTurn, words: Sequence[str] | None) -> Sequence[Part]:
     if words is None:
         return []
-    told = Text("\n".join(words) if words else "(no words)")
-    return [Text(answered.rubrics.texts["witness"]), *fence([told], "what the reader found, line by line"), Text("\n")]
+    lines = "(no words)"
+    if words:
+        lines = "\n".join(words)
+    return [
+        Text(answered.rubrics.texts["witness"]),
+        *fence([Text(lines)], "what the reader found, line by line"),
+        Text("\n"),
+    ]
 
 
-def _released(pictures: Sequence[Image | None], text: str) -> list[Part]:
-    return [*(picture for picture in pictures if picture is not None), Text(text)]
+def _build_released_parts(images: Sequence[Image | None], text: str) -> list[Part]:
+    return [*(image for image in images if image is not None), Text(text)]
 
 
-def _formatted(text: str, *slots: str) -> str:
-    """A prompt with its slots filled in their order, as `str.format` does it; what is filled in is not looked at
-    again."""
+def _format(text: str, *slots: str) -> str:
+    """Fill a prompt's slots in their order, as `str.format` does it. What is filled in is not parsed again."""
     if text.count("{}") != len(slots):
         raise UserError(
-            f"a prompt of the checkout has {text.count('{}')} slots where {len(slots)} are known: is it another version?"
+            f"a prompt of the checkout has {text.count('{}')} slots where {len(slots)} are expected: is it another "
+            "version?"
         )
-    rest = iter(slots)
-    return re.sub(r"\{\}|\{\{|\}\}", lambda match: next(rest) if match.group() == "{}" else match.group()[0], text)
+    values = iter(slots)
+
+    def replace_match(match: re.Match[str]) -> str:
+        if match.group() == "{}":
+            return next(values)
+        return match.group()[0]
+
+    return re.sub(r"\{\}|\{\{|\}\}", replace_match, text)

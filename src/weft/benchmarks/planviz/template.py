@@ -1,4 +1,4 @@
-"""A folder to fill with tasks of one's own: one example of each kind, with pictures, and a page that says how."""
+"""A folder to fill with own tasks: one example of each kind, with images, and a README that says how."""
 
 from pathlib import Path
 
@@ -19,69 +19,79 @@ PATHS = (
     ((110, 130), (300, 250), (560, 400)),
 )
 SWITCHES = {"Wi-Fi": True, "Bluetooth": False, "Location": True, "Dark mode": False}
-HOW = """# Tasks for PlanViz, to fill in
+README = """# Tasks for PlanViz, to fill in
 
-One list for each kind of task, under the names that the benchmark's own code has for them. Each has one example: change it, copy it, or
-delete it. A list that you have no tasks for may go. Names of lists and fields must stay as they are.
+One list for each kind of task, under the names of the benchmark's own code. Each has one example: change it, copy it,
+or delete it. You may delete a list that you have no tasks for. Names of lists and fields must stay as they are.
 
-| kind | list | pictures |
+| kind | list | images |
 | --- | --- | --- |
-| a route, drawn from words | map/generation/map_gen.json | none |
+| a route, drawn from text | map/generation/map_gen.json | none |
 | a route, drawn on a map | map/editing/map_editing_prompts.json | map/editing/imgs, map/editing/refs |
-| a workflow, drawn from words | diagram/generation/diagram_gen.json | none |
-| a workflow, drawn from a page, or changed | diagram/editing/diagram_edit.json | diagram/editing/imgs, diagram/editing/refs |
-| an interface, drawn from words | UI/generation/ui_generation.json | none |
-| an interface after somebody used it | UI/editing/ui_edit.json | UI/editing/imgs, UI/editing/refs |
+| a workflow, drawn from text | diagram/generation/diagram_gen.json | none |
+| a workflow of a page, or changed | diagram/editing/diagram_edit.json | diagram/editing/imgs, diagram/editing/refs |
+| an interface, drawn from text | UI/generation/ui_generation.json | none |
+| an interface after it was used | UI/editing/ui_edit.json | UI/editing/imgs, UI/editing/refs |
 
 A task:
 
 | field | what | when |
 | --- | --- | --- |
 | `prompt` | what the model is asked for, as a person would say it | always |
-| `correctness_key_points` | what the picture must show: a list of texts, one thing a text | always |
-| `image_path` | the picture that is edited; the path begins at this folder | editing |
-| `ref_image_path` | a picture of one right result; the judge sees it | editing, where you have one |
-| `ended` | `closed` if there is one right result, `open` if there are many | if you want the two compared |
-| `name` | a short name of your own, which no other task of its list has | if you like |
+| `correctness_key_points` | what the image must show: a list of texts, one thing a text | always |
+| `image_path` | the image that is edited; the path begins at this folder | editing |
+| `ref_image_path` | an image of one correct result; the judge sees it | editing, where you have one |
+| `ended` | `closed` if there is one correct result, `open` if there are many | if you want the two compared |
+| `name` | a short name of your own, which no other task of its list has | optional |
 
-Reports call a task by its list and its name (`travel_plan_edit-gate-to-lake`), or by a digest if it has none. Pictures are PNG, JPEG,
-WebP or GIF; the ending may be another than the path says.
+Reports call a task by its list and its name (`travel_plan_edit-gate-to-lake`), or by a digest if it has none. Images
+are PNG, JPEG, WebP or GIF; the suffix may differ from the path.
 
 Good key points:
-- One thing each, so that it is met or not: not "the route is right", but "The route starts at the gate", "It passes the rose garden".
-- About what can be seen. A judge has the picture, the prompt and the points, and no other knowledge of what you mean.
+- One thing each, so that it is met or not: not "the route is right", but "The route starts at the gate", "It passes
+  the rose garden".
+- About what can be seen. A judge has the image, the prompt and the points, and no other knowledge of what you mean.
 - From general ("A flowchart is drawn") to particular ("The third step is to tick the terms").
-- Only what the prompt asks for, in words or by good sense: a model is not to be blamed for what it could not know.
+- Only what the prompt asks for, in words or by common sense: a model cannot know anything else.
 - A point that quotes a text, and says no more than that it is there, can be decided without a judge (`--judge ocr`):
-  `The words "Sign in" are shown`, `The button "Sign in" is visible`, `The title reads "City Library"`. What says more is left out there.
+  `The words "Sign in" are shown`, `The button "Sign in" is visible`, `The title reads "City Library"`. That judge
+  leaves out points that say more.
 
 What is scored, each from 0 to 1:
-- Cor: the share of key points that the picture meets. An edited picture that is nearly its source meets none.
-- Vis: how sound the picture is; for edits of maps and interfaces how well it keeps what was not to change.
+- Cor: the share of key points that the image meets. An edited image that is nearly its source meets none.
+- Vis: how sound the image is; for edits of maps and interfaces how well it keeps what was not to change.
 - Ef: whether it keeps to what was asked for.
 
 Then, in the folder above this one (this folder is called FOLDER here):
 
-    weft data check planviz FOLDER                                      what is wrong, with file, record and field
-    weft run planviz --data FOLDER --model MODEL --judge JUDGE          `weft models` lists what may stand for MODEL and JUDGE
-    weft report last --open                                             tables, every picture, every point with what the judge saw
-    weft score RESULTS --benchmark planviz --data FOLDER --judge JUDGE  pictures made elsewhere: RESULTS/ui_edit/0.png, the first task of
-                                                                        that list, or RESULTS/ui_edit/NAME.png; travel_plan_, process_plan_
-                                                                        and ui_, with gen or edit, is what lists are called there
+    # report what is wrong, with file, record and field
+    weft data check planviz FOLDER
 
-A try that costs nothing is `--model copy --judge constant/max`: a model that returns the picture it is given, and a judge that gives full
-marks to all. It scores Cor 0, Vis 1 and Ef 1 in editing, and 0 in generation, where there is no picture to return.
+    # `weft models` lists what MODEL and JUDGE may be
+    weft run planviz --data FOLDER --model MODEL --judge JUDGE
+
+    # tables, every image, every point with what the judge saw
+    weft report last --open
+
+    # images made elsewhere: RESULTS/ui_edit/0.png, the first task of that list, or RESULTS/ui_edit/NAME.png;
+    # lists are called travel_plan_, process_plan_ and ui_ there, with gen or edit
+    weft score RESULTS --benchmark planviz --data FOLDER --judge JUDGE
+
+`--model copy --judge constant/max` tries it out for free: a model that returns the image it is given, and a judge that
+gives full marks. It scores Cor 0, Vis 1 and Ef 1 in editing, and 0 in generation, where there is no image to return.
 """
 
 
 def build_tasks() -> list[PlanVizTask]:
+    """Return one example of each kind."""
     walk = ((80, 440), (300, 250), (600, 110))
     after = {**SWITCHES, "Bluetooth": True, "Location": False}
     return [
         PlanVizTask(
             "route",
             "gen",
-            "Draw a simple map for a one-day food walk through Lyon with four stops, and show in which order to visit them.",
+            "Draw a simple map for a one-day food walk through Lyon with four stops, "
+            "and show in which order to visit them.",
             [
                 "A map is drawn, not a list",
                 "Four stops are marked, each with a name that can be read",
@@ -144,7 +154,8 @@ def build_tasks() -> list[PlanVizTask]:
         PlanVizTask(
             "ui",
             "gen",
-            'Draw the sign-in page of a library: a title "City Library", fields for card number and PIN, and a button "Sign in".',
+            'Draw the sign-in page of a library: a title "City Library", fields for card number and PIN, '
+            'and a button "Sign in".',
             [
                 'The title "City Library" is shown',
                 "There is a field for the card number, labelled as such",
@@ -172,5 +183,6 @@ def build_tasks() -> list[PlanVizTask]:
 
 
 def write_template(folder: Path) -> None:
+    """Write the example tasks, their images and the README into a folder."""
     write_tasks(folder, build_tasks())
-    (folder / "README.md").write_text(HOW, encoding="utf-8")
+    (folder / "README.md").write_text(README, encoding="utf-8")

@@ -1,14 +1,13 @@
-"""Tasks in other words: which tasks, what a wording must keep, wordings from a file, and the dataset that comes of
-them.
+"""Reworded tasks: which tasks, what a wording must keep, wordings from a file, and the dataset with the wordings.
 
-By rule a wording must have what the task quotes, its numbers and its names, and be no copy. What a person wrote in a
-file is held to that, and never left out for it.
+By rule a wording must have what the task quotes, its numbers and its names, and be no copy. A wording that a person
+wrote in a file is checked too, and reported, but never left out for it. A file has one such object a line, or a list:
 
-    {"task": "travel_plan_gen-3f2a91bc", "style": "casual chat", "prompt": "..."}       one such object a line, or a
-    list of them
+    {"task": "travel_plan_gen-3f2a91bc", "style": "casual chat", "prompt": "..."}
 """
 
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -22,206 +21,215 @@ from weft.benchmarks.planviz.style_tables import AS_WRITTEN
 from weft.benchmarks.records import digest_samples
 from weft.errors import UserError
 from weft.judges.ocr import find_quotations, remove_quotations
-from weft.types import LoadedDataset, Problem, Sample, Text
+from weft.types import LoadedDataset, Part, Problem, Sample, Text
 from weft.untrusted import dict_or_empty, parse_json, read_bytes_file
 
-WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-NUMBERS: dict[str, str] = {  # in words, by their figures
-    **{word: str(at) for at, word in enumerate(WORDS.split())},
-    **{word: str(at) for at, word in enumerate("零一二三四五六七八九十")},
+NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+NUMBERS: dict[str, str] = {  # word -> digits
+    **{word: str(number) for number, word in enumerate(NUMBER_WORDS.split())},
+    **{word: str(number) for number, word in enumerate("零一二三四五六七八九十")},
     "两": "2",
 }
 WORD = re.compile(r"[^\W_][\w&'\u2019-]*")
 CODE = re.compile(r"(?<![^\W_])[a-z]{1,2}\d+(?![^\W_])")  # a place or a size: b2, A4
-FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-GERMAN = frozenset(
-    (
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "ein",
-        "eine",
-        "einen",
-        "und",
-        "im",
-        "am",
-        "zum",
-        "zur",
-        "nach",
-        "mit",
-        "auf",
-        "von",
-    )
-)
-MAX_WORDINGS = 50  # wordings of a task
+PRONOUNS = ("I", "I'm", "I'd", "I'll", "I've")
+SENTENCE_ENDS = ".!?:;(\n\u2026\u2014-\u2022"
+GERMAN_WORDS = "der die das den dem ein eine einen und im am zum zur nach mit auf von"
+MAX_WORDINGS = 50  # of a task
 
 
 class Wording(Struct, frozen=True):
+    """A task's prompt in other words."""
+
     style: str
     prompt: str
 
 
 def is_wordings_file(reword: str) -> bool:
+    """Whether the option names a file, not a model."""
     return reword.endswith((".json", ".jsonl"))
 
 
 def sample_tasks(dataset: LoadedDataset, count: int, seed: int) -> list[Sample]:
-    """So many tasks, at random, as evenly over the sub-tasks and tasks as they are there; in the order of the
-    dataset."""
+    """Draw `count` tasks at random, as evenly over pairs of task and sub-task as they allow; 0: all.
+
+    They keep the order of the dataset.
+    """
     if not count or count >= len(dataset.samples):
         return list(dataset.samples)
-    chance = random.Random(f"planviz sample {seed}")
-    cells: dict[tuple[str, str], list[Sample]] = {}
+    generator = random.Random(f"planviz sample {seed}")
+    by_pair: dict[tuple[str, str], list[Sample]] = {}
     for sample in dataset.samples:
-        cells.setdefault((sample.groups["task"], sample.groups["subtask"]), []).append(sample)
-    heaps = list(cells.values())
-    for heap in (heaps, *heaps):
-        chance.shuffle(heap)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
-    order = [heap[at] for at in range(max(map(len, heaps))) for heap in heaps if at < len(heap)]
-    kept = {sample.id for sample in order[:count]}
-    return [sample for sample in dataset.samples if sample.id in kept]
+        by_pair.setdefault((sample.groups["task"], sample.groups["subtask"]), []).append(sample)
+    piles = list(by_pair.values())
+    generator.shuffle(piles)
+    for pile in by_pair.values():
+        generator.shuffle(pile)
+    drawn: list[str] = []
+    for layer in itertools.zip_longest(*piles):
+        drawn += [sample.id for sample in layer if sample is not None]
+    selected = set(drawn[:count])
+    return [sample for sample in dataset.samples if sample.id in selected]
 
 
 def add_wordings(
-    dataset: LoadedDataset, tasks: Sequence[Sample], said: Mapping[str, Sequence[Wording]], problems: Sequence[Problem]
+    dataset: LoadedDataset,
+    tasks: Sequence[Sample],
+    wordings: Mapping[str, Sequence[Wording]],
+    problems: Sequence[Problem],
 ) -> LoadedDataset:
-    """Each task as it is written, then in each of its wordings; all are samples of their own, which know the task they
-    are of."""
-    made: list[Sample] = []
+    """Return a dataset of each task as it is written, followed by the task in each of its wordings.
+
+    Each is a sample of its own; its group `of` is the id of the task.
+    """
+    samples: list[Sample] = []
     for sample in tasks:
-        of = {**sample.groups, "of": sample.id}
-        made.append(replace(sample, groups={**of, "style": AS_WRITTEN}))
-        for wording in said.get(sample.id, ()):
-            turn = sample.turns[0]
-            ask = tuple(Text(wording.prompt) if isinstance(part, Text) else part for part in turn.prompt)
-            # the same words are the same sample in every run
-            mark = hashlib.sha256(wording.prompt.encode()).hexdigest()[:6]
-            other = replace(turn, prompt=ask, file=turn.file.replace(".png", f"~{mark}.png"))
-            made.append(
-                replace(sample, id=f"{sample.id}~{mark}", turns=(other,), groups={**of, "style": wording.style})
-            )
-    return replace(dataset, samples=tuple(made), digest=digest_samples(made), problems=(*dataset.problems, *problems))
+        groups = {**sample.groups, "of": sample.id}
+        samples.append(replace(sample, groups={**groups, "style": AS_WRITTEN}))
+        samples += [_reword_sample(sample, wording, groups) for wording in wordings.get(sample.id, ())]
+    digest = digest_samples(samples)
+    return replace(dataset, samples=tuple(samples), digest=digest, problems=(*dataset.problems, *problems))
+
+
+def _reword_sample(sample: Sample, wording: Wording, groups: Mapping[str, str]) -> Sample:
+    """Return the sample with another prompt. A digest of it is in the id: the same text is the same sample in every
+    run."""
+    turn = sample.turns[0]
+    prompt: list[Part] = []
+    for part in turn.prompt:
+        if isinstance(part, Text):
+            prompt.append(Text(wording.prompt))
+        else:
+            prompt.append(part)
+    digest = hashlib.sha256(wording.prompt.encode()).hexdigest()[:6]
+    turn = replace(turn, prompt=tuple(prompt), file=turn.file.replace(".png", f"~{digest}.png"))
+    return replace(sample, id=f"{sample.id}~{digest}", turns=(turn,), groups={**groups, "style": wording.style})
 
 
 def find_faults(prompt: str, wording: str, others: Sequence[str] = ()) -> list[str]:
-    """What is wrong with a wording by rule."""
-    said = _spaced(wording)
-    if not said:
+    """Return what is wrong with a wording by rule. The texts are part of the request for a better one."""
+    normalized = _normalize(wording)
+    if not normalized:
         return ["it is empty"]
-    if said == _spaced(prompt):
+    if normalized == _normalize(prompt):
         return ["it is the request itself"]
-    if said in map(_spaced, others):
+    if normalized in map(_normalize, others):
         return ["it is another wording once more"]
-    told = [f"it lacks the quotation {one!r}" for one in find_quotations(prompt) if _spaced(one) not in said]
-    words = {_bare(word) for word in WORD.findall(said)}
-    told += [
-        f"it lacks the name {name!r}"
-        for name in dict.fromkeys(_names(remove_quotations(prompt)))
-        if name.casefold() not in words
-    ]
-    there = [*_figures(wording), *(["1"] if words & {"one", "一", "single"} else [])]
-    return told + [f"it lacks {number}" for number in dict.fromkeys(_figures(prompt)) if number not in there]
+    quotations = [text for text in find_quotations(prompt) if _normalize(text) not in normalized]
+    faults = [f"it lacks the quotation {quotation!r}" for quotation in quotations]
+    words = {_strip_possessive(word) for word in WORD.findall(normalized)}
+    names = [name for name in dict.fromkeys(_find_names(remove_quotations(prompt))) if name.casefold() not in words]
+    faults += [f"it lacks the name {name!r}" for name in names]
+    numbers = _find_numbers(wording)
+    if words & {"one", "一", "single"}:
+        numbers.append("1")
+    missing = [number for number in dict.fromkeys(_find_numbers(prompt)) if number not in numbers]
+    return faults + [f"it lacks {number}" for number in missing]
 
 
-def read_wordings(path: Path, dataset: LoadedDataset, most: int) -> tuple[dict[str, list[Wording]], list[Problem]]:
-    """Wordings by task. A task may be called by its id, or as its output file is (`travel_plan_gen/3`)."""
-    data = read_bytes_file(path)
-    whole = data.lstrip()[:1] == b"["
-    if whole:
-        found: Any = parse_json(data, path)
-    else:
-        found = [parse_json(line, f"{path}: line {at}") for at, line in _lines(data)]
-    known = {sample.id: sample for sample in dataset.samples}
-    known |= {sample.turns[0].file.removesuffix(".png"): sample for sample in dataset.samples}
-    made: dict[str, list[Wording]] = {}
+def read_wordings(
+    path: Path, dataset: LoadedDataset, max_wordings: int
+) -> tuple[dict[str, list[Wording]], list[Problem]]:
+    """Return wordings by task, at most `max_wordings` of each (0: all), and a warning for each doubtful entry.
+
+    A task may be named by its id, or like its output file (`travel_plan_gen/3`). Raises UserError if an entry has no
+    task or prompt, or if no entry is of a task of this dataset.
+    """
+    samples = {sample.id: sample for sample in dataset.samples}
+    for sample in dataset.samples:
+        samples[sample.turns[0].file.removesuffix(".png")] = sample
+    wordings: dict[str, list[Wording]] = {}
     problems: list[Problem] = []
-    for at, one in enumerate(found):
-        facts = dict_or_empty(one)
-        task = facts.get("task")
-        prompt = facts.get("prompt")
-        style = facts.get("style")
-        if (
-            not isinstance(task, str)
-            or not isinstance(prompt, str)
-            or not prompt.strip()
-            or not isinstance(style or "", str)
-        ):
-            raise UserError(f"{path}: entry {at}: give `task` and `prompt` as texts, and `style` if it has a name")
-        if task not in known:
-            problems.append(
-                Problem("warning", path.name, f"entry {at}", "task", f"there is no task {task[:80]!r} here")
-            )
+    for index, entry in enumerate(_read_entries(path)):
+        label = f"entry {index}"
+        task, wording = _read_entry(entry, f"{path}: {label}")
+        if task not in samples:
+            problems.append(Problem("warning", path.name, label, "task", f"there is no task {task[:80]!r} here"))
             continue
-        sample = known[task]
-        some = made.setdefault(sample.id, [])
-        if style == AS_WRITTEN:
+        if wording.style == AS_WRITTEN:
             raise UserError(
-                f"{path}: entry {at}: `{AS_WRITTEN}` is what the dataset's own words are called; give another style"
+                f"{path}: {label}: `{AS_WRITTEN}` is the style of the dataset's own prompts; give another style"
             )
-        if prompt in (sample.turns[0].prompt_text, *(other.prompt for other in some)):
-            problems.append(
-                Problem(
-                    "warning",
-                    path.name,
-                    f"entry {at}",
-                    "prompt",
-                    "is the task's own words, or another wording once more",
-                )
-            )
+        prompt = samples[task].turns[0].prompt_text
+        accepted = wordings.setdefault(samples[task].id, [])
+        others = [other.prompt for other in accepted]
+        if wording.prompt in (prompt, *others):
+            message = "is the task's own prompt, or repeats another wording"
+            problems.append(Problem("warning", path.name, label, "prompt", message))
             continue
-        if most and len(some) >= most:
+        if max_wordings and len(accepted) >= max_wordings:
             continue
-        wrong = find_faults(sample.turns[0].prompt_text, prompt, [other.prompt for other in some])
-        if wrong:
-            problems.append(
-                Problem("warning", path.name, f"entry {at}", "prompt", f"may not ask for the same: {'; '.join(wrong)}")
-            )
-        some.append(Wording(str(style or f"wording {len(some) + 1}"), prompt))
-    if not any(made.values()):
+        faults = find_faults(prompt, wording.prompt, others)
+        if faults:
+            message = f"may not ask for the same: {'; '.join(faults)}"
+            problems.append(Problem("warning", path.name, label, "prompt", message))
+        if not wording.style:
+            wording = replace(wording, style=f"wording {len(accepted) + 1}")
+        accepted.append(wording)
+    if not any(wordings.values()):
         raise UserError(f"{path} has no wording of any task of this dataset")
-    return {task: some for task, some in made.items() if some}, problems
+    return {task: accepted for task, accepted in wordings.items() if accepted}, problems
 
 
-def _names(text: str) -> list[str]:
-    """Words with a capital that no sentence begins with; none in German, where every noun has one."""
-    made: list[str] = []
-    if len(GERMAN & {word.casefold() for word in WORD.findall(text)}) > 1:
-        return made
+def _read_entries(path: Path) -> list[Any]:
+    data = read_bytes_file(path)
+    if data.lstrip()[:1] == b"[":
+        return parse_json(data, path)
+    entries: list[Any] = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        if line.strip():
+            entries.append(parse_json(line, f"{path}: line {number}"))
+    return entries
+
+
+def _read_entry(entry: Any, label: str) -> tuple[str, Wording]:
+    """Return the task's name and the wording, which has an empty style if the entry has none."""
+    fields = dict_or_empty(entry)
+    task = fields.get("task")
+    prompt = fields.get("prompt")
+    style = fields.get("style") or ""
+    if not isinstance(task, str) or not isinstance(prompt, str) or not prompt.strip() or not isinstance(style, str):
+        raise UserError(f"{label}: give `task` and `prompt` as texts, and `style` if it has a name")
+    return task, Wording(style, prompt)
+
+
+def _find_names(text: str) -> list[str]:
+    """Return capitalised words that do not begin a sentence; none in German, where every noun is capitalised."""
+    words = {word.casefold() for word in WORD.findall(text)}
+    if len(words & set(GERMAN_WORDS.split())) > 1:
+        return []
+    names: list[str] = []
     for match in WORD.finditer(text):
-        word = _bare(match.group())
+        word = _strip_possessive(match.group())
+        if word in PRONOUNS or not word[:1].isupper() or any(map(str.isdigit, word)):
+            continue
         before = text[: match.start()].rstrip()
-        begins = not before or before[-1] in ".!?:;(\n\u2026\u2014-\u2022" or "\n" in text[len(before) : match.start()]
-        if (
-            word[:1].isupper()
-            and not begins
-            and not any(map(str.isdigit, word))
-            and word not in ("I", "I'm", "I'd", "I'll", "I've")
-        ):
-            made.append(word)
-    return made
+        gap = text[len(before) : match.start()]
+        if before and before[-1] not in SENTENCE_ENDS and "\n" not in gap:
+            names.append(word)
+    return names
 
 
-def _bare(word: str) -> str:
-    """Without what grammar adds."""
+def _strip_possessive(word: str) -> str:
     return re.sub(r"['\u2019](?:s)?$", "", word)
 
 
-def _figures(text: str) -> list[str]:
-    """Numbers, in figures or in words, and what is called by letters and figures (`b2`). The word `one` is seldom a
+def _find_numbers(text: str) -> list[str]:
+    """Return numbers, in digits or in words, and names of letters and digits (`b2`). The word `one` is seldom a
     number."""
-    said = text.casefold()
-    words = [word for word in (*re.findall(r"[a-z]+", said), *said) if word in NUMBERS and word not in ("one", "一")]
-    codes = CODE.findall(said)
-    plain = [one.replace(",", "") if THOUSANDS.fullmatch(one) else one for one in FIGURE.findall(CODE.sub(" ", said))]
-    return [*codes, *plain, *(NUMBERS[word] for word in words)]
+    text = text.casefold()
+    numbers = CODE.findall(text)
+    for digits in DIGITS.findall(CODE.sub(" ", text)):
+        if THOUSANDS.fullmatch(digits):
+            digits = digits.replace(",", "")
+        numbers.append(digits)
+    for word in (*re.findall(r"[a-z]+", text), *text):
+        if word in NUMBERS and word not in ("one", "一"):
+            numbers.append(NUMBERS[word])
+    return numbers
 
 
-def _spaced(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _lines(data: bytes) -> list[tuple[int, bytes]]:
-    return [(at, line) for at, line in enumerate(data.splitlines(), start=1) if line.strip()]

@@ -1,4 +1,4 @@
-"""What ROVER's tables know of a verdict besides its value."""
+"""The `detail` of ROVER's verdicts: what its tables know besides the value."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,11 @@ from weft.types import OfficialReading, Verdict
 
 
 class RoverFacts(Struct, frozen=True, omit_defaults=True):
-    no_image: bool = False  # whether thinking was judged that came without an image
-    no_text: bool = False  # whether the reply shows no thinking, or gives no answer in words
-    thinking_outside_tags: bool = False  # whether the thinking stands where the released code does not see it
-    path_distance: float | None = None  # how far a path lies from the true one, as a share of the diagonal
-    # by metric, what the released code keeps of words that a model does not have
-    official_readings: Mapping[str, OfficialReading] = {}
+    no_image: bool = False  # whether the thinking that was judged came without an image
+    no_text: bool = False  # whether the reply shows no thinking, or gives no answer in text
+    thinking_outside_tags: bool = False  # where the released code does not see it
+    path_distance: float | None = None  # mean distance of a path from the reference, as a share of the diagonal
+    official_readings: Mapping[str, OfficialReading] = {}  # metric -> what the released code stores for missing text
 
 
 def read_rover_facts(verdict: Verdict) -> RoverFacts:

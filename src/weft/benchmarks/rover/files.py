@@ -1,11 +1,12 @@
-"""Where ROVER's records are, in any of the forms that people have them in, read one by one.
+"""Finds ROVER's records in each of the forms that people have them in, and reads them one by one.
 
-    parquet      as on the hub: ROVER-IG/train-00000-of-00002.parquet, or any folder of such files (extra `parquet`)
-    a save       what `datasets` writes with save_to_disk, of one half or of both (extra `parquet`)
-    JSON         ROVER-IG.json or .jsonl beside its pictures; `image` is a path
+    parquet           as on the hub: ROVER-IG/train-00000-of-00002.parquet, or a folder of such files (extra `parquet`)
+    `datasets` save   written with save_to_disk, of one subset or of both (extra `parquet`)
+    JSON              ROVER-IG.json or .jsonl with its images in the same folder; `image` is a path
 
-Pictures are bytes in the first two. A file is never in memory as a whole. A file that lacks a column is left out, which
-is said once; the others are read."""
+Images are bytes in the first two. A file is never in memory as a whole. A file that lacks a column is left out, which
+is reported once; the others are read.
+"""
 
 import hashlib
 import importlib
@@ -30,130 +31,169 @@ from weft.types import Problem
 from weft.untrusted import dict_or_empty, parse_json, read_bytes_file, read_json_file
 
 HUB = "cheryyunl/ROVER"
-CHUNK = 8  # records of a table that are in memory at a time
-AGAIN = 64  # records after which a mapped file is opened anew, so that what was read of it is let go
-UNREADABLE = "\0"  # a field that no record has: why one could not be read
-NAMES = b"huggingface"  # under which the hub's tables keep what their columns are
-HOW = (
-    "get the dataset with `weft data get rover --out DIR` (online, extra `hub`), or download the folder {half} of huggingface.co/datasets/"
-    + HUB
-    + " with its .parquet files and give the folder it lies in; a `datasets` save or {half}.jsonl with its pictures will do as well"
+BATCH_ROWS = 8  # rows of a parquet file in memory at a time
+REOPEN_AFTER = 64  # rows after which a mapped file is reopened, so that the pages read so far are released
+UNREADABLE = "\0"  # a field that no record has: why a row could not be read
+HUB_METADATA = b"huggingface"  # the key under which the hub's tables describe their columns
+HELP = (
+    "get the dataset with `weft data get rover --out DIR` (online, extra `hub`), or download the folder {subset} of "
+    f"huggingface.co/datasets/{HUB} with its .parquet files and give the folder that contains it; a `datasets` save or "
+    "{subset}.jsonl with its images works as well"
+)
+COLUMNS = (
+    "id",
+    "dimension",
+    "reasoning_type",
+    "prompt",
+    "target_description",
+    "keywords",
+    "image",
+    "target_image",
+    "problem_type",
+    "image2",
+    "example_image",
+    "reasoning_image",
+    "refer_image",
+    "answer",
 )
 
 
 class RoverSubset(Struct, frozen=True):
-    """One of the two: its name on the hub, what its records must have, and the column that no other half has."""
+    """ROVER-IG or ROVER-TG."""
 
-    name: str
-    columns: tuple[str, ...]
-    marker_column: str
+    name: str  # on the hub
+    columns: tuple[str, ...]  # that every record must have
+    marker_column: str  # that the other subset does not have
 
 
 class RoverFiles(Struct, frozen=True):
-    """`names`: those that the numbers of the column `dimension` stand for."""
+    """The records of a subset."""
 
-    file: Path  # what problems are said of
+    file: Path  # that problems name
     rows: RecordRows
     problems: tuple[Problem, ...] = ()
-    dimension_names: tuple[str, ...] = ()
-
-
-def find_records(data: Path, half: RoverSubset) -> RoverFiles:
-    """The records of one half in a folder, or of a file; by the dataset's name on the hub, from there."""
-    if not data.exists() and "/".join(data.parts[-2:]) == HUB:
-        data = download_folders(HUB, None, [half.name], half.name)
-    if not data.exists():
-        raise UserError(f"there is no {data}: {HOW.format(half=half.name)}")
-    if data.is_file():
-        written = [data]
-    else:
-        written = _called(data, half, ("*.json", "*.jsonl"))
-    written = [path for path in written if path.suffix in (".json", ".jsonl")]
-    if written:
-        return RoverFiles(written[0], read_json_records(written[0]))
-    if data.suffix == ".arrow":
-        saves = [data]
-    else:
-        saves = _saves(data, half)
-    if saves:
-        return _tables(saves, half, _mapped)
-    if data.is_file():
-        files = [data]
-    else:
-        files = sorted(path for depth in ("", "*/", "*/*/") for path in data.glob(f"{depth}*.parquet"))
-    ours = [path for path in files if half.name.lower() in str(path.relative_to(data.parent)).lower()] or files
-    # one split, as the released code takes it
-    ours = [path for path in ours if path.name.lower().startswith("train")] or ours
-    if not ours:
-        raise UserError(f"there is nothing of {half.name} in {data}: {HOW.format(half=half.name)}")
-    return _tables(ours, half, _parquet)
-
-
-def _called(data: Path, half: RoverSubset, patterns: Sequence[str]) -> list[Path]:
-    return sorted(path for pattern in patterns for path in data.glob(pattern) if path.stem.lower() == half.name.lower())
-
-
-def _saves(data: Path, half: RoverSubset) -> list[Path]:
-    """The tables of a `datasets` save, of one split: in the half's own folder, in `train`, or right there."""
-    named = [path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == half.name.lower()]
-    for folder in (*named, data):
-        for inner in (folder / "train", folder):
-            if (inner / "state.json").is_file():
-                listed: Any = dict_or_empty(read_json_file(inner / "state.json")).get("_data_files")
-                names = (
-                    [str(dict_or_empty(one).get("filename", "")) for one in cast(list[Any], listed)]
-                    if isinstance(listed, list)
-                    else []
-                )
-                paths = [inner / Path(name).name for name in names] or sorted(inner.glob("*.arrow"))
-                return [path for path in paths if path.is_file()]
-    return []
+    dimension_names: tuple[str, ...] = ()  # what the numbers in the column `dimension` stand for
 
 
 class OpenTable(Struct, frozen=True):
-    count: int
+    """A parquet or arrow file."""
+
+    count: int  # of rows
     columns: tuple[str, ...]
-    column_info: bytes  # what the hub says of the columns, as JSON
-    rows: Callable[[], Iterable[Mapping[str, Any]]]  # each may raise UserError where it cannot be read any further
+    column_info: bytes  # the hub's description of the columns, as JSON
+    rows: Callable[[], Iterable[Mapping[str, Any]]]  # raises UserError where the file cannot be read any further
 
 
-def _tables(files: Sequence[Path], half: RoverSubset, opened: Any) -> RoverFiles:
-    """Files that have the half's columns; one that lacks some is named."""
+def find_records(data: Path, subset: RoverSubset) -> RoverFiles:
+    """Return the records of a subset in a folder or file; by the dataset's name on the hub, from there.
+
+    Raises UserError if there are none.
+    """
+    if not data.exists() and "/".join(data.parts[-2:]) == HUB:
+        data = download_folders(HUB, None, [subset.name], subset.name)
+    if not data.exists():
+        raise UserError(f"there is no {data}: {_format_help(subset)}")
+    json_file = _find_json_file(data, subset)
+    if json_file is not None:
+        return RoverFiles(json_file, read_json_records(json_file))
+    arrow_files = _find_arrow_files(data, subset)
+    if arrow_files:
+        return _open_tables(arrow_files, subset, _open_arrow)
+    parquet_files = _find_parquet_files(data, subset)
+    if parquet_files:
+        return _open_tables(parquet_files, subset, _open_parquet)
+    raise UserError(f"there is nothing of {subset.name} in {data}: {_format_help(subset)}")
+
+
+def _format_help(subset: RoverSubset) -> str:
+    return HELP.format(subset=subset.name)
+
+
+def _find_json_file(data: Path, subset: RoverSubset) -> Path | None:
+    if data.is_file():
+        if data.suffix in (".json", ".jsonl"):
+            return data
+        return None
+    for path in sorted((*data.glob("*.json"), *data.glob("*.jsonl"))):
+        if path.stem.lower() == subset.name.lower():
+            return path
+    return None
+
+
+def _find_arrow_files(data: Path, subset: RoverSubset) -> list[Path]:
+    """Return the tables of one split of a `datasets` save: in the subset's own folder, in `train`, or right there."""
+    if data.suffix == ".arrow":
+        return [data]
+    folders = [path for path in sorted(data.glob("*")) if path.is_dir() and path.name.lower() == subset.name.lower()]
+    for folder in (*folders, data):
+        for split in (folder / "train", folder):
+            if (split / "state.json").is_file():
+                return _list_saved_files(split)
+    return []
+
+
+def _list_saved_files(folder: Path) -> list[Path]:
+    """Return the files that a save's state lists; without a list, all arrow files."""
+    entries: Any = dict_or_empty(read_json_file(folder / "state.json")).get("_data_files")
+    paths: list[Path] = []
+    if isinstance(entries, list):
+        for entry in cast(list[Any], entries):
+            filename = str(dict_or_empty(entry).get("filename", ""))
+            paths.append(folder / Path(filename).name)
+    if not paths:
+        paths = sorted(folder.glob("*.arrow"))
+    return [path for path in paths if path.is_file()]
+
+
+def _find_parquet_files(data: Path, subset: RoverSubset) -> list[Path]:
+    """Return the files whose path names the subset, or all; of those one split, as the released code takes it."""
+    files = [data]
+    if not data.is_file():
+        files = sorted((*data.glob("*.parquet"), *data.glob("*/*.parquet"), *data.glob("*/*/*.parquet")))
+    name = subset.name.lower()
+    files = [path for path in files if name in str(path.relative_to(data.parent)).lower()] or files
+    return [path for path in files if path.name.lower().startswith("train")] or files
+
+
+def _open_tables(
+    files: Sequence[Path], subset: RoverSubset, open_table: Callable[[Path, RoverSubset], OpenTable]
+) -> RoverFiles:
+    """Open the files that have the subset's columns; one that lacks some is reported."""
     try:
         importlib.import_module("pyarrow")
     except ImportError:
         raise UserError(
-            f"{files[0]}: tables are read with pyarrow, which is not here; install the extra, from the clone: pip install -e '.[parquet]'"
+            f"{files[0]}: tables are read with pyarrow, which is not installed; install the extra, from the clone: "
+            "pip install -e '.[parquet]'"
         ) from None
     problems: list[Problem] = []
     tables: list[OpenTable] = []
-    used: list[Path] = []
-    names: tuple[str, ...] = ()
+    used_files: list[Path] = []
+    dimension_names: tuple[str, ...] = ()
     for path in files:
         try:
-            one: OpenTable = opened(path, half)
-        except (OSError, ValueError) as error:  # pyarrow's own are of these
+            table = open_table(path, subset)
+        except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
             problems.append(Problem("error", path.name, "", "", f"cannot be read: {error}"))
             continue
-        if half.marker_column not in one.columns and len(set(half.columns) & set(one.columns)) < len(half.columns) - 1:
-            continue  # of the other half, or of something else
-        missing = [column for column in half.columns if column not in one.columns]
+        missing = [column for column in subset.columns if column not in table.columns]
+        if subset.marker_column not in table.columns and len(missing) > 1:
+            continue  # a table of the other subset, or of something else
         if missing:
-            why = f"has no column {', '.join(missing)}: all of its {one.count:,} records are left out"
-            problems.append(Problem("error", path.name, "", missing[0], why))
+            message = f"has no column {', '.join(missing)}: all of its {table.count:,} records are left out"
+            problems.append(Problem("error", path.name, "", missing[0], message))
             continue
-        tables.append(one)
-        used.append(path)
-        names = names or _names(one.column_info)
+        tables.append(table)
+        used_files.append(path)
+        dimension_names = dimension_names or _read_dimension_names(table.column_info)
     if not tables:
+        reason = ""
         if problems:
-            why = f"; {problems[0]}"
-        else:
-            why = ""
+            reason = f"; {problems[0]}"
         raise UserError(
-            f"{files[0].parent}: none of its {len(files)} tables is of {half.name}{why}: {HOW.format(half=half.name)}"
+            f"{files[0].parent}: none of its {len(files)} tables is of {subset.name}{reason}: {_format_help(subset)}"
         )
-    return RoverFiles(files[0].parent / half.name, TableRows(tables, used), tuple(problems), names)
+    return RoverFiles(files[0].parent / subset.name, TableRows(tables, used_files), tuple(problems), dimension_names)
 
 
 class TableRows(RecordRows):
@@ -162,7 +202,8 @@ class TableRows(RecordRows):
     def __init__(self, tables: Sequence[OpenTable], files: Sequence[Path]) -> None:
         self._tables = list(zip(tables, files, map(read_stamp, files), strict=True))
         self.broken: list[str] = []
-        digest = hashlib.sha256("\n".join(f"{path.name} {digest_file(path)}" for path in files).encode()).hexdigest()
+        lines = [f"{path.name} {digest_file(path)}" for path in files]
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
         super().__init__(digest, sum(table.count for table in tables))
 
     def __iter__(self) -> Iterator[Any]:
@@ -178,81 +219,78 @@ class TableRows(RecordRows):
                 self.broken.append(str(error))
 
 
-def _names(about: bytes) -> tuple[str, ...]:
-    """What the numbers in `dimension` stand for."""
+def _read_dimension_names(column_info: bytes) -> tuple[str, ...]:
+    """Return what the numbers in `dimension` stand for; empty if the table does not say."""
+    if not column_info:
+        return ()
     try:
-        known = dict_or_empty(parse_json(about, "what it says of its columns")) if about else {}
-    except UserError:  # then the numbers are told by the ids
-        known = {}
-    info = dict_or_empty(known.get("info"))
-    label = dict_or_empty(dict_or_empty(info.get("features") or known.get("features")).get("dimension"))
-    names: Any = label.get("names")
+        description = dict_or_empty(parse_json(column_info, "the description of its columns"))
+    except UserError:  # the dimension is read from the ids then
+        return ()
+    features = dict_or_empty(description.get("info")).get("features") or description.get("features")
+    names: Any = dict_or_empty(dict_or_empty(features).get("dimension")).get("names")
     if isinstance(names, list):
-        return tuple(str(name) for name in cast(list[Any], names))
+        return tuple(map(str, cast(list[Any], names)))
     return ()
 
 
-def _parquet(path: Path, half: RoverSubset) -> OpenTable:
+def _open_parquet(path: Path, subset: RoverSubset) -> OpenTable:
     parquet: Any = importlib.import_module("pyarrow.parquet")  # it has no types
     table = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     schema = table.schema_arrow
-    kept = [name for name in schema.names if name in half.columns or name in KNOWN]
+    columns = _select_columns(schema, subset)
 
     def rows() -> Iterator[Mapping[str, Any]]:
-        for batch in _guarded(path, table.iter_batches(batch_size=CHUNK, columns=kept, use_threads=False)):
-            yield from _rows(batch)
+        batches = table.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False)
+        for batch in _guard_batches(path, batches):
+            yield from _read_rows(batch)
 
-    return OpenTable(table.metadata.num_rows, tuple(schema.names), _about(schema), rows)
-
-
-def _about(schema: Any) -> bytes:
-    kept: Mapping[bytes, bytes] = schema.metadata or {}
-    return kept.get(NAMES, b"")
+    return OpenTable(table.metadata.num_rows, tuple(schema.names), _read_column_info(schema), rows)
 
 
-def _mapped(path: Path, half: RoverSubset) -> OpenTable:
+def _select_columns(schema: Any, subset: RoverSubset) -> list[str]:
+    return [name for name in schema.names if name in subset.columns or name in COLUMNS]
+
+
+def _read_column_info(schema: Any) -> bytes:
+    metadata: Mapping[bytes, bytes] = schema.metadata or {}
+    return metadata.get(HUB_METADATA, b"")
+
+
+def _open_arrow(path: Path, subset: RoverSubset) -> OpenTable:
     pyarrow: Any = importlib.import_module("pyarrow")
 
-    def reader() -> Iterable[Any]:
+    def open_stream() -> Any:
         return pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))
 
-    opened: Any = reader()
-    schema = opened.schema
-    kept = [name for name in schema.names if name in half.columns or name in KNOWN]
-    beside = path.parent / "dataset_info.json"
-    if beside.is_file():
-        about = read_bytes_file(beside)
-    else:
-        about = _about(schema)
-
-    sizes = [batch.num_rows for batch in _guarded(path, reader())]
+    schema = open_stream().schema
+    columns = _select_columns(schema, subset)
+    column_info = _read_column_info(schema)
+    info_file = path.parent / "dataset_info.json"
+    if info_file.is_file():
+        column_info = read_bytes_file(info_file)
+    sizes = [batch.num_rows for batch in _guard_batches(path, open_stream())]
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for number, size in enumerate(sizes):
-            for start in range(0, size, AGAIN):
-                batch: Any = next(islice(_guarded(path, reader()), number, None)).select(kept)
-                yield from _rows(batch.slice(start, min(AGAIN, size - start)))
+            for start in range(0, size, REOPEN_AFTER):
+                batch: Any = next(islice(_guard_batches(path, open_stream()), number, None)).select(columns)
+                yield from _read_rows(batch.slice(start, min(REOPEN_AFTER, size - start)))
 
-    return OpenTable(sum(sizes), tuple(schema.names), about, rows)
+    return OpenTable(sum(sizes), tuple(schema.names), column_info, rows)
 
 
-def _rows(batch: Any) -> Iterator[Mapping[str, Any]]:
-    """One by one: a row that cannot be read (a text that is no UTF-8) costs itself alone."""
-    for at in range(batch.num_rows):
+def _read_rows(batch: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield rows one by one: a row that cannot be read (a text that is no UTF-8) costs only itself."""
+    for index in range(batch.num_rows):
         try:
-            yield batch.slice(at, 1).to_pylist()[0]
+            yield batch.slice(index, 1).to_pylist()[0]
         except (OSError, ValueError) as error:
             yield {UNREADABLE: str(error)}
 
 
-def _guarded(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+def _guard_batches(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from batches
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read any further: {error}") from None
-
-
-KNOWN = (
-    *("id", "dimension", "reasoning_type", "prompt", "target_description", "keywords", "image", "target_image"),
-    *("problem_type", "image2", "example_image", "reasoning_image", "refer_image", "answer"),
-)

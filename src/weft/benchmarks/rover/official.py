@@ -1,5 +1,7 @@
 """ROVER's released code: tasks without an image are in no mean, and a score s counts as (s - 1) * 25, whatever it is.
-Where it kept a score that is no number its summary stops. Scores are from 0 to 100."""
+
+If it stored a score that is no number, its summary stops. Scores are from 0 to 100.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,38 +15,40 @@ NO_IMAGE = MissingScore("the released code leaves out a task without an image")
 
 
 class SummaryStops(MissingScore, frozen=True):
-    """The released summary stops at it: there is no official number at all."""
+    """The released summary stops at this score: there is no official number at all."""
 
 
 class RoverOfficial(Official):
+    """ROVER's arithmetic."""
+
     published_judge = "gpt-4.1"
 
     def __init__(self, prompts: Mapping[str, str], settings: Mapping[str, Any], *, loose: bool) -> None:
-        """`loose`: whether digits are taken from more places, as the second half does."""
+        """`loose`: whether digits are read from more places, as in ROVER-TG."""
         self.prompts = prompts
         self.settings = settings
         self._loose = loose
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
         (metric,) = question.metrics
-        found = released.build_reading(text, f"{metric}_score", loose=self._loose)
-        if found is None:
+        reading = released.build_reading(text, f"{metric}_score", loose=self._loose)
+        if reading is None:
             return {}
-        return {metric: found}
+        return {metric: reading}
 
     def score(self, verdict: Verdict) -> float | MissingScore:
-        kept = self.find_reading(verdict)
-        if isinstance(kept, MissingScore):
-            return kept
-        return self.to_points(kept)
+        reading = self.find_reading(verdict)
+        if isinstance(reading, MissingScore):
+            return reading
+        return self.to_points(reading)
 
-    def to_points(self, kept: OfficialReading) -> float | MissingScore:
-        """On the paper's scale."""
-        if kept.text:
-            return SummaryStops(f"the released summary stops at the score {kept.text!r}")
-        if kept.score is None:
+    def to_points(self, reading: OfficialReading) -> float | MissingScore:
+        """Convert a reading to the paper's scale."""
+        if reading.text:
+            return SummaryStops(f"the released summary stops at the score {reading.text!r}")
+        if reading.score is None:
             return NO_SCORE
-        return released.to_points(kept.score)
+        return released.to_points(reading.score)
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.by == "failure":
@@ -59,7 +63,7 @@ class RoverOfficial(Official):
         return OfficialReading(1 + 4 * verdict.value)
 
     def lacks_official_question(self, verdict: Verdict) -> bool:
-        """Thinking outside of whole tags, which the released code does not see."""
+        """Whether the thinking is outside of whole tags, where the released code does not see it."""
         if verdict.merged_from:
             return any(map(self.lacks_official_question, verdict.merged_from))
         return read_rover_facts(verdict).thinking_outside_tags

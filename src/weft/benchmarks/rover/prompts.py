@@ -15,62 +15,59 @@ from weft.untrusted import read_text_file
 
 FILE = "prompts.py"
 EVALUATOR = "evaluator.py"
-NO_TEXT = "nothing said"  # under which its words for a missing text are kept
-FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+NO_TEXT = "nothing said"  # the rubric that holds the released text for a missing answer
+SLOT = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
 def read_official_rubrics(
     checkout: Path, constants: Mapping[str, str], text_name: str, settings: Mapping[str, Any]
 ) -> Rubrics:
-    found = read_constants(checkout, FILE, constants.values())
-    texts = {name: found[constant] for name, constant in constants.items()}
-    texts[NO_TEXT] = _nothing(checkout, text_name)
+    """Return the released prompts. `constants` maps rubrics to constants of the file; `text_name` is the evaluator's
+    variable for the model's text."""
+    values = read_constants(checkout, FILE, constants.values())
+    texts = {name: values[constant] for name, constant in constants.items()}
+    texts[NO_TEXT] = _read_text_for_missing(checkout, text_name)
     return replace(build_rubrics(texts, f"official {FILE}"), settings=settings)
 
 
 def format_prompt(text: str, slots: Mapping[str, str]) -> str:
-    """As `str.format` fills a prompt: names in braces, and doubled braces for braces. What is filled in is not looked
-    at again."""
+    """Fill a prompt as `str.format` does: names in braces, and doubled braces for braces. What is filled in is not
+    parsed again."""
 
-    def one(match: re.Match[str]) -> str:
-        if match.group(1) is None:
+    def fill(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
             return match.group()[0]
-        if match.group(1) not in slots:
+        if name not in slots:
             raise UserError(
                 f"a prompt of the checkout has a slot {match.group()!r} that weft does not know: is it another version?"
             )
-        return slots[match.group(1)]
+        return slots[name]
 
-    return FIELD.sub(one, text)
+    return SLOT.sub(fill, text)
 
 
-def _nothing(checkout: Path, name: str) -> str:
-    """What the evaluator says in place of a text that is not there: `x if x else "..."`, or `if not x: x = "..."`."""
+def _read_text_for_missing(checkout: Path, name: str) -> str:
+    """Return the evaluator's text in place of a missing one: `x if x else "..."`, or `if not x: x = "..."`."""
     path = checkout / EVALUATOR
     if not path.is_file():
         raise UserError(
-            f"--prompts official:{checkout}: there is no {EVALUATOR} in it; point it at a checkout of the official repository"
+            f"--prompts official:{checkout}: there is no {EVALUATOR} in it; point it at a checkout of the official "
+            "repository"
         )
     try:
         tree = ast.parse(read_text_file(path), filename=str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{path} cannot be parsed: {error}") from None
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.IfExp)
-            and isinstance(node.test, ast.Name)
-            and node.test.id == name
-            and isinstance(node.orelse, ast.Constant)
-        ):
+        if isinstance(node, ast.IfExp) and _is_name(node.test, name) and isinstance(node.orelse, ast.Constant):
             return str(node.orelse.value)
-        named = isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == name for target in node.targets
-        )
-        if (
-            named
-            and isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            return node.value.value
+        if isinstance(node, ast.Assign) and any(_is_name(target, name) for target in node.targets):
+            value = node.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                return value.value
     raise UserError(f"{path} does not say what a judge is told where there is no text; is it the official repository?")
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

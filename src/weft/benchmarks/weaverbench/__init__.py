@@ -1,5 +1,7 @@
-"""WeaverBench: one request, a whole document of words and pictures back, scored in eight respects; and whether its
-pictures are as many as were asked for."""
+"""WeaverBench: one request, and a whole document of text and images back.
+
+A judge gives eight scores; the number of images is compared with the number that the request asks for.
+"""
 
 from weft.benchmarks.weaverbench.protocol import WeaverBench
 

@@ -1,13 +1,13 @@
-"""WeaverBench's prompts as Samples. The paper's own files are not public; the shape is the neutral one that follows
-from what it says:
+"""WeaverBench's prompts as Samples. The paper's own files are not public; this neutral format follows from its text.
 
-    weaverbench.jsonl (one object a line), or weaverbench.json (a list), with pictures beside it
+    weaverbench.jsonl (one object a line), or weaverbench.json (a list), with its images in the same folder
     {"id": "travel_guide_007", "category": "Travel Guide", "required_images": 3,
      "input": [{"text": "Write ... using exactly 3 images."}, {"image": "images/travel_guide_007_0.jpg"}]}
 
-`required_images` is null, or not there, where a document may have as many pictures as it likes (one at least); 0 for a
-question, which needs none; 1 for a single picture. Besides: `length` (short, medium or long; by its words where nothing
-is said) and `output`, a reference document in the same form as `input`."""
+`required_images` is null or absent where a document may have any number of images (at least one); 0 for a question,
+which needs none; 1 for a single image. Optional fields: `length` (short, medium or long; by the number of words where
+it is absent) and `output`, a reference document in the same form as `input`.
+"""
 
 import hashlib
 from collections import Counter
@@ -28,7 +28,7 @@ from weft.store.blobs import Blobs
 from weft.types import Dataset, Image, Part, Sample, Text, Turn
 from weft.untrusted import dict_or_empty
 
-CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of words alone, and with pictures, in the paper (Table 1)
+CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of text only, and with images (paper, Table 1)
     "Encyclopedic Knowledge": (16, 19),
     "News Media": (16, 19),
     "Travel Guide": (17, 19),
@@ -45,201 +45,227 @@ CATEGORIES: Mapping[str, tuple[int, int]] = {  # prompts of words alone, and wit
     "Reasoning": (16, 16),
     "Multi-language": (28, 0),
 }
-COUNTED = 122  # prompts of the paper that say how many pictures
+COUNTED_PROMPTS = 122  # of the paper's prompts say how many images they want
 FILES = ("weaverbench.jsonl", "weaverbench.json", "prompts.jsonl", "prompts.json")
 LENGTHS = ("short", "medium", "long")
-# words up to which a prompt is called so; the paper's examples have about 20, 85 and 140
-SHORT = 40
-MEDIUM = 110
+# Limits in words. The paper's examples have about 20, 85 and 140 words.
+MAX_SHORT_WORDS = 40
+MAX_MEDIUM_WORDS = 110
 TEXT_INPUT = "text"
 IMAGE_INPUT = "image+text"
+INPUT_ALIASES = {
+    "text-only": TEXT_INPUT,
+    "words": TEXT_INPUT,
+    "text only": TEXT_INPUT,
+    "image": IMAGE_INPUT,
+    "images": IMAGE_INPUT,
+    "image-text": IMAGE_INPUT,
+}
 EXACT = "exact"
 FREE = "free"
 NONE = "none"
-KNOWN = ("id", "category", "input", "required_images", "length", "output")
-MOST_PICTURES = 100
-OWN = "own prompts"
+FIELDS = ("id", "category", "input", "required_images", "length", "output")
+MAX_REQUIRED_IMAGES = 100
+MAX_ID_LENGTH = 120
+OWN_DATA = "own prompts"  # the dataset's name where it is not WeaverBench's
 
 
 class WeaverBenchGold(Struct, frozen=True):
-    """What is due. `required` pictures exactly; None: one at least."""
+    """The expected output of a prompt."""
 
-    required: int | None
+    required: int | None  # exact number of images; None: at least one
     category: str
 
     @property
     def wants_several_images(self) -> bool:
-        """Whether separate pictures were asked for."""
         return self.required is not None and self.required > 1
 
     @property
     def kind(self) -> str:
-        return {None: "document, free", 0: "question", 1: "picture"}.get(self.required, "document, exact")
+        """The column of the table of plan accuracy."""
+        return {None: "document, free", 0: "question", 1: "image"}.get(self.required, "document, exact")
 
-    def is_met(self, pictures: int) -> bool:
+    def is_met(self, images: int) -> bool:
+        """Whether a document with so many images has the expected number."""
         if self.required is None:
-            return pictures > 0
-        return pictures == self.required
+            return images > 0
+        return images == self.required
 
     @property
     def expected_count(self) -> str:
         if self.required is None:
-            return "one at least"
+            return "at least one"
         return f"exactly {self.required}"
 
 
 def canonical_group(axis: str, name: str) -> str:
-    said = name.strip()
+    """Return the name of a group as samples have it, however a user spells it."""
+    name = name.strip()
     if axis == "category":
-        plain = {_plain(one): one for one in CATEGORIES}
-        return plain.get(_plain(said), said)
-    other = {
-        "text-only": TEXT_INPUT,
-        "words": TEXT_INPUT,
-        "text only": TEXT_INPUT,
-        "image": IMAGE_INPUT,
-        "images": IMAGE_INPUT,
-        "image-text": IMAGE_INPUT,
-    }
+        for category in CATEGORIES:
+            if _squeeze(category) == _squeeze(name):
+                return category
+        return name
     if axis == "input":
-        return other.get(said.lower(), said.lower())
-    return said.lower()
+        return INPUT_ALIASES.get(name.lower(), name.lower())
+    return name.lower()
 
 
-def _plain(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter.isalnum())
+def _squeeze(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def load(data: Path, blobs: Blobs) -> Dataset:
+    """Return the dataset in a folder or file; it is called `weaverbench` if its counts are those of the paper."""
     file = find_file(data)
     rows = read_json_records(file)
-    found = WeaverBenchRecords(file, file.parent, blobs).dataset(OWN, rows)
-    if found.name == OWN and is_official(rows):
-        return replace(found, name="weaverbench")
-    return found
+    dataset = WeaverBenchRecords(file, file.parent, blobs).dataset(OWN_DATA, rows)
+    if dataset.name == OWN_DATA and is_official(rows):
+        return replace(dataset, name="weaverbench")
+    return dataset
 
 
 def find_file(data: Path) -> Path:
+    """Return the file of prompts. Raises UserError if there is none, or more than one."""
     if data.is_file():
         return data
     if not data.is_dir():
         raise UserError(f"there is no folder {data}; `weft data new weaverbench {data}` makes one to fill in")
-    there = [data / name for name in FILES if (data / name).is_file()]
-    if not there:
+    files = [data / name for name in FILES if (data / name).is_file()]
+    if not files:
         raise UserError(
             f"{data} has none of {', '.join(FILES)}; `weft data new weaverbench DIR` makes a folder to fill in"
         )
-    if len(there) > 1:
-        raise UserError(f"{data} has both {there[0].name} and {there[1].name}: name the one that is meant")
-    return there[0]
+    if len(files) > 1:
+        raise UserError(f"{data} has both {files[0].name} and {files[1].name}: name the one that is meant")
+    return files[0]
 
 
 def is_official(rows: RecordRows) -> bool:
     """Whether there are as many prompts of each kind as in the paper. Its own are not public, so nothing else tells
     them apart."""
-    due = {
-        (name, kind): count
-        for name, both in CATEGORIES.items()
-        for kind, count in zip((TEXT_INPUT, IMAGE_INPUT), both, strict=True)
-        if count
-    }
-    if rows.count != sum(due.values()):
+    expected: dict[tuple[str, str], int] = {}
+    for category, (text_only, with_images) in CATEGORIES.items():
+        expected[category, TEXT_INPUT] = text_only
+        if with_images:
+            expected[category, IMAGE_INPUT] = with_images
+    if rows.count != sum(expected.values()):
         return False
-    found = [_decoded(row) for row in rows]
-    counts = Counter(
-        (canonical_group("category", str(one.get("category"))), _kind_of(one.get("input"))) for one in found
-    )
-    return counts == due and sum(bool(one.get("required_images")) for one in found) == COUNTED
+    counts: Counter[tuple[str, str]] = Counter()
+    counted_prompts = 0
+    for row in rows:
+        record = _decode(row)
+        category = canonical_group("category", str(record.get("category")))
+        counts[category, _find_input_kind(record.get("input"))] += 1
+        counted_prompts += bool(record.get("required_images"))
+    return counts == expected and counted_prompts == COUNTED_PROMPTS
 
 
-def _decoded(row: bytes) -> dict[str, Any]:
+def _decode(row: bytes) -> dict[str, Any]:
     try:
         return dict_or_empty(msgspec.json.decode(row))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
 
 
-def _kind_of(parts: Any) -> str:
-    some = cast(list[Any], parts) if isinstance(parts, list) else []
-    if any(dict_or_empty(part).get("image") for part in some):
-        return IMAGE_INPUT
+def _find_input_kind(parts: Any) -> str:
+    if isinstance(parts, list):
+        for part in cast(list[Any], parts):
+            if dict_or_empty(part).get("image"):
+                return IMAGE_INPUT
     return TEXT_INPUT
 
 
 class WeaverBenchRecords(Records):
+    """Reads one record: a prompt of text and images, and perhaps a reference document."""
+
     def record_label(self, at: int, record: Any) -> str:
-        own = dict_or_empty(record).get("id")
-        return f"record {at}" + (f" ({own[:40]})" if isinstance(own, str) and own else "")
+        record_id = dict_or_empty(record).get("id")
+        if isinstance(record_id, str) and record_id:
+            return f"record {at} ({record_id[:40]})"
+        return f"record {at}"
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
-        ask = read_parts(self, name, record, "input")
-        words = " ".join(part.text for part in ask if isinstance(part, Text))
-        if not words.strip():
+        prompt = read_parts(self, name, record, "input")
+        text = " ".join(part.text for part in prompt if isinstance(part, Text))
+        if not text.strip():
             self.fail(name, "input", "has no text: say what is asked for")
-        category = self._category(name, record)
-        goal = WeaverBenchGold(self._required(name, record), category)
+        category = self._read_category(name, record)
+        gold = WeaverBenchGold(self._read_required_images(name, record), category)
+        reference: tuple[Part, ...] = ()
         if record.get("output") is not None:
-            truth = read_parts(self, name, record, "output")
-        else:
-            truth = ()
-        shown = sum(isinstance(part, Image) for part in truth)
-        if truth and not goal.is_met(shown):
-            self.report_problem("warning", name, "output", f"has {shown} pictures where {goal.expected_count} is due")
-        self._unknown(name, record)
-        own = self._id(name, record, ask)
+            reference = read_parts(self, name, record, "output")
+        images = sum(isinstance(part, Image) for part in reference)
+        if reference and not gold.is_met(images):
+            message = f"has {images} images where {gold.expected_count} is expected"
+            self.report_problem("warning", name, "output", message)
+        self._check_field_names(name, record)
+        sample_id = self._read_id(name, record, prompt)
         groups = {
             "category": category,
-            "input": IMAGE_INPUT if any(isinstance(part, Image) for part in ask) else TEXT_INPUT,
-            "length": self._length(name, record, words),
-            "count": FREE if goal.required is None else EXACT if goal.required else NONE,
+            "input": TEXT_INPUT,
+            "length": self._read_length(name, record, text),
+            "count": EXACT,
         }
-        return Sample(own, (Turn(0, ask, "interleaved", truth, None, f"{own}.json", goal),), (), groups)
+        if any(isinstance(part, Image) for part in prompt):
+            groups["input"] = IMAGE_INPUT
+        if gold.required is None:
+            groups["count"] = FREE
+        elif gold.required == 0:
+            groups["count"] = NONE
+        turn = Turn(0, prompt, "interleaved", reference, None, f"{sample_id}.json", gold)
+        return Sample(sample_id, (turn,), (), groups)
 
-    def _unknown(self, name: str, record: Mapping[str, Any]) -> None:
+    def _check_field_names(self, name: str, record: Mapping[str, Any]) -> None:
+        """Warn of a field whose name is close to one that is missing."""
+        missing = [field for field in FIELDS if field not in record]
         for field in record:
-            near = (
-                get_close_matches(field.lower(), [one for one in KNOWN if one not in record], 1, 0.7)
-                if field not in KNOWN
-                else []
-            )
-            if near:
-                self.report_problem("warning", name, field, f"is no field that is known here; is {near[0]} meant?")
+            if field in FIELDS:
+                continue
+            matches = get_close_matches(field.lower(), missing, 1, 0.7)
+            if matches:
+                self.report_problem("warning", name, field, f"is an unknown field; did you mean {matches[0]}?")
 
-    def _category(self, name: str, record: Mapping[str, Any]) -> str:
-        said = self.text(name, record, "category").strip()
-        found = canonical_group("category", said)
-        if found not in CATEGORIES:
-            near = get_close_matches(said, CATEGORIES, 1, 0.6)
-            if near:
-                hint = f"; is {near[0]} meant?"
-            else:
-                hint = ""
-            self.report_problem("warning", name, "category", f"{said[:60]!r} is none of WeaverBench's fifteen{hint}")
-        return found
+    def _read_category(self, name: str, record: Mapping[str, Any]) -> str:
+        text = self.text(name, record, "category").strip()
+        category = canonical_group("category", text)
+        if category not in CATEGORIES:
+            hint = ""
+            matches = get_close_matches(text, CATEGORIES, 1, 0.6)
+            if matches:
+                hint = f"; did you mean {matches[0]}?"
+            self.report_problem("warning", name, "category", f"{text[:60]!r} is none of WeaverBench's fifteen{hint}")
+        return category
 
-    def _required(self, name: str, record: Mapping[str, Any]) -> int | None:
-        found = record.get("required_images")
-        if found is None:
+    def _read_required_images(self, name: str, record: Mapping[str, Any]) -> int | None:
+        count = record.get("required_images")
+        if count is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST_PICTURES:
-            self.fail(
-                name,
-                "required_images",
-                f"must be a whole number from 0 to {MOST_PICTURES}, or null for as many as it likes",
-            )
-        return found
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_REQUIRED_IMAGES:
+            message = f"must be a whole number from 0 to {MAX_REQUIRED_IMAGES}, or null for any number"
+            self.fail(name, "required_images", message)
+        return count
 
-    def _length(self, name: str, record: Mapping[str, Any], words: str) -> str:
-        said = self.optional_text(name, record, "length").strip().lower()
-        if said and said not in LENGTHS:
-            self.fail(name, "length", f"{said[:40]!r} is none of {', '.join(LENGTHS)}")
-        count = len(words.split())
-        return said or ("short" if count <= SHORT else "medium" if count <= MEDIUM else "long")
+    def _read_length(self, name: str, record: Mapping[str, Any], text: str) -> str:
+        length = self.optional_text(name, record, "length").strip().lower()
+        if length:
+            if length not in LENGTHS:
+                self.fail(name, "length", f"{length[:40]!r} is none of {', '.join(LENGTHS)}")
+            return length
+        words = len(text.split())
+        if words <= MAX_SHORT_WORDS:
+            return "short"
+        if words <= MAX_MEDIUM_WORDS:
+            return "medium"
+        return "long"
 
-    def _id(self, name: str, record: Mapping[str, Any], ask: Sequence[Part]) -> str:
-        own = self.optional_text(name, record, "id").strip()
-        if own and (len(own) > 120 or set(own) & set("/\\~\0") or own.startswith(".")):
+    def _read_id(self, name: str, record: Mapping[str, Any], prompt: Sequence[Part]) -> str:
+        """Return the record's own id, or a digest of its prompt."""
+        record_id = self.optional_text(name, record, "id").strip()
+        if not record_id:
+            return hashlib.sha256(msgspec.json.encode(prompt)).hexdigest()[:12]
+        if len(record_id) > MAX_ID_LENGTH or set(record_id) & set("/\\~\0") or record_id.startswith("."):
             self.fail(
                 name, "id", "must be text without slashes and `~`, of at most 120 characters, and not begin with a dot"
             )
-        return own or hashlib.sha256(msgspec.json.encode(ask)).hexdigest()[:12]
+        return record_id

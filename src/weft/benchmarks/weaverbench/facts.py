@@ -1,4 +1,4 @@
-"""What WeaverBench's rules and tables know of a verdict besides its value."""
+"""The `detail` of WeaverBench's verdicts: what its rules and tables know besides the value."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,11 @@ from weft.types import Verdict
 
 
 class DocumentFacts(Struct, frozen=True, omit_defaults=True):
-    images: int = 0  # that the document has, or that the judge looked at
-    required: int | None = None  # how many were asked for; None: any number
-    collages: int = 0  # among those that the judge looked at
-    sheets: int = 0  # on which the judge saw them, if not one by one
-    single_image_scores: Mapping[str, float | None] = {}  # by metric, what a judge said of the consistency of one image
+    images: int = 0  # in the document, or seen by the judge
+    required: int | None = None  # how many images the prompt asks for; None: any number
+    collages: int = 0  # among the images that the judge saw
+    sheets: int = 0  # on which the judge saw the images; 0: it saw them one by one
+    single_image_scores: Mapping[str, float | None] = {}  # metric -> the judge's score for consistency of one image
 
 
 def read_document_facts(verdict: Verdict) -> DocumentFacts:

@@ -1,5 +1,7 @@
-"""What the paper counts: the judge's own scores, and files. Our rules (`rules.py`) are none of it. Scores are shares of
-full marks."""
+"""The paper's arithmetic: the judge's own scores, and image files counted. Our rules (`rules.py`) do not apply.
+
+Scores are shares of full marks.
+"""
 
 from collections.abc import Mapping
 
@@ -9,10 +11,10 @@ from weft.types import MissingScore, Verdict
 
 
 class WeaverBenchOfficial(Official):
-    published_judge = "a GPT of the authors'"  # the paper does not say which
+    published_judge = "a GPT of the authors'"  # the paper does not name it
 
     def score(self, verdict: Verdict) -> float | MissingScore:
-        """Before our rules: `reading` is what stood there."""
+        """Return the score before our rules, which store it as the verdict's `reading`."""
         if verdict.reading is not None:
             if verdict.reading.score is None:
                 return NO_SCORE
@@ -22,7 +24,7 @@ class WeaverBenchOfficial(Official):
         return verdict.value
 
     def single_image_scores(self, verdict: Verdict) -> Mapping[str, float | None]:
-        """By metric, what the judge said of the consistency of one image: in the official means alone."""
+        """Return by metric the judge's scores for consistency of one image: they count in official means only."""
         return read_document_facts(verdict).single_image_scores
 
 

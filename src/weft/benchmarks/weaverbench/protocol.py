@@ -1,10 +1,10 @@
-"""WeaverBench's protocol: one request, one document back, words and pictures in any order; no history, no system
-prompt.
+"""WeaverBench's protocol: one request, one document back, text and images in any order; no history, no system prompt.
 
-A judge gives eight scores from 0 to 10 in one call. Pictures are counted; where separate ones were asked for, the judge
-is asked besides whether any of them is a collage. What follows from the count is in `rules.py`."""
+A judge gives eight scores from 0 to 10 in one call. Images are counted. If the request asks for several separate
+images, the judge is also asked whether any of them is a collage. `rules.py` has the consequences of the count.
+"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -28,8 +28,7 @@ from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.benchmarks.weaverbench.official import OFFICIAL
 from weft.benchmarks.weaverbench.rules import apply_rules
 from weft.benchmarks.weaverbench.template import write_template
-from weft.store.blobs import Blobs
-from weft.types import Dialogue, LoadedDataset, Message, Question, Reply, Sample, Score, Turn, Verdict
+from weft.types import Dialogue, LoadedDataset, Message, Question, Sample, Score, Turn, Verdict
 from weft.untrusted import dict_or_empty
 
 
@@ -42,19 +41,25 @@ class WeaverBenchPresentation(Presentation, frozen=True):
         return data.canonical_group(axis, name)
 
     def describe_gold(self, gold: Any) -> list[str]:
-        facts: Mapping[str, Any] = dict_or_empty(gold)
-        required = facts.get("required")
-        return [f"pictures: {WeaverBenchGold(required if isinstance(required, int) else None, '').expected_count}"]
+        required = dict_or_empty(gold).get("required")
+        if not isinstance(required, int):
+            required = None
+        return [f"images: {WeaverBenchGold(required, '').expected_count}"]
 
 
 class WeaverBenchPreparation(Preparation, frozen=True):
     def describe_data(self, dataset: LoadedDataset) -> list[str]:
-        goals: list[WeaverBenchGold] = [sample.turns[0].gold for sample in dataset.samples]
-        pictures = sum(sample.groups["input"] == data.IMAGE_INPUT for sample in dataset.samples)
-        counted = sum(bool(goal.required) for goal in goals)
-        categories = len({goal.category for goal in goals})
+        categories: set[str] = set()
+        with_images = 0
+        counted = 0
+        for sample in dataset.samples:
+            gold: WeaverBenchGold = sample.turns[0].gold
+            categories.add(gold.category)
+            with_images += sample.groups["input"] == data.IMAGE_INPUT
+            counted += bool(gold.required)
         return [
-            f"{len(goals)} prompts of {categories} categories, {pictures} with pictures; {counted} say how many pictures they want"
+            f"{len(dataset.samples)} prompts of {len(categories)} categories, {with_images} with images; "
+            f"{counted} say how many images they want"
         ]
 
 
@@ -86,39 +91,40 @@ class WeaverBench(Benchmark):
         return (Message("user", turn.prompt),)
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
-        goal: WeaverBenchGold = turn.gold
-        scored = [metric for metric in rubric.SCORES if rubric.is_expected(metric, goal)]
-        return (*scored, rubric.COUNT, *((rubric.SEPARATE,) if goal.wants_several_images else ()))
-
-    def _facts(self, turn: Turn, reply: Reply) -> DocumentFacts:
-        goal: WeaverBenchGold = turn.gold
-        return DocumentFacts(len(reply.images), goal.required)
+        gold: WeaverBenchGold = turn.gold
+        metrics = (*rubric.list_expected_scores(gold), rubric.COUNT)
+        if gold.wants_several_images:
+            return (*metrics, rubric.SEPARATE)
+        return metrics
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        goal: WeaverBenchGold = answered.turn.gold
-        made = len(answered.reply.images)
-        why = f"{made} picture{'s' * (made != 1)}, {goal.expected_count} due"
-        items: list[Assessment] = [
-            answered.verdict(
-                rubric.COUNT, float(goal.is_met(made)), why, detail=self._facts(answered.turn, answered.reply)
+        gold: WeaverBenchGold = answered.turn.gold
+        images = len(answered.reply.images)
+        max_images: int = answered.options.judge_images
+        reason = f"{images} image{'s' * (images != 1)}, {gold.expected_count} expected"
+        count = answered.verdict(rubric.COUNT, float(gold.is_met(images)), reason, detail=_build_facts(answered))
+        assessments: list[Assessment] = [count]
+        metrics = rubric.list_expected_scores(gold)
+        sections = rubric.build_sections(answered)
+        if count_images(sections) > max_images:
+            question = answered.check(
+                metrics,
+                lambda blobs: [rubric.build_question(answered, metrics, build_sheets(sections, max_images, blobs))],
             )
-        ]
-        metrics = tuple(metric for metric in self.metrics_for(answered.turn) if metric in rubric.SCORES)
-        most = answered.options.judge_images
-        if count_images(rubric.build_sections(answered)) > most:
-            items.append(answered.check(metrics, lambda blobs: [_on_sheets(answered, metrics, most, blobs)]))
+            assessments.append(question)
         else:
-            items.append(rubric.build_question(answered, metrics))
-        if goal.wants_several_images:
-            none = answered.verdict(rubric.SEPARATE, 0.0, "there is no picture")
-            items += rubric.build_collage_questions(answered, most) if made else [none]
-        return items
+            assessments.append(rubric.build_question(answered, metrics))
+        if gold.wants_several_images and images:
+            assessments += rubric.build_collage_questions(answered, max_images)
+        elif gold.wants_several_images:
+            assessments.append(answered.verdict(rubric.SEPARATE, 0.0, "there is no image"))
+        return assessments
 
     def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return score_zero(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
+        return score_zero(answered, self.metrics_for(answered.turn), _build_facts(answered))
 
     def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        return leave_unscored(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
+        return leave_unscored(answered, self.metrics_for(answered.turn), _build_facts(answered))
 
     def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
         if question.metrics == (rubric.SEPARATE,):
@@ -133,5 +139,6 @@ class WeaverBench(Benchmark):
         return tables.overall_terms(verdicts, whole=False)
 
 
-def _on_sheets(answered: JudgedTurn, metrics: Sequence[str], most: int, blobs: Blobs) -> Question:
-    return rubric.build_question(answered, metrics, build_sheets(rubric.build_sections(answered), most, blobs))
+def _build_facts(answered: JudgedTurn) -> DocumentFacts:
+    gold: WeaverBenchGold = answered.turn.gold
+    return DocumentFacts(len(answered.reply.images), gold.required)

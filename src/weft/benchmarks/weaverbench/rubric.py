@@ -1,11 +1,13 @@
-"""The judge's two questions about a document: its eight scores, in one call; and whether separate pictures are
-separate.
+"""The judge's two questions about a document: its eight scores, in one call; and whether separate images are separate.
 
-Material: `input`, `output`. Replies are taken under the names that the paper's prompt has for the eight, and under
-those of its text."""
+Material: `input`, `output`. Replies are read under the names that the paper's prompt has for the eight scores, and
+under the names in the paper's text.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.documents import SHEETS_NOTE, DocumentSection, Sheet, format_sections
@@ -15,7 +17,7 @@ from weft.benchmarks.weaverbench.data import WeaverBenchGold
 from weft.benchmarks.weaverbench.facts import DocumentFacts
 from weft.calls.structured_output import UnusableReply
 from weft.models.endpoint import UNDECIDED
-from weft.types import Message, Question, Score, Text
+from weft.types import Image, Message, Question, Score, Text
 from weft.untrusted import dict_or_empty
 
 ADHERENCE = "prompt_adherence"
@@ -36,39 +38,51 @@ NAMES: Mapping[str, str] = {
     STYLE: "Multi step Consistency (Visual Style Uniformity)",
     COMPLETE: "Completeness",
 }
-OTHERS = {
+ALTERNATIVE_NAMES = {  # in the paper's text
     "Image Text Consistency": "Content Consistency",
     "Multi step Consistency": "Image Consistency",
-}  # in the paper's text
+}
 SCORES = tuple(NAMES)
-# decided by counting; the judge's word on collages
-COUNT = "count"
-SEPARATE = "separate"
-IMAGE_METRICS = (NARRATIVE, INTRA, TO_IMAGE, ENTITY, STYLE)  # what a question that needs no picture is not judged by
-FULL = 10
-COUNTED = {len(SCORES): "eight", len(SCORES) - len(IMAGE_METRICS): "three"}
+COUNT = "count"  # decided by counting images
+SEPARATE = "separate"  # decided by the judge's reply about collages
+IMAGE_METRICS = (NARRATIVE, INTRA, TO_IMAGE, ENTITY, STYLE)  # not expected of a question that needs no image
+MAX_SCORE = 10
+COUNT_WORDS = {len(SCORES): "eight", len(SCORES) - len(IMAGE_METRICS): "three"}
 
 
-def _entry(kind: str) -> dict[str, Any]:
-    return object_schema(Justification={"type": "string"}, Score={"type": kind, "minimum": 0, "maximum": FULL})
+def list_expected_scores(gold: WeaverBenchGold) -> tuple[str, ...]:
+    """Return the scores that a judge gives for a prompt."""
+    if gold.required == 0:
+        return tuple(metric for metric in SCORES if metric not in IMAGE_METRICS)
+    return SCORES
+
+
+def _build_entry_schema(score_type: str) -> dict[str, Any]:
+    score = {"type": score_type, "minimum": 0, "maximum": MAX_SCORE}
+    return object_schema(Justification={"type": "string"}, Score=score)
 
 
 def build_schema(metrics: Sequence[str]) -> dict[str, Any]:
-    return object_schema(scores=object_schema(**{NAMES[metric]: _entry("integer") for metric in metrics}))
+    names = [NAMES[metric] for metric in metrics]
+    return object_schema(scores=object_schema(**dict.fromkeys(names, _build_entry_schema("integer"))))
 
 
 def alternative_name(name: str) -> str:
-    first, _, rest = name.partition(" (")
-    if first in OTHERS:
-        return f"{OTHERS[first]} ({rest}"
+    """Return the name of a score in the paper's text, given its name in the paper's prompt."""
+    dimension, _, aspect = name.partition(" (")
+    if dimension in ALTERNATIVE_NAMES:
+        return f"{ALTERNATIVE_NAMES[dimension]} ({aspect}"
     return name
 
 
 def build_accepted_schema(metrics: Sequence[str]) -> dict[str, Any]:
-    """Both spellings, scores with decimals, and no justification, do no harm."""
-    entry = {**_entry("number"), "required": ["Score"]}
-    names = dict.fromkeys(spelt for metric in metrics for spelt in (NAMES[metric], alternative_name(NAMES[metric])))
-    scores = {"type": "object", "properties": dict.fromkeys(names, entry)}
+    """Return a schema that also accepts the alternative names, decimals, and scores without a justification."""
+    entry = {**_build_entry_schema("number"), "required": ["Score"]}
+    properties: dict[str, Any] = {}
+    for metric in metrics:
+        properties[NAMES[metric]] = entry
+        properties[alternative_name(NAMES[metric])] = entry
+    scores = {"type": "object", "properties": properties}
     return {"type": "object", "properties": {"scores": scores}, "required": ["scores"]}
 
 
@@ -80,91 +94,93 @@ def build_sections(answered: JudgedTurn) -> list[DocumentSection]:
 
 
 def build_question(answered: JudgedTurn, metrics: Sequence[str], sheets: Sequence[Sheet] = ()) -> Question:
+    """Return the question for all scores. `sheets` stand for images, where there are too many to show one by one."""
     texts = answered.rubrics.texts
-    cards = "\n".join(texts[metric] for metric in metrics)
-    slots = {"cards": cards, "sheets": SHEETS_NOTE if sheets else "", "count": COUNTED[len(metrics)]}
+    slots = {
+        "cards": "\n".join(texts[metric] for metric in metrics),
+        "sheets": "",
+        "count": COUNT_WORDS[len(metrics)],
+        "pictures": "",
+    }
+    detail = None
+    if sheets:
+        slots["sheets"] = SHEETS_NOTE
+        detail = DocumentFacts(sheets=len(sheets))
     if ENTITY in metrics:
         slots["pictures"] = texts["pictures"]
-    else:
-        slots["pictures"] = ""
     system = fill_slots(texts["system"], {name: [Text(text)] for name, text in slots.items()})
-    sections = build_sections(answered)
-    material = {"input": answered.turn.prompt, "output": answered.reply.output}
-    if sheets:
-        detail = DocumentFacts(sheets=len(sheets))
-    else:
-        detail = None
+    user = tuple(format_sections(build_sections(answered), sheets))
     return Question(
         tuple(metrics),
-        (Message("system", system), Message("user", tuple(format_sections(sections, sheets)))),
+        (Message("system", system), Message("user", user)),
         build_schema(metrics),
         answered.turn_ref,
-        material=material,
+        material={"input": answered.turn.prompt, "output": answered.reply.output},
         gold=answered.turn.gold,
         detail=detail,
         accepted_schema=build_accepted_schema(metrics),
     )
 
 
-def build_collage_questions(answered: JudgedTurn, most: int) -> list[Question]:
-    """How many pictures each picture is; several questions where there are too many for one: a sheet of them would be a
-    collage."""
-    made = answered.reply.images
-    parts = [range(at, min(at + most, len(made))) for at in range(0, len(made), most)]
-    return [
-        _about_collages(answered, part, f"part {number}" if len(parts) > 1 else "")
-        for number, part in enumerate(parts, start=1)
-    ]
+def build_collage_questions(answered: JudgedTurn, max_images: int) -> list[Question]:
+    """Return the question whether each image is one image.
+
+    There are several questions if there are too many images for one: a sheet of them would be a collage.
+    """
+    images = answered.reply.images
+    if len(images) <= max_images:
+        return [_build_collage_question(answered, images, "")]
+    questions: list[Question] = []
+    for number, start in enumerate(range(0, len(images), max_images), start=1):
+        chunk = images[start : start + max_images]
+        questions.append(_build_collage_question(answered, chunk, f"part {number}"))
+    return questions
 
 
-def _about_collages(answered: JudgedTurn, part: range, variant: str) -> Question:
-    number = {"type": "integer", "enum": list(range(len(part)))}
+def _build_collage_question(answered: JudgedTurn, images: tuple[Image, ...], variant: str) -> Question:
+    count = len(images)
+    number = {"type": "integer", "enum": list(range(count))}
     entry = object_schema(picture=number, seen={"type": "string"}, one_picture={"type": "boolean"})
-    schema = object_schema(pictures={"type": "array", "items": entry, "minItems": len(part), "maxItems": len(part)})
-    some = tuple(answered.reply.images[at] for at in part)
-    asked = fill_slots(
-        answered.rubrics.texts["collage"],
-        {"pictures": format_sections([DocumentSection("", "the pictures of the document", some)])},
-    )
-    more: dict[str, Any] = {"material": {"output": some}, "gold": answered.turn.gold, "variant": variant}
-    return answered.ask(SEPARATE, asked, schema, **more)
+    schema = object_schema(pictures={"type": "array", "items": entry, "minItems": count, "maxItems": count})
+    section = DocumentSection("", "the pictures of the document", images)
+    parts = fill_slots(answered.rubrics.texts["collage"], {"pictures": format_sections([section])})
+    return answered.ask(SEPARATE, parts, schema, material={"output": images}, gold=answered.turn.gold, variant=variant)
 
 
-def build_scores(question: Question, found: Mapping[str, Any]) -> list[Score]:
-    said = dict_or_empty(found.get("scores"))
-    left: Sequence[str] = found.get(UNDECIDED, ())
-    made: list[Score] = []
+def build_scores(question: Question, reply: Mapping[str, Any]) -> list[Score]:
+    """Return a score for each metric. Raises UnusableReply if one is missing."""
+    entries = dict_or_empty(reply.get("scores"))
+    undecided: Sequence[str] = reply.get(UNDECIDED, ())
+    scores: list[Score] = []
     for metric in question.metrics:
-        spelt = NAMES[metric]
-        entry = dict_or_empty(said.get(spelt) or said.get(alternative_name(spelt)))
-        if metric in left:
-            made.append(Score(metric, None, "it cannot be decided here"))
+        if metric in undecided:
+            scores.append(Score(metric, None, "it cannot be decided here"))
             continue
+        name = NAMES[metric]
+        entry = dict_or_empty(entries.get(name) or entries.get(alternative_name(name)))
         if "Score" not in entry:
-            raise UnusableReply(f'$.scores has no "{spelt}"')
+            raise UnusableReply(f'$.scores has no "{name}"')
         score = float(entry["Score"])
-        made.append(Score(metric, score / FULL, str(entry.get("Justification", "")), score, question.detail))
+        scores.append(Score(metric, score / MAX_SCORE, str(entry.get("Justification", "")), score, question.detail))
     sheets = read_facts(question.detail, DocumentFacts).sheets
-    if sheets and made[0].value is not None:
-        note = f"[the judge saw the pictures on {sheets} sheets]"
-        made[0] = Score(made[0].metric, made[0].value, f"{made[0].reason} {note}", made[0].score, question.detail)
-    return made
+    if sheets and scores[0].value is not None:
+        reason = f"{scores[0].reason} [the judge saw the images on {sheets} sheets]"
+        scores[0] = replace(scores[0], reason=reason)
+    return scores
 
 
-def build_separate_score(question: Question, found: Mapping[str, Any]) -> Score:
-    """The share of pictures that are one picture each."""
-    entries: list[dict[str, Any]] = sorted(found["pictures"], key=lambda one: one["picture"])
-    if [one["picture"] for one in entries] != list(range(len(entries))):
-        raise UnusableReply(f"every picture from 0 to {len(entries) - 1} must be there, each once")
-    collages = [one for one in entries if not one["one_picture"]]
-    told = [f"picture {one['picture'] + 1} is a collage: {one['seen']}" for one in collages]
+def build_separate_score(question: Question, reply: Mapping[str, Any]) -> Score:
+    """Return the share of images that are one image each. Raises UnusableReply if one is missing."""
+    entries: list[dict[str, Any]] = sorted(reply["pictures"], key=lambda entry: entry["picture"])
+    collages: list[str] = []
+    for index, entry in enumerate(entries):
+        if entry["picture"] != index:
+            raise UnusableReply(f"every picture from 0 to {len(entries) - 1} must be there, each once")
+        if not entry["one_picture"]:
+            collages.append(f"image {index + 1} is a collage: {entry['seen']}")
     return Score(
         SEPARATE,
         1 - len(collages) / len(entries),
-        "\n".join(told) or "each picture is one picture",
+        "\n".join(collages) or "each image is one image",
         detail=DocumentFacts(len(entries), collages=len(collages)),
     )
-
-
-def is_expected(metric: str, goal: WeaverBenchGold) -> bool:
-    return metric not in IMAGE_METRICS or goal.required != 0

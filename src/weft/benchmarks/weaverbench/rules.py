@@ -1,16 +1,18 @@
-"""What follows from how many pictures a document has, whatever a judge says of it; the judge's own score stays beside
-it, for the official row, which has no such rules.
+"""What follows from the number of images in a document, whatever a judge says of it.
 
-    no picture, though there should be      input-to-image, entity consistency and style are 0
-    one picture, or collages alone, where several separate ones were asked for
+    no image, though there should be        input-to-image, entity consistency and style are 0
+    one image, or only collages, where several separate ones were asked for
                                             entity consistency and style are 0: there is nothing to be consistent with
-    one picture, where one is enough        entity consistency and style are of nothing: in no mean
-    a collage among separate pictures       the count is missed, however many files there are
+    one image, where one is enough          entity consistency and style are in no mean: they do not apply
+    a collage among separate images         the count is missed, however many files there are
+
+The judge's own score is stored with each verdict for the official row, which has no such rules.
 """
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.benchmarks.base import average_variants
@@ -19,92 +21,131 @@ from weft.benchmarks.weaverbench.rubric import COUNT, ENTITY, SEPARATE, STYLE, T
 from weft.types import OfficialReading, Verdict
 
 
+class _Count(Struct, frozen=True):
+    """The number of images in a document, and of collages among them."""
+
+    images: int
+    required: int | None
+    collages: int | None  # None: it could not be judged
+
+    @property
+    def wants_several(self) -> bool:
+        return self.required is not None and self.required > 1
+
+    @property
+    def separate(self) -> int:
+        return self.images - (self.collages or 0)
+
+
 def apply_rules(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Settled; what a judge left open is of nobody's making, and in no mean."""
-    of: dict[str, dict[str, Verdict]] = {}
-    for one in average_variants(verdicts):
-        of.setdefault(one.sample, {})[one.metric] = one
-    return [one for some in of.values() for one in _ruled(some)]
+    """Average the variants of each metric, and apply the rules sample by sample.
+
+    A verdict that a judge left undecided is dropped: it is in no mean.
+    """
+    by_sample: dict[str, dict[str, Verdict]] = {}
+    for verdict in average_variants(verdicts):
+        by_sample.setdefault(verdict.sample, {})[verdict.metric] = verdict
+    merged: list[Verdict] = []
+    for by_metric in by_sample.values():
+        merged += _apply_to_sample(by_metric)
+    return merged
 
 
-def _ruled(some: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    count = some.get(COUNT)
-    if count is not None:
-        facts = read_document_facts(count)
-    else:
-        facts = DocumentFacts()
-    known = count is not None and count.value is not None and count.by != "failure"
-    made = facts.images
-    required = facts.required
-    several = required is not None and required > 1
-    if several and made and SEPARATE in some:
-        collages = count_collages(some[SEPARATE])
-    else:
-        collages = 0
-    alone = (
-        {metric: some[metric].value for metric in (ENTITY, STYLE) if metric in some}
-        if made == 1 and not several
-        else {}
-    )
-    for metric, one in some.items():
-        if one.value is None and one.undecided:
+def _apply_to_sample(by_metric: Mapping[str, Verdict]) -> Iterator[Verdict]:
+    count_verdict = by_metric.get(COUNT)
+    is_counted = count_verdict is not None and count_verdict.value is not None and count_verdict.by != "failure"
+    count = _read_count(by_metric)
+    for metric, verdict in by_metric.items():
+        if verdict.value is None and verdict.undecided:
             continue
-        if not known or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
-            yield one
+        if not is_counted or metric not in (COUNT, TO_IMAGE, ENTITY, STYLE):
+            yield verdict
         elif metric == COUNT:
-            yield _counted(one, made, collages, alone)
-        elif made == 0:
-            yield _zero(one, "there is no picture")
+            yield _apply_to_count(verdict, count, by_metric)
+        elif count.images == 0:
+            yield _set_zero(verdict, "there is no image")
         elif metric == TO_IMAGE:
-            yield one
-        elif several and made - (collages or 0) < 2:
-            if made == 1 and not collages:
-                what = "one picture"
-            else:
-                what = f"{made - (collages or 0)} separate pictures"
-            yield _zero(one, f"{what} where {required} were asked for: nothing to be consistent with")
-        elif several and collages is None:
-            yield _unknown(one)
-        elif made > 1:
-            yield one
+            yield verdict
+        elif count.wants_several and count.separate < 2:
+            have = f"{count.separate} separate images"
+            if count.images == 1 and not count.collages:
+                have = "one image"
+            yield _set_zero(verdict, f"{have} where {count.required} were asked for: nothing to be consistent with")
+        elif count.wants_several and count.collages is None:
+            yield _set_unscored(verdict)
+        elif count.images > 1:
+            yield verdict
 
 
-def _counted(one: Verdict, made: int, collages: int | None, alone: Mapping[str, float | None]) -> Verdict:
-    """As many as were asked for, each a picture of its own. What a judge said of the consistency of one picture is kept
-    with it."""
-    if alone:
-        return replace(one, detail=replace(read_document_facts(one), single_image_scores=dict(alone)))
-    if not one.value or collages == 0:
-        return one
-    if collages is None:
-        return _unknown(one)
-    return _zero(
-        one,
-        f"{collages} of {made} {'is a collage' if collages == 1 else 'are collages'} where separate pictures were asked for",
-    )
+def _read_count(by_metric: Mapping[str, Verdict]) -> _Count:
+    facts = DocumentFacts()
+    if COUNT in by_metric:
+        facts = read_document_facts(by_metric[COUNT])
+    count = _Count(facts.images, facts.required, collages=0)
+    if count.wants_several and count.images and SEPARATE in by_metric:
+        return replace(count, collages=count_collages(by_metric[SEPARATE]))
+    return count
 
 
-def _unknown(one: Verdict) -> Verdict:
-    why = "whether its pictures are separate could not be judged"
-    return replace(one, value=None, score=None, reason=why, standard_deviation=None, reading=OfficialReading(one.value))
+def _apply_to_count(verdict: Verdict, count: _Count, by_metric: Mapping[str, Verdict]) -> Verdict:
+    """Return the verdict on the count: as many as were asked for, each an image of its own.
+
+    The judge's scores for the consistency of a single image are stored with it.
+    """
+    if count.images == 1 and not count.wants_several:
+        scores = {metric: by_metric[metric].value for metric in (ENTITY, STYLE) if metric in by_metric}
+        if scores:
+            return replace(verdict, detail=replace(read_document_facts(verdict), single_image_scores=scores))
+    if not verdict.value or count.collages == 0:
+        return verdict
+    if count.collages is None:
+        return _set_unscored(verdict)
+    verb = "are collages"
+    if count.collages == 1:
+        verb = "is a collage"
+    return _set_zero(verdict, f"{count.collages} of {count.images} {verb} where separate images were asked for")
 
 
 def count_collages(verdict: Verdict) -> int | None:
-    """How many of the pictures are collages: what parts of a long document come to together, and what most of several
-    judgements say. None where a part could not be judged."""
-    said: dict[str, list[int]] = {}
-    for one in verdict.merged_from or (verdict,):
-        counts = said.setdefault(one.variant.partition(",")[0] if one.variant.startswith("part ") else "", [])
-        if one.value is not None:
-            counts.append(read_document_facts(one).collages)
-    if all(said.values()):
-        return sum(statistics.median_low(counts) for counts in said.values())
+    """Return how many images are collages: the sum over the parts of a long document, the median over repeats.
+
+    Returns None if a part could not be judged.
+    """
+    counts_by_part: dict[str, list[int]] = {}
+    for repeat in verdict.merged_from or (verdict,):
+        part = ""
+        if repeat.variant.startswith("part "):
+            part = repeat.variant.partition(",")[0]
+        counts = counts_by_part.setdefault(part, [])
+        if repeat.value is not None:
+            counts.append(read_document_facts(repeat).collages)
+    if all(counts_by_part.values()):
+        return sum(map(statistics.median_low, counts_by_part.values()))
     return None
 
 
-def _zero(one: Verdict, why: str) -> Verdict:
-    """What the judge would have given stays, for the official row."""
-    told = f"by rule: {why}" + (f"; the judge: {one.reason}" if one.by == "judge" and one.reason else "")
+def _set_unscored(verdict: Verdict) -> Verdict:
     return replace(
-        one, value=0.0, score=0.0, reason=told, by="rule", standard_deviation=None, reading=OfficialReading(one.value)
+        verdict,
+        value=None,
+        score=None,
+        reason="whether its images are separate could not be judged",
+        standard_deviation=None,
+        reading=OfficialReading(verdict.value),
+    )
+
+
+def _set_zero(verdict: Verdict, reason: str) -> Verdict:
+    """Return the verdict with value 0. The judge's score stays as its `reading`, for the official row."""
+    reason = f"by rule: {reason}"
+    if verdict.by == "judge" and verdict.reason:
+        reason += f"; the judge: {verdict.reason}"
+    return replace(
+        verdict,
+        value=0.0,
+        score=0.0,
+        reason=reason,
+        by="rule",
+        standard_deviation=None,
+        reading=OfficialReading(verdict.value),
     )

@@ -1,9 +1,10 @@
 """WeaverBench's numbers, 0 to 10: Table 2 of the paper with our rows before the published ones, the eight scores behind
-it, then parts.
+it, then breakdowns.
 
 CC is the mean of its three scores, IC of its two, Overall of the five dimensions. Acc: of the prompts that say how many
-pictures they want, the percentage whose document has as many. `strict`: a model's failure is zero, and so is what
-`rules.py` says; what is unscored is in no mean. `official`: the judge's own scores, and files counted."""
+images they want, the percentage whose document has as many. `strict`: a model's failure is zero, and `rules.py`
+applies; an unscored verdict is in no mean. `official`: the judge's own scores, and files counted.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -36,7 +37,7 @@ from weft.benchmarks.weaverbench.rubric import (
     TO_TEXT,
 )
 from weft.benchmarks.weaverbench.rules import count_collages
-from weft.types import Cell, Table, Verdict
+from weft.types import Cell, Row, Table, Verdict
 
 JUDGE = OFFICIAL.published_judge
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
@@ -46,7 +47,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "IC": (ENTITY, STYLE),
     "CP": (COMPLETE,),
 }
-SHORT = {
+SCORE_COLUMNS = {
     "PA": ADHERENCE,
     "NC": NARRATIVE,
     "CC intra-output": INTRA,
@@ -56,157 +57,194 @@ SHORT = {
     "IC style": STYLE,
     "CP": COMPLETE,
 }
-KEYS = {name: name.replace(" ", "_").replace("-", "_") for name in SHORT}  # in published rows
-KINDS = ("question", "picture", "document, free", "document, exact")
+PUBLISHED_KEYS = {name: name.replace(" ", "_").replace("-", "_") for name in SCORE_COLUMNS}
+PUBLISHED_CC = [key for name, key in PUBLISHED_KEYS.items() if name.startswith("CC")]
+PUBLISHED_IC = [key for name, key in PUBLISHED_KEYS.items() if name.startswith("IC")]
+KINDS = ("question", "image", "document, free", "document, exact")
+TITLES = {"weaverbench": "WeaverBench", "tabletop": "Tabletop in WeaverBench's format"}
 NOTE = (
-    "0 to 10; Acc in percent. Overall: the mean of the five, where all are there. CC and IC are means of three and two scores. Acc: of the "
-    "prompts that say how many pictures they want, those whose document has as many, each of them a picture of its own. A cell "
-    "`8.1 (37/40)` rests on 37 of 40 scores: the rest could not be scored."
+    "0 to 10; Acc in percent. Overall: the mean of the five, where all are there. CC and IC are means of three and two "
+    "scores. Acc: of the prompts that say how many images they want, those whose document has as many, each of them an "
+    "image of its own. A cell `8.1 (37/40)` rests on 37 of 40 scores: the rest could not be scored."
 )
-PAPER = "Published rows: the paper's prompts, which are not public, by a judge that it does not name; Acc there is of 122 prompts."
+PUBLISHED_NOTE = (
+    "Published rows: the paper's prompts, which are not public, by a judge that it does not name; Acc there is of 122 "
+    "prompts."
+)
+PLAN_NOTE = (
+    "Whether a document has the expected number of images: none for a question, one for an image, at least one where "
+    "the prompt does not say, exactly so many where it does. `collages`: of the documents with separate images, those "
+    "in which one is a collage."
+)
+
+
+def _select_metric(verdicts: Sequence[VerdictT], metric: str) -> list[VerdictT]:
+    return [verdict for verdict in verdicts if verdict.metric == metric]
 
 
 def dimension_terms(verdicts: Sequence[VerdictT], name: str) -> list[tuple[float, Sequence[VerdictT]]]:
-    """The mean of the scores of a dimension that are there at all."""
-    there = [some for metric in DIMENSIONS[name] if (some := [one for one in verdicts if one.metric == metric])]
-    return [(1 / len(there), some) for some in there]
+    """Return the weighted terms of a dimension: the mean of those of its scores that have verdicts."""
+    groups: list[list[VerdictT]] = []
+    for metric in DIMENSIONS[name]:
+        group = _select_metric(verdicts, metric)
+        if group:
+            groups.append(group)
+    return [(1 / len(groups), group) for group in groups]
 
 
 def overall_terms(verdicts: Sequence[VerdictT], *, whole: bool = True) -> list[tuple[float, Sequence[VerdictT]]]:
-    """The mean of the dimensions. `whole`: only if all five are there."""
-    found = [terms for name in DIMENSIONS if (terms := dimension_terms(verdicts, name))]
-    if not found or (whole and len(found) < len(DIMENSIONS)):
+    """Return the weighted terms of Overall, the mean of the dimensions; none if `whole` and a dimension is missing."""
+    dimensions: list[list[tuple[float, Sequence[VerdictT]]]] = []
+    for name in DIMENSIONS:
+        terms = dimension_terms(verdicts, name)
+        if terms:
+            dimensions.append(terms)
+    if whole and len(dimensions) < len(DIMENSIONS):
         return []
-    return [(weight / len(found), some) for terms in found for weight, some in terms]
+    overall: list[tuple[float, Sequence[VerdictT]]] = []
+    for terms in dimensions:
+        for weight, group in terms:
+            overall.append((weight / len(dimensions), group))
+    return overall
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
+    """Yield the paper's Table 2, the eight scores, plan accuracy, and each run's breakdown."""
+    published: Mapping[str, Any] = {}
+    note = NOTE
     if all(run.dataset == "weaverbench" for run in runs):
-        paper: Mapping[str, Any] = read_published("weft.benchmarks.weaverbench")
-    else:
-        paper = {}
-    whose = {"weaverbench": "WeaverBench", "tabletop": "Tabletop in WeaverBench's format"}
+        published = read_published("weft.benchmarks.weaverbench")
+        note = f"{NOTE} {PUBLISHED_NOTE}"
+    title = "WeaverBench"
     if runs:
-        data = whose.get(runs[0].dataset, "Prompts of one's own in WeaverBench's format")
-    else:
-        data = "WeaverBench"
-    rows = build_rows(runs, _main, paper=_published(paper))
-    yield Table(
-        f"{data} (paper, Table 2)",
-        (*DIMENSIONS, "Overall", "Acc"),
-        rows,
-        " ".join([NOTE, *([PAPER] if paper else [])]),
-        2,
-    )
-    theirs = build_published_rows(paper.get("table2", {}), lambda row: row["model"], KEYS, JUDGE)
-    yield Table(f"{data}: the eight scores", tuple(SHORT), build_rows(runs, _eight, paper=theirs), "0 to 10.", 2)
-    planned = build_rows(runs, _planned)
-    if any(cell.value is not None for row in planned for cell in row.cells.values()):
-        yield Table(f"{data}: plan accuracy, percent", (*KINDS, "all", "collages"), planned, PLAN, 2)
+        title = TITLES.get(runs[0].dataset, "Own prompts in WeaverBench's format")
+    columns = (*DIMENSIONS, "Overall", "Acc")
+    rows = build_rows(runs, _build_dimension_cells, paper=_build_published_dimensions(published))
+    yield Table(f"{title} (paper, Table 2)", columns, rows, note, 2)
+    table2 = published.get("table2", {})
+    published_rows = build_published_rows(table2, lambda row: row["model"], PUBLISHED_KEYS, JUDGE)
+    rows = build_rows(runs, _build_score_cells, paper=published_rows)
+    yield Table(f"{title}: the eight scores", tuple(SCORE_COLUMNS), rows, "0 to 10.", 2)
+    plan_rows = build_rows(runs, _build_plan_cells)
+    if any(_has_value(row) for row in plan_rows):
+        yield Table(f"{title}: plan accuracy, percent", (*KINDS, "all", "collages"), plan_rows, PLAN_NOTE, 2)
     for run in runs:
-        yield from build_breakdown(run, "by category, input and length", (*DIMENSIONS, "Overall", "Acc"), _parts, 2)
+        yield from build_breakdown(run, "by category, input and length", columns, _build_group_cells, 2)
 
 
-PLAN = (
-    "Whether a document has the pictures that were due: none for a question, one for a picture, one at least where nothing is said, "
-    "exactly so many where it is. `collages`: of the documents with separate pictures, those in which one is a collage."
-)
+def _has_value(row: Row) -> bool:
+    return any(cell.value is not None for cell in row.cells.values())
 
 
-def _entries(run: RunResults, official: bool) -> list[CountedVerdict]:
-    """A run's verdicts as they count. Officially: what the judge said, or counting came to, before our rules."""
-    if not official:
-        return [CountedVerdict(one, one.value, one.metric, one.sample) for one in run.verdicts]
-    made: list[CountedVerdict] = []
-    for one in run.verdicts:
-        made.append(CountedVerdict(one, score_or_none(OFFICIAL.score(one)), one.metric, one.sample))
-        made += [
-            CountedVerdict(one, value, metric, one.sample)
-            for metric, value in OFFICIAL.single_image_scores(one).items()
-        ]
-    return made
+def _count_verdicts(run: RunResults, official: bool) -> list[CountedVerdict]:
+    """Return a run's verdicts with the values that count. Officially those are the values before our rules."""
+    counted: list[CountedVerdict] = []
+    for verdict in run.verdicts:
+        if not official:
+            counted.append(CountedVerdict(verdict, verdict.value, verdict.metric, verdict.sample))
+            continue
+        value = score_or_none(OFFICIAL.score(verdict))
+        counted.append(CountedVerdict(verdict, value, verdict.metric, verdict.sample))
+        for metric, score in OFFICIAL.single_image_scores(verdict).items():
+            counted.append(CountedVerdict(verdict, score, metric, verdict.sample))
+    return counted
 
 
-def _cell(terms: WeightedTerms) -> Cell:
-    if terms:
-        return build_mean_cell(terms, digits=4, scale=10)
-    return Cell(None)
+def _build_cell(terms: WeightedTerms) -> Cell:
+    if not terms:
+        return Cell(None)
+    return build_mean_cell(terms, digits=4, scale=10)
 
 
-def _accuracy(entries: Sequence[CountedVerdict]) -> Cell:
-    asked = [one for one in entries if one.metric == COUNT and _goal(one.verdict).required]
-    if asked:
-        return build_mean_cell(asked, digits=2, scale=100)
-    return Cell(None)
+def _build_percent_cell(counted: Sequence[CountedVerdict]) -> Cell:
+    if not counted:
+        return Cell(None)
+    return build_mean_cell(counted, digits=2, scale=100)
 
 
-def _goal(verdict: Verdict) -> WeaverBenchGold:
-    return WeaverBenchGold(read_document_facts(verdict).required, "")
+def _build_cells(counted: Sequence[CountedVerdict]) -> dict[str, Cell]:
+    cells = {name: _build_cell(dimension_terms(counted, name)) for name in DIMENSIONS}
+    cells["Overall"] = _build_cell(overall_terms(counted))
+    counts = _select_metric(counted, COUNT)
+    required = [verdict for verdict in counts if read_document_facts(verdict.verdict).required]
+    cells["Acc"] = _build_percent_cell(required)
+    return cells
 
 
-def _cells(entries: Sequence[CountedVerdict]) -> dict[str, Cell]:
-    made = {name: _cell(dimension_terms(entries, name)) for name in DIMENSIONS}
-    return {**made, "Overall": _cell(overall_terms(entries)), "Acc": _accuracy(entries)}
+def _build_dimension_cells(run: RunResults, official: bool) -> dict[str, Cell]:
+    return _build_cells(_count_verdicts(run, official))
 
 
-def _main(run: RunResults, official: bool) -> dict[str, Cell]:
-    return _cells(_entries(run, official))
+def _build_score_cells(run: RunResults, official: bool) -> dict[str, Cell]:
+    counted = _count_verdicts(run, official)
+    cells: dict[str, Cell] = {}
+    for name, metric in SCORE_COLUMNS.items():
+        verdicts = _select_metric(counted, metric)
+        if verdicts:
+            cells[name] = _build_cell([(1.0, verdicts)])
+        else:
+            cells[name] = Cell(None)
+    return cells
 
 
-def _eight(run: RunResults, official: bool) -> dict[str, Cell]:
-    found = _entries(run, official)
-    of = {name: [one for one in found if one.metric == metric] for name, metric in SHORT.items()}
-    return {name: _cell([(1.0, some)] if some else []) for name, some in of.items()}
-
-
-def _planned(run: RunResults, official: bool) -> dict[str, Cell]:
-    found = _entries(run, official)
-    counts = [one for one in found if one.metric == COUNT]
-    made = {kind: [one for one in counts if _goal(one.verdict).kind == kind] for kind in KINDS}
-    looked = [one for one in run.verdicts if one.metric == SEPARATE and one.by == "judge"]
-    collages = [CountedVerdict(one, _has_collage(one), SEPARATE, one.sample) for one in looked]
-    return {
-        name: build_mean_cell(some, digits=2, scale=100) if some else Cell(None)
-        for name, some in {**made, "all": counts, "collages": collages}.items()
-    }
+def _build_plan_cells(run: RunResults, official: bool) -> dict[str, Cell]:
+    counts = _select_metric(_count_verdicts(run, official), COUNT)
+    by_kind: dict[str, list[CountedVerdict]] = {kind: [] for kind in KINDS}
+    for counted in counts:
+        required = read_document_facts(counted.verdict).required
+        by_kind[WeaverBenchGold(required, "").kind].append(counted)
+    cells = {kind: _build_percent_cell(verdicts) for kind, verdicts in by_kind.items()}
+    cells["all"] = _build_percent_cell(counts)
+    judged = [verdict for verdict in run.verdicts if verdict.metric == SEPARATE and verdict.by == "judge"]
+    collages = [CountedVerdict(verdict, _has_collage(verdict), SEPARATE, verdict.sample) for verdict in judged]
+    cells["collages"] = _build_percent_cell(collages)
+    return cells
 
 
 def _has_collage(verdict: Verdict) -> float | None:
+    """Return 1 or 0; None if it could not be judged."""
     count = count_collages(verdict)
     if count is None:
         return None
     return float(count > 0)
 
 
-def _parts(run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
-    found = _entries(run, official)
-    names = {
-        "category": _known(run, "category", tuple(CATEGORIES)),
+def _build_group_cells(run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
+    counted = _count_verdicts(run, official)
+    groups_by_axis = {
+        "category": _list_categories(run),
         "input": (TEXT_INPUT, IMAGE_INPUT),
         "length": LENGTHS,
     }
-    made: dict[str, Mapping[str, Cell]] = {}
-    for axis, groups in names.items():
+    cells: dict[str, Mapping[str, Cell]] = {}
+    for axis, groups in groups_by_axis.items():
         for group in groups:
-            some = [one for one in found if run.groups[one.sample].get(axis) == group]
-            if some:
-                made[group if axis == "category" else f"{axis}: {group}"] = _cells(some)
-    return made
+            verdicts = [verdict for verdict in counted if run.groups[verdict.sample].get(axis) == group]
+            if not verdicts:
+                continue
+            name = group
+            if axis != "category":
+                name = f"{axis}: {group}"
+            cells[name] = _build_cells(verdicts)
+    return cells
 
 
-def _known(run: RunResults, axis: str, first: Sequence[str]) -> list[str]:
-    there = dict.fromkeys(groups.get(axis, "") for groups in run.groups.values())
-    return [*(name for name in first if name in there), *(name for name in there if name and name not in first)]
+def _list_categories(run: RunResults) -> list[str]:
+    """Return the categories of a run: WeaverBench's own in the paper's order, then others."""
+    used = dict.fromkeys(groups.get("category", "") for groups in run.groups.values())
+    categories = [name for name in CATEGORIES if name in used]
+    categories += [name for name in used if name and name not in CATEGORIES]
+    return categories
 
 
-def _published(paper: Mapping[str, Any]) -> list[Any]:
-    """CC and IC as means of what is printed; Overall and Acc as printed."""
+def _build_published_dimensions(published: Mapping[str, Any]) -> list[Row]:
+    """Return the paper's rows: CC and IC as means of what is printed; Overall and Acc as printed."""
     rows: list[dict[str, Any]] = []
-    for row in paper.get("table2", {}).get("rows", ()):
-        means = {
-            "CC": [row[KEYS[name]] for name in KEYS if name.startswith("CC")],
-            "IC": [row["IC_entity"], row["IC_style"]],
-        }
-        rows.append({**row, **{name: round(sum(some) / len(some), 4) for name, some in means.items()}})
-    columns = {**{name: name for name in DIMENSIONS}, "Overall": "Overall", "Acc": "Acc_percent"}
+    for printed in published.get("table2", {}).get("rows", ()):
+        row = dict(printed)
+        for name, keys in (("CC", PUBLISHED_CC), ("IC", PUBLISHED_IC)):
+            row[name] = round(sum(printed[key] for key in keys) / len(keys), 4)
+        rows.append(row)
+    columns = {name: name for name in (*DIMENSIONS, "Overall")}
+    columns["Acc"] = "Acc_percent"
     return build_published_rows({"rows": rows}, lambda row: row["model"], columns, JUDGE)

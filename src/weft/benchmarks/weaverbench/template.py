@@ -1,4 +1,4 @@
-"""A folder to fill with prompts of one's own: one example of each kind, with a picture, and a page that says how."""
+"""A folder to fill with own prompts: one example of each kind, with an image, and a README that says how."""
 
 import json
 from pathlib import Path
@@ -9,38 +9,48 @@ from weft.store.images import encode_png
 if TYPE_CHECKING:
     from PIL import Image as Pil
 
-HOW = """# Prompts for WeaverBench, to fill in
+README = """# Prompts for WeaverBench, to fill in
 
 `weaverbench.jsonl` has one prompt a line. Change the examples, copy them, or delete them.
 
 | field | what | when |
 | --- | --- | --- |
-| `id` | a short name of its own, without slashes | always, best |
-| `category` | one of the fifteen below, or one of your own | always |
-| `input` | what the model is asked: a list of `{"text": ...}` and `{"image": "images/NAME.png"}` in the order they are shown | always |
-| `required_images` | how many pictures it must have; `null`: one at least; `1`: a single picture; `0`: a question | as the prompt says |
-| `length` | `short`, `medium` or `long` | if you like; else by its words: up to 40, up to 110, more |
-| `output` | a reference document, in the same form as `input`; shown beside the model's, never to the judge | if you have one |
+| `id` | a short name of its own, without slashes | recommended |
+| `category` | one of the fifteen below, or your own | always |
+| `input` | the prompt: a list of `{"text": ...}` and `{"image": "images/NAME.png"}` in their order | always |
+| `required_images` | how many images: `null`: at least one; `1`: a single image; `0`: a question | as the prompt says |
+| `length` | `short`, `medium` or `long` | optional; else by its words: up to 40, up to 110, more |
+| `output` | a reference document, in the same form as `input`; shown in the report, never to the judge | optional |
 
-Categories: Encyclopedic Knowledge, News Media, Travel Guide, Daily Life, Food Cooking, Education Tutorial, Art Creation, Fashion Beauty,
-Media Entertainment, Product Marketing, Academic Research, Document Guides, Social Community, Reasoning, Multi-language.
+Categories: Encyclopedic Knowledge, News Media, Travel Guide, Daily Life, Food Cooking, Education Tutorial,
+Art Creation, Fashion Beauty, Media Entertainment, Product Marketing, Academic Research, Document Guides,
+Social Community, Reasoning, Multi-language.
 
-What is scored, from 0 to 10, by one call to a judge: Prompt Adherence (PA), Narrative Coordination (NC), Content Consistency (CC, three
-scores), Image Consistency (IC, two), Completeness (CP); Overall is the mean of the five. Acc counts pictures, and needs no judge.
+One call to a judge gives these scores, from 0 to 10: Prompt Adherence (PA), Narrative Coordination (NC),
+Content Consistency (CC, three scores), Image Consistency (IC, two), Completeness (CP). Overall is the mean of the
+five. Acc counts images, and needs no judge.
 
-A number of pictures in the prompt and in `required_images` must be the same: nobody reads the prompt for you.
+The number of images in the prompt and in `required_images` must be the same: the prompt is not parsed for it.
 
 Then, in the folder above this one (this folder is called FOLDER here):
 
-    weft data check weaverbench FOLDER                                      what is wrong, with record and field
-    weft run weaverbench --data FOLDER --model MODEL --judge JUDGE          `weft models` lists what may stand for MODEL and JUDGE
-    weft run weaverbench --data FOLDER --model weaver:planner=MODEL,visualizer=MODEL --judge JUDGE      one model plans, another draws
-    weft report last --open                                                 tables, every document, every score with its reason
-    weft score RESULTS --benchmark weaverbench --data FOLDER --judge JUDGE  documents made elsewhere: RESULTS/ID.json, which is
-                                                                            {"output": [{"text": ...}, {"image": "ID-o-0.png"}]}
+    # report what is wrong, with record and field
+    weft data check weaverbench FOLDER
 
-A try that costs nothing is `--model copy --judge constant/max`: a model that returns the picture it is given, and a judge that gives full
-marks to all; Acc is right where one picture was asked for.
+    # `weft models` lists what MODEL and JUDGE may be
+    weft run weaverbench --data FOLDER --model MODEL --judge JUDGE
+
+    # one model plans, another draws
+    weft run weaverbench --data FOLDER --model weaver:planner=MODEL,visualizer=MODEL --judge JUDGE
+
+    # tables, every document, every score with its reason
+    weft report last --open
+
+    # documents made elsewhere: RESULTS/ID.json is {"output": [{"text": ...}, {"image": "ID-o-0.png"}]}
+    weft score RESULTS --benchmark weaverbench --data FOLDER --judge JUDGE
+
+`--model copy --judge constant/max` tries it out for free: a model that returns the image it is given, and a judge
+that gives full marks; Acc is right where one image was asked for.
 """
 
 
@@ -51,7 +61,8 @@ def build_prompts() -> list[dict[str, Any]]:
             "category": "Daily Life",
             "input": [
                 {
-                    "text": "Write an illustrated guide to repotting this plant in exactly 3 steps, with one picture for each step."
+                    "text": "Write an illustrated guide to repotting this plant in exactly 3 steps, "
+                    "with one picture for each step."
                 },
                 {"image": "images/plant.png"},
             ],
@@ -90,26 +101,20 @@ def draw_plant() -> "Pil.Image":
     from PIL import Image as Pil
     from PIL import ImageDraw
 
-    picture = Pil.new("RGB", (480, 480), "#f4efe6")
-    draw = ImageDraw.Draw(picture)
+    image = Pil.new("RGB", (480, 480), "#f4efe6")
+    draw = ImageDraw.Draw(image)
     draw.polygon([(170, 330), (310, 330), (290, 440), (190, 440)], fill="#b5613c")
     draw.rectangle((160, 310, 320, 336), fill="#c9744c")
     draw.line((240, 312, 240, 130), fill="#3f7d46", width=9)
-    for left, top, side in ((240, 130, 1), (240, 180, -1), (240, 230, 1), (240, 265, -1), (240, 95, 0)):
-        if side > 0:
-            across = (left, left + 95)
-        else:
-            if side < 0:
-                across = (left - 95, left)
-            else:
-                across = (left - 30, left + 30)
-        draw.ellipse((across[0], top, across[1], top + 44), fill="#4f9a57", outline="#2f6b38", width=3)
-    return picture
+    for left, top, right in ((240, 130, 335), (145, 180, 240), (240, 230, 335), (145, 265, 240), (210, 95, 270)):
+        draw.ellipse((left, top, right, top + 44), fill="#4f9a57", outline="#2f6b38", width=3)
+    return image
 
 
 def write_template(folder: Path) -> None:
+    """Write the example prompts, their image and the README into a folder."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / "images" / "plant.png").write_bytes(encode_png(draw_plant()))
     lines = [json.dumps(prompt, ensure_ascii=False) for prompt in build_prompts()]
     (folder / "weaverbench.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(HOW, encoding="utf-8")
+    (folder / "README.md").write_text(README, encoding="utf-8")

@@ -1,9 +1,13 @@
-"""One file a provider: what it is sent, and what its replies mean. Here is which of them have a name."""
+"""Model providers: one file each, with the requests it builds and the replies it reads.
+
+`BUILT_IN` maps the name in `NAME/MODEL` to the function that builds the endpoint (`module:function`) and to a line of
+help. Nothing is imported until a provider is used.
+"""
 
 BUILT_IN: dict[str, tuple[str, str]] = {
     "openai": (
         "weft.models.providers.openai_chat:openai",
-        "OpenAI's models, in words: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL",
+        "OpenAI's models, text output: openai/NAME, such as openai/gpt-4.1; or openai/NAME@URL",
     ),
     "openai-images": (
         "weft.models.providers.openai_images:from_spec",
@@ -19,7 +23,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     ),
     "gemini": (
         "weft.models.providers.gemini:from_spec",
-        "Google's models, words and pictures in their order: gemini/NAME or gemini/NAME@URL",
+        "Google's models, interleaved text and images: gemini/NAME or gemini/NAME@URL",
     ),
     "openrouter": (
         "weft.models.providers.openrouter:from_spec",
@@ -27,47 +31,47 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     ),
     "anthropic": (
         "weft.models.providers.anthropic:from_spec",
-        "Anthropic's models, in words: anthropic/NAME or anthropic/NAME@URL",
+        "Anthropic's models, text output: anthropic/NAME or anthropic/NAME@URL",
     ),
     "vllm-omni": ("weft.models.providers.vllm_omni:from_spec", "vLLM-Omni's chat: vllm-omni/NAME@URL"),
     "sglang": (
         "weft.models.providers.openai_chat:sglang",
-        "SGLang's chat, in words: sglang/NAME@URL (pictures: openai-images)",
+        "SGLang's chat, text output: sglang/NAME@URL (images: openai-images)",
     ),
     "dashscope": (
         "weft.models.providers.dashscope:from_spec",
         "Qwen-Image, and Wan with mode=task: dashscope/NAME or dashscope/NAME@URL",
     ),
     "ark": ("weft.models.providers.ark:from_spec", "Seedream on Ark: ark/NAME or ark/NAME@URL"),
-    "bfl": ("weft.models.providers.bfl:from_spec", "FLUX of Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
-    "xai": ("weft.models.providers.xai:from_spec", "xAI's pictures: xai/NAME or xai/NAME@URL"),
+    "bfl": ("weft.models.providers.bfl:from_spec", "FLUX by Black Forest Labs, as tasks: bfl/NAME or bfl/NAME@URL"),
+    "xai": ("weft.models.providers.xai:from_spec", "xAI's image models: xai/NAME or xai/NAME@URL"),
     "infer": (
         "weft.models.providers.infer:from_spec",
         "the /infer servers of IMUG-Bench's authors: infer/http://127.0.0.1:8000/infer",
     ),
     "hf": (
         "weft.models.local.hf:from_spec",
-        "weights for transformers, on this machine: hf/REPOSITORY or hf/FOLDER (extra local)",
+        "transformers weights, on this machine: hf/REPOSITORY or hf/FOLDER (extra local)",
     ),
     "diffusers": (
         "weft.models.local.diffusion:from_spec",
-        "pipelines of diffusers, on this machine: diffusers/REPOSITORY or diffusers/FOLDER (extra local)",
+        "diffusers pipelines, on this machine: diffusers/REPOSITORY or diffusers/FOLDER (extra local)",
     ),
     "served": (
         "weft.models.providers.served:from_spec",
-        "what `weft serve` serves, on one GPU or many: served/NAME@URL",
+        "a model behind `weft serve`, on one GPU or many: served/NAME@URL",
     ),
     "folder": (
         "weft.benchmarks.outputs:from_spec",
-        "pictures and texts made elsewhere, in the benchmark's own layout: folder/DIR",
+        "images and texts generated elsewhere, in the benchmark's own layout: folder/DIR",
     ),
-    "copy": ("weft.models.baselines:copy_from_spec", "returns the last picture it was shown: a floor"),
+    "copy": ("weft.models.baselines:copy_from_spec", "returns the last image of its input: a baseline"),
     "ocr": (
         "weft.judges.ocr:from_spec",
-        "as a judge, decides key points that are plain words by reading them in the picture (extra ocr)",
+        "as a judge, decides key points that only quote text, by reading the image (extra ocr)",
     ),
     "constant": (
         "weft.models.baselines:constant_from_spec",
-        "as a judge, gives the same score to all: constant/10, constant/max",
+        "as a judge, gives every reply the same score: constant/10, constant/max",
     ),
 }

@@ -1,8 +1,9 @@
-"""Seedream on Ark (Volcengine, BytePlus): one route for pictures from words and for edits, up to 14 pictures before one
-text.
+"""Seedream on Ark (Volcengine, BytePlus): one route generates and edits images, with up to 14 input images and one
+prompt.
 
-Prompts are not rewritten, nothing is stamped on pictures and no series is made of one request, unless the options say
-otherwise."""
+By default prompts are not rewritten, images get no watermark, and one request never makes a series of images; options
+may change each.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +22,11 @@ from weft.types import Image, Request, Takes
 URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
 TAKES = Takes(images="list", own_images="user", max_images=14)
 GIVES = replace(IMAGE_ONLY, seed=True)
-USUAL: dict[str, Any] = {"response_format": "b64_json", "watermark": False, "sequential_image_generation": "disabled"}
+DEFAULTS: dict[str, Any] = {
+    "response_format": "b64_json",
+    "watermark": False,
+    "sequential_image_generation": "disabled",
+}
 
 
 class Ark(ImageApi):
@@ -30,13 +35,14 @@ class Ark(ImageApi):
     gives = GIVES
     image_hosts = (".volces.com", ".bytepluses.com")
 
-    def _asked(self, prompt: str, images: Sequence[Image], want: Request) -> AbstractAsyncContextManager[HttpResponse]:
+    def _post_prompt(
+        self, prompt: str, images: Sequence[Image], want: Request
+    ) -> AbstractAsyncContextManager[HttpResponse]:
         payload: dict[str, Any] = {"model": self._model, "prompt": prompt, **self._parameters_for(want)}
-        if images:
-            if len(images) == 1:
-                payload["image"] = images[0]
-            else:
-                payload["image"] = list(images)
+        if len(images) == 1:
+            payload["image"] = images[0]
+        elif images:
+            payload["image"] = list(images)
         if want.size is not None and "size" not in self._parameters:
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
         return self._post("/images/generations", payload, MAX_REPLY_BYTES)
@@ -51,5 +57,6 @@ class Ark(ImageApi):
     watermark=boolean,
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Ark:
+    """Build the endpoint of `ark/NAME` or `ark/NAME@URL`."""
     url = url_of(spec, URL)
-    return from_options(Ark, spec, blobs, url, chosen, **USUAL)
+    return from_options(Ark, spec, blobs, url, chosen, **DEFAULTS)

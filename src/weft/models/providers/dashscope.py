@@ -1,12 +1,12 @@
-"""DashScope's pictures: Qwen-Image at once, Wan as tasks (`mode=task`, from 2.6 on `task-messages`); pictures and one
-text in, one out.
+"""DashScope's image models: Qwen-Image answers at once, Wan as tasks (`mode=task`; from Wan 2.6 on `task-messages`).
 
-A prompt is not rewritten and nothing is stamped on a picture, unless the options say otherwise. Pictures come as links
-to the provider's own storage, which last a day: they are fetched with the reply. Errors come flat, without an `error`
-around them."""
+Requests have images and one prompt; replies one image. By default prompts are not rewritten and images get no
+watermark. Images come as links to the provider's own storage that expire after a day, so they are fetched with the
+reply. Errors come flat, without an `error` object around them.
+"""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -15,22 +15,23 @@ from weft.models.converters import boolean, one_of
 from weft.models.endpoint import TRANSIENT, CallError, EndpointReply, TaskEndpoint, TicketExpired
 from weft.models.http import MAX_REPLY_BYTES, HttpResponse, parse_error
 from weft.models.http_endpoint import HTTP_OPTIONS, HttpEndpoint, from_options, is_refusal, url_of
-from weft.models.providers.image_api import flatten_messages
-from weft.models.providers.openai_reply import read_usage
+from weft.models.providers.message_parts import flatten_messages
+from weft.models.providers.openai_reply import first_choice, list_of_dicts, read_usage
 from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
-from weft.types import Gives, Message, Request, Takes
+from weft.types import Gives, Image, Message, Request, Takes
 from weft.untrusted import dict_or_empty
 
 URL = "https://dashscope-intl.aliyuncs.com/api/v1"
 TAKES = Takes(images="list", own_images="user", max_images=3)
 GIVES = Gives(text=False, interleaved=False, seed=True, sizes="pixels")
-USUAL: dict[str, Any] = {"n": 1, "prompt_extend": False, "watermark": False}
-AT_ONCE = "/services/aigc/multimodal-generation/generation"
-BY_MESSAGES = "/services/aigc/image-generation/generation"
-FROM_WORDS = "/services/aigc/text2image/image-synthesis"
-FROM_PICTURES = "/services/aigc/image2image/image-synthesis"
-OPEN_STATES = ("PENDING", "RUNNING", "SUSPENDED")
+DEFAULTS: dict[str, Any] = {"n": 1, "prompt_extend": False, "watermark": False}
+AT_ONCE_PATH = "/services/aigc/multimodal-generation/generation"
+MESSAGES_PATH = "/services/aigc/image-generation/generation"
+TEXT_TO_IMAGE_PATH = "/services/aigc/text2image/image-synthesis"
+IMAGE_TO_IMAGE_PATH = "/services/aigc/image2image/image-synthesis"
+WAITING_STATES = ("PENDING", "RUNNING", "SUSPENDED")
+REFUSED = "refused "  # the ticket of a request that was refused at once: this, and the reason
 
 
 class DashScope(HttpEndpoint):
@@ -45,113 +46,124 @@ class DashScope(HttpEndpoint):
         super().__init__(model, url, blobs, mode=self.mode, **more)
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        came = await self._posted(
-            AT_ONCE, {"model": self._model, "input": _said(messages), "parameters": self._told(want)}
-        )
-        if came.status >= 400 or came.error_message:
-            return self._read_error(came)
-        output = dict_or_empty(dict_or_empty(came.body).get("output"))
-        if not isinstance(output.get("choices"), list):  # nobody's reply, and no model's fault
+        response = await self._post_request(AT_ONCE_PATH, self._messages_payload(messages, want))
+        if response.status >= 400 or response.error_message:
+            return self._read_error(response)
+        output = dict_or_empty(dict_or_empty(response.body).get("output"))
+        if not isinstance(output.get("choices"), list):  # not a reply of the model's, so not its fault
             raise CallError(f"{self.address} answered 200 without `choices`", TRANSIENT)
-        return await self._picture(_shown(output), came.body)
+        return await self._read_image(_find_image_link(output), response.body)
 
-    async def _posted(self, path: str, payload: Mapping[str, Any], **headers: str) -> HttpResponse:
-        sent = {**self._headers(), **headers}
+    async def _post_request(self, path: str, payload: Mapping[str, Any], **headers: str) -> HttpResponse:
+        url = f"{self._url}{path}"
+        all_headers = {**self._headers(), **headers}
         async with self._http.post(
-            f"{self._url}{path}", payload, sent, self._blobs, called=self.address, most=MAX_REPLY_BYTES
-        ) as came:
-            return came
+            url, payload, all_headers, self._blobs, called=self.address, most=MAX_REPLY_BYTES
+        ) as response:
+            return response
 
-    def _told(self, want: Request) -> dict[str, Any]:
-        size = (
-            {"size": f"{want.size[0]}*{want.size[1]}"}
-            if want.size is not None and "size" not in self._parameters
-            else {}
-        )
-        return {**self._parameters_for(want), **size}
+    def _messages_payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
+        prompt, images = flatten_messages(messages)
+        content: list[dict[str, Any]] = [{"image": image} for image in images]
+        content.append({"text": prompt})
+        input = {"messages": [{"role": "user", "content": content}]}
+        return {"model": self._model, "input": input, "parameters": self._build_parameters(want)}
 
-    async def _picture(self, link: str, body: Any) -> EndpointReply:
+    def _build_parameters(self, want: Request) -> dict[str, Any]:
+        parameters = {**self._parameters_for(want)}
+        if want.size is not None and "size" not in self._parameters:
+            parameters["size"] = f"{want.size[0]}*{want.size[1]}"
+        return parameters
+
+    async def _read_image(self, link: str, body: Any) -> EndpointReply:
+        """Build the reply from the link to its image, or from a data URL; an empty link is an empty reply."""
         raw = msgspec.json.encode(body).decode()
-        used = read_usage(body)
+        usage = read_usage(body)
         if not link:
-            return EndpointReply((), "empty", "it sent no picture", raw, self._model, used)
+            return EndpointReply((), "empty", "it sent no image", raw, self._model, usage)
         try:
-            image = await (self._decode_image(link) if link.startswith("data:") else self._fetch_image(link))
+            image = await self._load_image(link)
         except ImageError as error:
-            return EndpointReply((), "empty", f"its picture {error}", raw, self._model, used, retry_advised=True)
-        return EndpointReply((image,), "answered", "", raw, self._model, used)
+            return EndpointReply((), "empty", f"its image {error}", raw, self._model, usage, retry_advised=True)
+        return EndpointReply((image,), "answered", "", raw, self._model, usage)
+
+    async def _load_image(self, link: str) -> Image:
+        if link.startswith("data:"):
+            return await self._decode_image(link)
+        return await self._fetch_image(link)
 
 
 class DashScopeTask(DashScope, TaskEndpoint):
-    """The same, handed in and waited for."""
+    """The task API: a request is submitted, and its image collected later."""
 
     mode = "task"
 
-    def _request(self, messages: tuple[Message, ...], want: Request) -> tuple[str, dict[str, Any]]:
-        """Where it goes, and what."""
+    def _build_request(self, messages: tuple[Message, ...], want: Request) -> tuple[str, dict[str, Any]]:
+        """Return the path and the payload of a request."""
         prompt, images = flatten_messages(messages)
-        told = self._told(want)
-        negative = {"negative_prompt": told.pop("negative_prompt")} if "negative_prompt" in told else {}
-        asked = {"prompt": prompt, **negative, **({"images": images} if images else {})}
-        return FROM_PICTURES if images else FROM_WORDS, {"model": self._model, "input": asked, "parameters": told}
+        parameters = self._build_parameters(want)
+        input: dict[str, Any] = {"prompt": prompt}
+        if "negative_prompt" in parameters:
+            input["negative_prompt"] = parameters.pop("negative_prompt")
+        path = TEXT_TO_IMAGE_PATH
+        if images:
+            path = IMAGE_TO_IMAGE_PATH
+            input["images"] = images
+        return path, {"model": self._model, "input": input, "parameters": parameters}
 
     async def submit(self, messages: tuple[Message, ...], want: Request) -> str:
-        came = await self._posted(*self._request(messages, want), **{"X-DashScope-Async": "enable"})
-        if came.status >= 400 or came.error_message:
-            if is_refusal(came.error_codes):
-                return f"refused {came.error_message[:300]}"
-            self._read_error(came)
-        task = dict_or_empty(dict_or_empty(came.body).get("output")).get("task_id")
+        path, payload = self._build_request(messages, want)
+        response = await self._post_request(path, payload, **{"X-DashScope-Async": "enable"})
+        if response.status >= 400 or response.error_message:
+            if is_refusal(response.error_codes):
+                return f"{REFUSED}{response.error_message[:300]}"
+            self._read_error(response)
+        task = dict_or_empty(dict_or_empty(response.body).get("output")).get("task_id")
         if not isinstance(task, str) or not task.replace("-", "").isalnum():
-            raise CallError(f"{self.address} took a task and did not name it", TRANSIENT)
+            raise CallError(f"{self.address} accepted a task without a `task_id`", TRANSIENT)
         return task
 
     async def collect(self, ticket: str, want: Request) -> EndpointReply | None:
-        if ticket.startswith("refused "):
-            return EndpointReply((), "refused", ticket.removeprefix("refused "), "", self._model, stop_cause="blocked")
-        came = await self._http.get_json(f"{self._url}/tasks/{ticket}", self._headers(), called=self.address)
-        output = dict_or_empty(dict_or_empty(came.body).get("output"))
+        if ticket.startswith(REFUSED):
+            return EndpointReply((), "refused", ticket.removeprefix(REFUSED), "", self._model, stop_cause="blocked")
+        response = await self._http.get_json(f"{self._url}/tasks/{ticket}", self._headers(), called=self.address)
+        output = dict_or_empty(dict_or_empty(response.body).get("output"))
         state = str(output.get("task_status") or "")
-        if came.status >= 400 or (came.error_message and not state):
-            return self._read_error(came)
-        if state in OPEN_STATES:
+        if response.status >= 400 or (response.error_message and not state):
+            return self._read_error(response)
+        if state in WAITING_STATES:
             return None
-        results: Any = output.get("results")
-        made = [dict_or_empty(one) for one in cast(list[Any], results)] if isinstance(results, list) else []
+        results = list_of_dicts(output.get("results"))
         if state == "SUCCEEDED":
-            link = next((str(one["url"]) for one in made if one.get("url")), "") or _shown(output)
-            return await self._picture(link, came.body)
-        said, codes = parse_error({"error": next((one for one in made if one.get("code")), output)})
+            links = [str(result["url"]) for result in results if result.get("url")]
+            return await self._read_image(links[0] if links else _find_image_link(output), response.body)
+        failed_results = [result for result in results if result.get("code")]
+        message, codes = parse_error({"error": next(iter(failed_results), output)})
         if is_refusal(codes):
-            raw = msgspec.json.encode(came.body).decode()
-            return EndpointReply((), "refused", said[:300], raw, self._model, stop_cause="blocked")
-        raise TicketExpired(f"{self.address}: the task ended as {state or 'nothing'}: {said[:300]}")
+            raw = msgspec.json.encode(response.body).decode()
+            return EndpointReply((), "refused", message[:300], raw, self._model, stop_cause="blocked")
+        raise TicketExpired(f"{self.address}: the task ended as {state or 'nothing'}: {message[:300]}")
 
 
 class DashScopeMessages(DashScopeTask):
-    """The same, in the form of later models."""
+    """The task API of later models, whose requests have messages as `DashScope` sends them."""
 
     mode = "task-messages"
 
-    def _request(self, messages: tuple[Message, ...], want: Request) -> tuple[str, dict[str, Any]]:
-        return BY_MESSAGES, {"model": self._model, "input": _said(messages), "parameters": self._told(want)}
+    def _build_request(self, messages: tuple[Message, ...], want: Request) -> tuple[str, dict[str, Any]]:
+        return MESSAGES_PATH, self._messages_payload(messages, want)
 
 
-def _said(messages: tuple[Message, ...]) -> dict[str, Any]:
-    prompt, images = flatten_messages(messages)
-    return {"messages": [{"role": "user", "content": [*({"image": image} for image in images), {"text": prompt}]}]}
+def _find_image_link(output: dict[str, Any]) -> str:
+    """Return the link to the image of the first choice; an empty string where there is none."""
+    message = dict_or_empty(first_choice(output).get("message"))
+    for part in list_of_dicts(message.get("content")):
+        if part.get("image"):
+            return str(part["image"])
+    return ""
 
 
-def _shown(output: dict[str, Any]) -> str:
-    """The picture of a reply in the form of messages."""
-    choices: Any = output.get("choices")
-    choice = dict_or_empty(cast(list[Any], choices)[0]) if isinstance(choices, list) and choices else {}
-    shown: Any = dict_or_empty(choice.get("message")).get("content")
-    links = [dict_or_empty(one).get("image") for one in cast(list[Any], shown)] if isinstance(shown, list) else []
-    return next((str(link) for link in links if link), "")
-
-
-KINDS = {kind.mode: kind for kind in (DashScope, DashScopeTask, DashScopeMessages)}
+CLASS_BY_MODE = {cls.mode: cls for cls in (DashScope, DashScopeTask, DashScopeMessages)}
 
 
 @provider_info(TAKES, GIVES, url=URL)
@@ -160,9 +172,10 @@ KINDS = {kind.mode: kind for kind in (DashScope, DashScopeTask, DashScopeMessage
     seed=int,
     **dict.fromkeys(("size", "negative_prompt"), str),
     **dict.fromkeys(("prompt_extend", "watermark"), boolean),
-    mode=one_of(*KINDS),
+    mode=one_of(*CLASS_BY_MODE),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> DashScope:
+    """Build the endpoint of `dashscope/NAME` or `dashscope/NAME@URL`; `mode` chooses the protocol."""
     url = url_of(spec, URL)
-    kind = KINDS[chosen.pop("mode", "at-once")]
-    return from_options(kind, spec, blobs, url, chosen, **USUAL)
+    endpoint_class = CLASS_BY_MODE[chosen.pop("mode", "at-once")]
+    return from_options(endpoint_class, spec, blobs, url, chosen, **DEFAULTS)

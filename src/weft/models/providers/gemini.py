@@ -1,9 +1,10 @@
-"""Gemini's own protocol (`generateContent`): words and pictures in one ordered reply, thoughts apart from it.
+"""Gemini's own protocol (`generateContent`): text and images in one ordered reply, thoughts apart from it.
 
-What a model said goes back as it came: each part with its own thought signature, no two texts joined, no picture
-encoded anew. Parts that it never said (a dataset's answers, captions) stand in its turns under the signature that the
-documentation has for them. Thoughts are kept as `Thought`, drafts among them, and never count as output. Each request
-has its own `contents`, so that no turn is ever dropped."""
+The model's earlier replies go back as they came: each part with its own thought signature, no two texts joined, no
+image encoded anew. Parts in its turns that it never produced (references, captions) carry the signature that Google
+documents for them. Thoughts are kept as `Thought`, image drafts among them, and never count as output. Each request has
+its own `contents`, so that no turn is ever dropped.
+"""
 
 import asyncio
 import base64
@@ -22,7 +23,8 @@ from weft.models.endpoint import TRANSIENT, CallError, EndpointReply
 from weft.models.http import MAX_REPLY_BYTES, MAX_TEXT_BYTES, HttpResponse, RequestBody, parse_error
 from weft.models.http_endpoint import HTTP_OPTIONS, HttpEndpoint, key_for, url_of
 from weft.models.providers.gemini_batches import GeminiBatches
-from weft.models.providers.openai_reply import read_token_count
+from weft.models.providers.message_parts import list_system_texts
+from weft.models.providers.openai_reply import first_dict, list_of_dicts, read_token_count
 from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.models.sizes import nearest_ratio
 from weft.secrets import scrub
@@ -31,12 +33,12 @@ from weft.types import Gives, Image, Message, Part, Request, State, Takes, Text,
 from weft.untrusted import dict_or_empty
 
 URL = "https://generativelanguage.googleapis.com/v1beta"
-FOREIGN = "skip_thought_signature_validator"  # in place of a signature, for what the model never said
-AGAIN = ("NO_IMAGE", "IMAGE_OTHER", "OTHER", "MALFORMED_RESPONSE")  # a matter of chance: asked again before it counts
-FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED", "SPII")
-CUT = "MAX_TOKENS"
-FINE = ("STOP", "FINISH_REASON_UNSPECIFIED", "")
-HARMS = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
+FOREIGN_SIGNATURE = "skip_thought_signature_validator"  # for parts that the model never produced
+RETRY_REASONS = ("NO_IMAGE", "IMAGE_OTHER", "OTHER", "MALFORMED_RESPONSE")  # chance: another try may succeed
+FILTER_REASONS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED", "SPII")
+TRUNCATED = "MAX_TOKENS"
+NORMAL_REASONS = ("STOP", "FINISH_REASON_UNSPECIFIED", "")
+HARM_CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
 GIVES = Gives(thoughts=True, seed=True, sizes="ratio")
 
 
@@ -56,14 +58,16 @@ class Gemini(HttpEndpoint):
         safety: str = "",
         **more: Any,
     ) -> None:
-        """`config` is what `generationConfig` has, `safety` a threshold for every category."""
-        self._modalities = [
-            word.strip().upper() for word in modalities.split(",") if word.strip() and word.strip() != "none"
-        ]
-        self._safety = [{"category": f"HARM_CATEGORY_{harm}", "threshold": safety} for harm in HARMS] if safety else []
-        told = {"modalities": self._modalities, **({"safety": safety} if safety else {})}
+        """`config` is sent as `generationConfig`; `safety` is a threshold for every harm category."""
+        words = [word.strip() for word in modalities.split(",")]
+        self._modalities = [word.upper() for word in words if word and word != "none"]
+        self._safety: list[dict[str, str]] = []
+        identity: dict[str, Any] = {"modalities": self._modalities}
+        if safety:
+            self._safety = [{"category": f"HARM_CATEGORY_{harm}", "threshold": safety} for harm in HARM_CATEGORIES]
+            identity["safety"] = safety
         self.takes = Takes(own_images=own_images)
-        super().__init__(model, url, blobs, parameters=config, **told, **more)
+        super().__init__(model, url, blobs, parameters=config, **identity, **more)
 
     def _headers(self) -> dict[str, str]:
         if self._key:
@@ -72,35 +76,35 @@ class Gemini(HttpEndpoint):
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         payload = self.payload(messages, want)
+        limit = MAX_REPLY_BYTES
         if want.modality == "text":
-            most = MAX_TEXT_BYTES
-        else:
-            most = MAX_REPLY_BYTES
-        async with self._post(f"/models/{self._model}:generateContent", payload, most, bare=True) as came:
-            if came.status >= 400 or came.error_message:
-                return self._read_error(unwrap_error_list(came))
-            return await self.read(came.body, want)
+            limit = MAX_TEXT_BYTES
+        async with self._post(f"/models/{self._model}:generateContent", payload, limit, bare=True) as response:
+            return await self.read_response(response, want)
 
     # batches
 
     def batch_service(self) -> GeminiBatches:
         return GeminiBatches(self)
 
-    async def read_batch_line(self, came: HttpResponse, want: Request) -> EndpointReply:
-        """What came of a line of a batch."""
-        if came.status >= 400 or came.error_message:
-            return self._read_error(unwrap_error_list(came))
-        return await self.read(came.body, want)
+    async def read_response(self, response: HttpResponse, want: Request) -> EndpointReply:
+        """Read the response to one request, from a batch or not."""
+        if response.status >= 400 or response.error_message:
+            return self._read_error(unwrap_error_list(response))
+        return await self.read(response.body, want)
 
     async def start_upload(self, payload: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
-        """An upload: where a file is to go."""
+        """Announce a file; the response's headers say where it is to be sent."""
         home = urlsplit(self._url)
-        sent = {**self._headers(), **headers}
         url = home._replace(path=f"/upload{home.path}/files").geturl()
-        async with self._http.post(url, payload, sent, self._blobs, called=self.address, most=MAX_TEXT_BYTES) as came:
-            return self._raise_for_error(came)
+        all_headers = {**self._headers(), **headers}
+        async with self._http.post(
+            url, payload, all_headers, self._blobs, called=self.address, most=MAX_TEXT_BYTES
+        ) as response:
+            return self._raise_for_error(response)
 
     async def finish_upload(self, url: str, body: RequestBody, headers: Mapping[str, str]) -> HttpResponse:
+        """Send a file to the address that `start_upload` got. The key is not sent."""
         return self._raise_for_error(await self._http.upload(url, body, headers, called=self.address))
 
     async def post_json(self, path: str, payload: Mapping[str, Any]) -> HttpResponse:
@@ -109,29 +113,25 @@ class Gemini(HttpEndpoint):
     # the request
 
     def payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
-        system = [
-            {"text": part.text} for m in messages if m.role == "system" for part in m.parts if isinstance(part, Text)
-        ]
-        contents = [
-            {"role": _role(m), "parts": [_sent_part(part, m.role) for part in m.parts]}
-            for m in messages
-            if m.role != "system"
-        ]
-        payload: dict[str, Any] = {"contents": contents, "generationConfig": self._config(want)}
-        payload |= {"systemInstruction": {"parts": system}} if system else {}
-        return payload | ({"safetySettings": self._safety} if self._safety else {})
+        """Build a request, as it is sent alone or in a batch."""
+        contents = [_build_content(message) for message in messages if message.role != "system"]
+        payload: dict[str, Any] = {"contents": contents, "generationConfig": self._build_config(want)}
+        system = list_system_texts(messages)
+        if system:
+            payload["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+        if self._safety:
+            payload["safetySettings"] = self._safety
+        return payload
 
-    def _config(self, want: Request) -> dict[str, Any]:
+    def _build_config(self, want: Request) -> dict[str, Any]:
         config = {"candidateCount": 1, **self._parameters_for(want)}
         if self.max_reply_tokens is not None and "maxOutputTokens" not in config:
             config["maxOutputTokens"] = self.max_reply_tokens
         if want.modality != "text" and self._modalities:
             config["responseModalities"] = self._modalities
-        if want.size is not None and "aspectRatio" not in dict_or_empty(config.get("imageConfig")):
-            config["imageConfig"] = {
-                **dict_or_empty(config.get("imageConfig")),
-                "aspectRatio": nearest_ratio(want.size),
-            }
+        image_config = dict_or_empty(config.get("imageConfig"))
+        if want.size is not None and "aspectRatio" not in image_config:
+            config["imageConfig"] = {**image_config, "aspectRatio": nearest_ratio(want.size)}
         if want.schema is not None:
             config |= {"responseMimeType": "application/json", "responseJsonSchema": want.schema}
         return config
@@ -139,141 +139,146 @@ class Gemini(HttpEndpoint):
     # the reply
 
     async def read(self, body: Any, want: Request) -> EndpointReply:
-        """Changes `body`: a picture's data becomes `blob:DIGEST`."""
+        """Read a reply and store its images. Changes `body`: image data becomes `blob:DIGEST`."""
         answer = dict_or_empty(body)
-        used = _usage(answer)
+        usage = _read_usage(answer)
         served = str(answer.get("modelVersion") or self._model)
-        candidates: Any = answer.get("candidates")
-        blocked = str(dict_or_empty(answer.get("promptFeedback")).get("blockReason") or "")
-        candidate = dict_or_empty(cast(list[Any], candidates)[0]) if isinstance(candidates, list) and candidates else {}
-        if not candidate:
-            raw = msgspec.json.encode(body).decode()
-            if blocked:
-                return EndpointReply(
-                    (), "refused", f"the request was blocked: {blocked}", raw, served, used, stop_cause="blocked"
-                )
-            # nobody's reply, and no model's fault
-            if not {"candidates", "usageMetadata", "promptFeedback"} & set(answer):
-                raise CallError(f"{self.address} answered 200 without `candidates`", TRANSIENT)
-            return EndpointReply((), "empty", "a reply without candidates", raw, served, used, retry_advised=True)
-        parts, broken = await asyncio.to_thread(self._parts, dict_or_empty(candidate.get("content")))
-        return self._outcome(
-            parts,
-            broken,
-            candidate,
-            EndpointReply((), "empty", "", msgspec.json.encode(body).decode(), served, used),
-            want,
-        )
-
-    def _outcome(
-        self, parts: tuple[Part, ...], broken: str, candidate: dict[str, Any], sent: EndpointReply, want: Request
-    ) -> EndpointReply:
-        """Where the reply has what was due, that is what counts, however it ended."""
-        finish = str(candidate.get("finishReason") or "")
-        sent = replace(sent, parts=parts, stop_cause="truncated" if finish == CUT else "")
-        outcome, reason = outcome_of(parts, want.modality)
-        if finish == CUT and self.max_reply_tokens is not None and "maxOutputTokens" not in self._parameters:
-            why = f"the reply was cut at {self.max_reply_tokens} tokens, the limit that --budget sets where there is none: give max_tokens"
-            return replace(sent, parts=(), outcome="failed", reason=why)
-        if outcome == "answered":
-            return replace(
-                sent, outcome=outcome, reason="the reply was cut at the token limit" if finish == CUT else ""
+        candidate = first_dict(answer.get("candidates"))
+        if candidate:
+            content = dict_or_empty(candidate.get("content"))
+            parts, image_error = await asyncio.to_thread(self._read_parts, content)
+            raw = msgspec.json.encode(body).decode()  # after its images were stored
+            return self._judge_finish(
+                EndpointReply(parts, "empty", "", raw, served, usage), image_error, candidate, want
             )
-        if finish not in FINE:
-            told = f"{finish}: {candidate.get('finishMessage') or reason}"
-        else:
-            told = reason
-        if broken:
-            return replace(sent, reason=f"its picture {broken}", retry_advised=True)
-        if any(word in finish for word in FILTERS):
-            return replace(sent, outcome="refused", reason=told, stop_cause="blocked")
-        silent = all(isinstance(part, Thought) for part in parts)
-        return replace(sent, reason=told, retry_advised=finish in AGAIN or (silent and finish != CUT))
+        raw = msgspec.json.encode(body).decode()
+        block_reason = str(dict_or_empty(answer.get("promptFeedback")).get("blockReason") or "")
+        if block_reason:
+            reason = f"the request was blocked: {block_reason}"
+            return EndpointReply((), "refused", reason, raw, served, usage, stop_cause="blocked")
+        # not a reply of the model's, so not its fault
+        if not {"candidates", "usageMetadata", "promptFeedback"} & set(answer):
+            raise CallError(f"{self.address} answered 200 without `candidates`", TRANSIENT)
+        return EndpointReply((), "empty", "a reply without candidates", raw, served, usage, retry_advised=True)
 
-    def _parts(self, content: dict[str, Any]) -> tuple[tuple[Part, ...], str]:
-        """In the order in which they came, each with its signature; and why a picture is unusable, if one is."""
-        made: list[Part] = []
-        broken = ""
-        raw: Any = content.get("parts")
-        for one in cast(list[Any], raw) if isinstance(raw, list) else []:
-            part = dict_or_empty(one)
+    def _judge_finish(
+        self, reply: EndpointReply, image_error: str, candidate: dict[str, Any], want: Request
+    ) -> EndpointReply:
+        """Set outcome and reason. Expected output counts as an answer, however the reply ended."""
+        finish_reason = str(candidate.get("finishReason") or "")
+        truncated = finish_reason == TRUNCATED
+        if truncated:
+            reply = replace(reply, stop_cause="truncated")
+        if truncated and self.max_reply_tokens is not None and "maxOutputTokens" not in self._parameters:
+            reason = f"the reply was truncated at {self.max_reply_tokens} tokens, --budget's limit: give max_tokens"
+            return replace(reply, parts=(), outcome="failed", reason=reason)
+        outcome, reason = outcome_of(reply.parts, want.modality)
+        if outcome == "answered":
+            if truncated:
+                reason = "the reply was truncated at the token limit"
+            return replace(reply, outcome=outcome, reason=reason)
+        if image_error:
+            return replace(reply, reason=f"its image {image_error}", retry_advised=True)
+        if finish_reason not in NORMAL_REASONS:
+            reason = f"{finish_reason}: {candidate.get('finishMessage') or reason}"
+        if any(word in finish_reason for word in FILTER_REASONS):
+            return replace(reply, outcome="refused", reason=reason, stop_cause="blocked")
+        only_thoughts = all(isinstance(part, Thought) for part in reply.parts)
+        retry_advised = finish_reason in RETRY_REASONS or (only_thoughts and not truncated)
+        return replace(reply, reason=reason, retry_advised=retry_advised)
+
+    def _read_parts(self, content: dict[str, Any]) -> tuple[tuple[Part, ...], str]:
+        """Return the parts in order, each with its signature, and why an image is unusable, if one is."""
+        parts: list[Part] = []
+        image_error = ""
+        for part in list_of_dicts(content.get("parts")):
             state = State(str(part.get("thoughtSignature") or part.get("thought_signature") or ""))
-            data = dict_or_empty(part.get("inlineData") or part.get("inline_data"))
-            if isinstance(part.get("text"), str):
-                said = part["text"]
-                if part.get("thought") is True:
-                    made.append(Thought(said, state if state.data else None))
-                elif said or state.data:
-                    made.append(Text(said, state))
-            elif isinstance(data.get("data"), str):
+            is_thought = part.get("thought") is True
+            text = part.get("text")
+            inline_data = dict_or_empty(part.get("inlineData") or part.get("inline_data"))
+            if isinstance(text, str):
+                if is_thought:
+                    parts.append(Thought(text, state if state.data else None))
+                elif text or state.data:
+                    parts.append(Text(text, state))
+            elif isinstance(inline_data.get("data"), str):
                 try:
-                    image = self._blobs.put(_unpacked(data["data"]))
+                    image = self._blobs.put(_decode_base64(inline_data["data"]))
                 except ImageError as error:
-                    broken, data["data"] = str(error), "(a picture that cannot be used)"
+                    image_error = str(error)
+                    inline_data["data"] = "(an image that cannot be used)"
                     continue
-                data["data"] = f"blob:{image.digest}"
-                draft = part.get("thought") is True
-                made.append(
-                    Thought(f"[a draft, {image.width} x {image.height}]") if draft else replace(image, state=state)
-                )
-        return tuple(made), broken
+                inline_data["data"] = f"blob:{image.digest}"
+                if is_thought:
+                    parts.append(Thought(f"[a draft, {image.width} x {image.height}]"))
+                else:
+                    parts.append(replace(image, state=state))
+        return tuple(parts), image_error
 
 
-def _unpacked(coded: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
-        return base64.b64decode(coded, validate=True)
+        return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise ImageError("is no base64") from None
 
 
-def _role(message: Message) -> str:
+def _build_content(message: Message) -> dict[str, Any]:
+    role = "user"
     if message.role == "assistant":
-        return "model"
-    return "user"
+        role = "model"
+    return {"role": role, "parts": [_build_part(part, message.role) for part in message.parts]}
 
 
-def _sent_part(part: Part, role: str) -> dict[str, Any]:
-    """A part as it came; one that the model never said, under the signature for such."""
+def _build_part(part: Part, role: str) -> dict[str, Any]:
+    """Build a part; those in the model's turns carry their signature, or the one for parts it never produced."""
     if isinstance(part, Image):
-        made: dict[str, Any] = {"inlineData": {"mimeType": part.media_type, "data": part}}
+        content: dict[str, Any] = {"inlineData": {"mimeType": part.media_type, "data": part}}
     else:
-        made = {"text": part.text, **({"thought": True} if isinstance(part, Thought) else {})}
+        content = {"text": part.text}
+    if isinstance(part, Thought):
+        content["thought"] = True
     if role != "assistant":
-        return made
+        return content
+    signature = FOREIGN_SIGNATURE
     if part.state is not None:
         signature = part.state.data
-    else:
-        signature = FOREIGN
-    return {**made, **({"thoughtSignature": signature} if signature else {})}
+    if signature:
+        content["thoughtSignature"] = signature
+    return content
 
 
-def _usage(answer: dict[str, Any]) -> Usage:
-    told = dict_or_empty(answer.get("usageMetadata"))
-    return Usage(
-        read_token_count(told.get("promptTokenCount")),
-        read_token_count(told.get("candidatesTokenCount")) + read_token_count(told.get("thoughtsTokenCount")),
-    )
+def _read_usage(answer: dict[str, Any]) -> Usage:
+    counts = dict_or_empty(answer.get("usageMetadata"))
+    output_tokens = read_token_count(counts.get("candidatesTokenCount"))
+    thought_tokens = read_token_count(counts.get("thoughtsTokenCount"))
+    return Usage(read_token_count(counts.get("promptTokenCount")), output_tokens + thought_tokens)
 
 
-def unwrap_error_list(came: HttpResponse) -> HttpResponse:
-    """An error that came in a list, as streams wrap it."""
-    whole: Any = came.body
-    if isinstance(whole, list) and whole:
-        inside: Any = cast(list[Any], whole)[0]
-    else:
-        inside = None
-    if inside is None:
-        return came
-    said, codes = parse_error(inside)
-    return HttpResponse(came.status, came.headers, came.data, inside, scrub(said), codes)
+def unwrap_error_list(response: HttpResponse) -> HttpResponse:
+    """Return an error that came inside a list, as streams wrap it, like any other error."""
+    body: Any = response.body
+    if not isinstance(body, list) or not body:
+        return response
+    error_body: Any = cast(list[Any], body)[0]
+    if error_body is None:
+        return response
+    message, codes = parse_error(error_body)
+    return HttpResponse(response.status, response.headers, response.data, error_body, scrub(message), codes)
 
 
-NAMES = {
+CONFIG_NAMES = {
     "max_tokens": "maxOutputTokens",
     "top_p": "topP",
     "top_k": "topK",
     "temperature": "temperature",
     "seed": "seed",
+}
+IMAGE_CONFIG_NAMES = {"image_size": "imageSize", "aspect_ratio": "aspectRatio"}
+THINKING_CONFIG_NAMES = {
+    "thinking_budget": "thinkingBudget",
+    "thinking_level": "thinkingLevel",
+    "thoughts": "includeThoughts",
 }
 
 
@@ -288,20 +293,16 @@ NAMES = {
     safety=one_of("BLOCK_NONE", "OFF", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE"),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Gemini:
+    """Build the endpoint of `gemini/NAME` or `gemini/NAME@URL`."""
     url = url_of(spec, URL)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", spec.model):
-        raise UserError(f"{spec.text}: {spec.model!r} is no model's name")
-    config: dict[str, Any] = {
-        **chosen.pop("extra", {}),
-        **{NAMES[name]: chosen.pop(name) for name in list(chosen) if name in NAMES},
+        raise UserError(f"{spec.text}: {spec.model!r} is not a model name")
+    config: dict[str, Any] = chosen.pop("extra", {}) | {
+        CONFIG_NAMES[option]: chosen.pop(option) for option in list(chosen) if option in CONFIG_NAMES
     }
-    picture = {"imageSize": chosen.pop("image_size", None), "aspectRatio": chosen.pop("aspect_ratio", None)}
-    thinking = {
-        "thinkingBudget": chosen.pop("thinking_budget", None),
-        "thinkingLevel": chosen.pop("thinking_level", None),
-        "includeThoughts": chosen.pop("thoughts", None),
-    }
-    for name, found in (("imageConfig", picture), ("thinkingConfig", thinking)):
-        given = {key: value for key, value in found.items() if value is not None}
-        config |= {name: {**dict_or_empty(config.get(name)), **given}} if given else {}
-    return Gemini(spec.model, url, blobs, key=key_for(url, chosen.pop("key_env", "")), config=config, **chosen)
+    for section, names in (("imageConfig", IMAGE_CONFIG_NAMES), ("thinkingConfig", THINKING_CONFIG_NAMES)):
+        settings = {name: chosen.pop(option) for option, name in names.items() if option in chosen}
+        if settings:
+            config[section] = {**dict_or_empty(config.get(section)), **settings}
+    key = key_for(url, chosen.pop("key_env", ""))
+    return Gemini(spec.model, url, blobs, key=key, config=config, **chosen)

@@ -1,13 +1,13 @@
-"""What APIs share that make one picture of one text and a list of pictures: OpenAI's, Ark's and xAI's answer alike, in
-`data`.
+"""The base of APIs that make one image from one prompt and a list of images, and answer in `data`: OpenAI's, Ark's,
+xAI's.
 
-Stateless: what a model is to see is one list of pictures and one text, in which they are called by their number. It
-makes pictures and no words. An empty list, or one with an error in it, is what such services send for what they will
-not show."""
+The protocol is stateless and has no text output. All input images go as one list; the prompt refers to them by number.
+For content that they block, such services send an empty list, or a list with an error in it.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -15,13 +15,14 @@ from weft.errors import ImageError
 from weft.models.endpoint import NO_RETRY, TRANSIENT, CallError, EndpointReply
 from weft.models.http import HttpResponse, parse_error
 from weft.models.http_endpoint import HttpEndpoint, is_refusal, retry_decision
-from weft.models.providers.openai_reply import read_usage
+from weft.models.providers.message_parts import flatten_messages
+from weft.models.providers.openai_reply import first_dict, read_usage
 from weft.secrets import scrub
-from weft.types import Gives, Image, Message, Request, Takes, Text
+from weft.types import Gives, Image, Message, Request, Takes
 from weft.untrusted import dict_or_empty
 
-EMPTY = {"data", "created", "model", "usage"}  # what a reply may have that shows nothing
-STATUSES = {  # what an error means that comes without one
+EMPTY_REPLY_KEYS = {"data", "created", "model", "usage"}  # all that a reply without an image has
+STATUS_BY_CODE = {  # the HTTP status that an error inside a 200 stands for, by words of its code
     429: ("ratelimit", "rate_limit", "throttl", "burst", "busy", "overload", "toomany"),
     404: ("notopen", "notfound", "not_found"),
     403: ("denied", "forbidden", "unauthorized"),
@@ -33,80 +34,79 @@ IMAGE_ONLY = Gives(text=False, interleaved=False, sizes="pixels")
 class ImageApi(HttpEndpoint):
     takes = Takes(images="list", own_images="user")
     gives = IMAGE_ONLY
-    empty_reason = "it sent no picture"
-    silent_filter = False  # whether an empty list stands for what was turned away
+    empty_reason = "it sent no image"
+    silent_filter = False  # whether the API sends an empty list for content that it blocks
 
-    def _asked(self, prompt: str, images: Sequence[Image], want: Request) -> AbstractAsyncContextManager[HttpResponse]:
-        """The request, with an answer to come."""
+    def _post_prompt(
+        self, prompt: str, images: Sequence[Image], want: Request
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        """Build the request and send it on entering the context."""
         raise NotImplementedError
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
-        if lacks := self.gives.unsupported_reason(want.modality):
-            return EndpointReply((), "empty", lacks, served_model=self.name)
+        unsupported = self.gives.unsupported_reason(want.modality)
+        if unsupported:
+            return EndpointReply((), "empty", unsupported, served_model=self.name)
         prompt, images = flatten_messages(messages)
-        if len(images) > (self.takes.max_images or len(images)):
+        limit = self.takes.max_images
+        if limit and len(images) > limit:
             raise CallError(
-                f"{self.name} takes at most {self.takes.max_images} pictures, and there are {len(images)} (option most_images)",
-                NO_RETRY,
+                f"{self.name} takes at most {limit} images, and there are {len(images)} (option most_images)", NO_RETRY
             )
-        async with self._asked(prompt, images, want) as came:
-            if came.status >= 400 or came.error_message:
-                return self._read_error(came)
-            return await self._read(came.body)
+        async with self._post_prompt(prompt, images, want) as response:
+            if response.status >= 400 or response.error_message:
+                return self._read_error(response)
+            return await self._read(response.body)
 
     async def _read(self, body: Any) -> EndpointReply:
-        """The first picture."""
+        """Read the first image of a reply."""
         answer = dict_or_empty(body)
         data: Any = answer.get("data")
-        if self.silent_filter and isinstance(body, dict) and data is None and set(answer) <= EMPTY:
+        if self.silent_filter and isinstance(body, dict) and data is None and set(answer) <= EMPTY_REPLY_KEYS:
             data = []
         if not isinstance(data, list):
             raise CallError(f"{self.address} answered 200 without `data`", TRANSIENT)
-        entry = dict_or_empty(cast(list[Any], data)[0]) if data else {}
-        used = read_usage(body)
-        if entry:
-            told = {**answer, "data": [{name: value for name, value in entry.items() if name != "b64_json"}]}
-        else:
-            told = answer
-        raw = msgspec.json.encode(told).decode()
+        entry = first_dict(data)
+        raw = _encode_without_image(answer, entry)
+        usage = read_usage(body)
         if entry.get("error"):
-            return self._refused(entry, raw)
-        if not entry or entry.get("respect_moderation") is False or not (entry.get("b64_json") or entry.get("url")):
-            if self.silent_filter:
-                return EndpointReply(
-                    (),
-                    "refused",
-                    f"{self.empty_reason}: turned away without a word",
-                    raw,
-                    self._model,
-                    used,
-                    stop_cause="blocked",
-                )
-            return EndpointReply((), "empty", self.empty_reason, raw, self._model, used)
+            return self._read_entry_error(entry, raw)
+        if entry.get("respect_moderation") is False or not (entry.get("b64_json") or entry.get("url")):
+            if not self.silent_filter:
+                return EndpointReply((), "empty", self.empty_reason, raw, self._model, usage)
+            reason = f"{self.empty_reason}: blocked without an error message"
+            return EndpointReply((), "refused", reason, raw, self._model, usage, stop_cause="blocked")
         try:
-            coded = entry.get("b64_json")
-            link = entry.get("url")
-            image = await (
-                self._decode_image(coded) if isinstance(coded, str) and coded else self._fetch_image(str(link))
-            )
+            image = await self._read_image(entry)
         except ImageError as error:
-            return EndpointReply((), "empty", f"its picture {error}", raw, self._model, used, retry_advised=True)
-        return EndpointReply((image,), "answered", "", raw, self._model, used)
+            return EndpointReply((), "empty", f"its image {error}", raw, self._model, usage, retry_advised=True)
+        return EndpointReply((image,), "answered", "", raw, self._model, usage)
 
-    def _refused(self, entry: dict[str, Any], raw: str) -> EndpointReply:
-        """An error in a picture's place: turned away where its code says so, else trouble of the service's or of the
-        request's."""
-        said, codes = parse_error(entry)
+    async def _read_image(self, entry: dict[str, Any]) -> Image:
+        data = entry.get("b64_json")
+        if isinstance(data, str) and data:
+            return await self._decode_image(data)
+        return await self._fetch_image(str(entry.get("url")))
+
+    def _read_entry_error(self, entry: dict[str, Any], raw: str) -> EndpointReply:
+        """Return a refusal for an error in an image's place whose code says so. Raises CallError for any other."""
+        message, codes = parse_error(entry)
         if is_refusal(codes):
-            return EndpointReply((), "refused", said[:300], raw, self._model, stop_cause="blocked")
-        status = next((status for status, words in STATUSES.items() if any(word in codes for word in words)), 502)
-        raise CallError(
-            f"{self.address}: {scrub(said)[:300]} ({codes})", retry_decision(status, codes, {}), billed=True
-        )
+            return EndpointReply((), "refused", message[:300], raw, self._model, stop_cause="blocked")
+        retry = retry_decision(_find_status(codes), codes, {})
+        raise CallError(f"{self.address}: {scrub(message)[:300]} ({codes})", retry, billed=True)
 
 
-def flatten_messages(messages: Sequence[Message]) -> tuple[str, list[Image]]:
-    """One text and the pictures, in their order."""
-    images = [part for message in messages for part in message.parts if isinstance(part, Image)]
-    texts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
-    return "\n".join(texts).strip(), images
+def _encode_without_image(answer: dict[str, Any], entry: dict[str, Any]) -> str:
+    """Return the raw reply as it is journalled: with its first entry alone, and without base64."""
+    if entry:
+        kept = {name: value for name, value in entry.items() if name != "b64_json"}
+        answer = {**answer, "data": [kept]}
+    return msgspec.json.encode(answer).decode()
+
+
+def _find_status(codes: str) -> int:
+    for status, words in STATUS_BY_CODE.items():
+        if any(word in codes for word in words):
+            return status
+    return 502

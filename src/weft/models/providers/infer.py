@@ -1,8 +1,8 @@
-"""The model-server protocol of IMUG-Bench's authors: POST {history, output_mode, temperature} to /infer, one reply of
-text or one picture.
+"""The model-server protocol of IMUG-Bench's authors: POST {history, output_mode, temperature} to /infer.
 
-Several addresses may be given with commas. HTTP 200 with `response.error` is an error of the server, never a reply.
-Pictures travel as bare base64 with their own bytes."""
+A reply has text or one image. HTTP 200 with `response.error` is an error of the server, never a reply. Images travel as
+plain base64 of their own bytes. Several addresses may be given, with commas between them.
+"""
 
 import asyncio
 import base64
@@ -32,78 +32,84 @@ class Infer(Endpoint):
     def __init__(
         self, urls: list[str], blobs: Blobs, *, temperature: float = 0.7, timeout: float = 600, seed: int | None = None
     ) -> None:
-        """A query in an address is sent with every request, and neither kept nor told: it may be a token."""
-        told = [strip_url_secrets(url) for url in urls]
-        super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=told[0])
+        """A query in an address is sent with every request, and neither stored nor shown: it may be a token."""
+        public_urls = [strip_url_secrets(url) for url in urls]
+        super().__init__(f"infer/{urlsplit(urls[0]).netloc}", address=public_urls[0])
         self._blobs = blobs
         self._url = urls[0]
-        # as the authors' client has it: their servers work on one request at a time
+        # as in the authors' client: their servers work on one request at a time
         self.initial_concurrency = 2 * len(urls)
-        self._settings = {"temperature": temperature, **({"seed": seed} if seed is not None else {})}
+        self._settings: dict[str, Any] = {"temperature": temperature}
+        if seed is not None:
+            self._settings["seed"] = seed
         self._http = HttpClient(timeout)
-        self.identity = {"provider": "infer", "model": self.name, "urls": told, "parameters": self._settings}
+        self.identity = {"provider": "infer", "model": self.name, "urls": public_urls, "parameters": self._settings}
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        payload = self._payload(messages, want)
+        limit = MAX_REPLY_BYTES
+        if want.modality == "text":
+            limit = MAX_TEXT_BYTES
+        url = self._url
+        name = strip_url_secrets(url)
+        async with self._http.post(url, payload, {}, self._blobs, called=name, most=limit, bare=True) as response:
+            if response.status >= 400:
+                message = (response.error_message or response.text)[:300]
+                raise CallError(
+                    f"{name} answered {response.status}: {message}",
+                    retry_decision(response.status, response.error_codes, response.headers, response.body),
+                )
+            return await asyncio.to_thread(self._read, response.body, want, name)
+
+    def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
         settings = dict(self._settings)
         if want.draw and "seed" in settings:
             settings["seed"] += want.draw
-        payload = {
-            "history": [
-                {"role": message.role, "content": [_part(part) for part in message.parts]} for message in messages
-            ],
-            "output_mode": "text_only" if want.modality == "text" else "image_only",
-            **settings,
-        }
-        url = self._url
-        called = strip_url_secrets(url)
+        output_mode = "image_only"
         if want.modality == "text":
-            most = MAX_TEXT_BYTES
-        else:
-            most = MAX_REPLY_BYTES
-        async with self._http.post(url, payload, {}, self._blobs, called=called, most=most, bare=True) as came:
-            if came.status >= 400:
-                said = (came.error_message or came.text)[:300]
-                raise CallError(
-                    f"{called} answered {came.status}: {said}",
-                    retry_decision(came.status, came.error_codes, came.headers, came.body),
-                )
-            return await asyncio.to_thread(self._read, came.body, want, called)
+            output_mode = "text_only"
+        return {"history": [_build_message(message) for message in messages], "output_mode": output_mode, **settings}
 
-    def _read(self, body: Any, want: Request, called: str) -> EndpointReply:
+    def _read(self, body: Any, want: Request, name: str) -> EndpointReply:
+        """Read a reply. `name` is what error messages call the server."""
         answer = dict_or_empty(body)
         if not isinstance(answer.get("response"), dict):
-            said = answer.get("error") or answer.get("detail") or answer.get("response") or body
-            raise CallError(f"{called} answered without a response: {scrub(str(said))[:300]}", TRANSIENT)
+            message = answer.get("error") or answer.get("detail") or answer.get("response") or body
+            raise CallError(f"{name} answered without a response: {scrub(str(message))[:300]}", TRANSIENT)
         response = dict_or_empty(answer["response"])
         if response.get("error"):
-            raise CallError(f"{called}: the server says: {scrub(str(response['error']))[:300]}", TRANSIENT)
-        parts = self._parts(response)
+            raise CallError(f"{name}: the server says: {scrub(str(response['error']))[:300]}", TRANSIENT)
+        parts = self._read_parts(response)
         outcome, reason = outcome_of(parts, want.modality)
-        raw = msgspec.json.encode(
-            {name: value if name != "image" else "(a picture)" for name, value in response.items()}
-        ).decode()
+        if "image" in response:
+            response = {**response, "image": "(an image)"}
+        raw = msgspec.json.encode(response).decode()
         return EndpointReply(parts, outcome, reason, raw, self.name, retry_advised=outcome == "empty" and not parts)
 
     async def close(self) -> None:
         await self._http.close()
 
-    def _parts(self, response: dict[str, Any]) -> tuple[Part, ...]:
+    def _read_parts(self, response: dict[str, Any]) -> tuple[Part, ...]:
         parts: list[Part] = []
-        if isinstance(response.get("text"), str) and response["text"]:
-            parts.append(Text(response["text"]))
-        if isinstance(response.get("image"), str) and response["image"]:
-            if response["image"].startswith("data:"):
-                data = response["image"].partition(",")[2]
-            else:
-                data = response["image"]
+        text = response.get("text")
+        if isinstance(text, str) and text:
+            parts.append(Text(text))
+        data = response.get("image")
+        if isinstance(data, str) and data:
+            if data.startswith("data:"):
+                data = data.partition(",")[2]
             try:
                 parts.append(self._blobs.put(base64.b64decode(data)))
             except (ImageError, ValueError) as error:
-                raise CallError(f"{self.address}: its picture {error}", TRANSIENT) from None
+                raise CallError(f"{self.address}: its image {error}", TRANSIENT) from None
         return tuple(parts)
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _build_message(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": [_build_part(part) for part in message.parts]}
+
+
+def _build_part(part: Part) -> dict[str, Any]:
     if isinstance(part, Image):
         return {"type": "image", "image": part}
     return {"type": "text", "text": part.text}
@@ -112,8 +118,10 @@ def _part(part: Part) -> dict[str, Any]:
 @provider_info(Takes(), GIVES, key="", address=True, several=True)
 @provider_options(temperature=finite_number, timeout=positive_seconds, seed=int)
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
-    """`infer/http://127.0.0.1:8000/infer`, or several addresses with commas."""
-    text = spec.model + (f"@{spec.url}" if spec.url else "")
+    """Build the endpoint of `infer/http://127.0.0.1:8000/infer`, or of several addresses with commas between them."""
+    text = spec.model
+    if spec.url:
+        text += f"@{spec.url}"
     urls = [url.strip() for url in text.split(",") if url.strip()]
     for url in urls:
         try:
@@ -124,6 +132,7 @@ def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> Endpoint:
         raise UserError(f"{spec.provider}: give the server's address, as in infer/http://127.0.0.1:8000/infer")
     if len(urls) == 1:
         return Infer(urls, blobs, **chosen)
-    spread = LoadBalancer([Infer([url], blobs, **chosen) for url in urls])
-    spread.identity = Infer(urls, blobs, **chosen).identity  # of all of them, as it always was
-    return spread
+    balancer = LoadBalancer([Infer([url], blobs, **chosen) for url in urls])
+    # answers are cached under all addresses together, as they always were
+    balancer.identity = Infer(urls, blobs, **chosen).identity
+    return balancer

@@ -1,5 +1,7 @@
-"""OpenAI's batches: a file of requests, a batch that works on it within a day, a file of answers and one of errors, in
-any order."""
+"""OpenAI's batches: a file of requests, a batch that works on it within a day, a file of answers and one of errors.
+
+The lines of the result files come in any order.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -8,6 +10,7 @@ import msgspec
 
 from weft.models.endpoint import TRANSIENT, BatchStatus, CallError, EndpointReply
 from weft.models.http import MAX_REPLY_BYTES, HttpResponse, JsonLinesFormBody, parse_error
+from weft.models.providers.openai_reply import list_of_dicts
 from weft.secrets import scrub
 from weft.types import Message, Request
 from weft.untrusted import dict_or_empty
@@ -16,13 +19,13 @@ if TYPE_CHECKING:
     from weft.models.providers.openai_chat import OpenAIChat
 
 ROUTE = "/v1/chat/completions"
-OVER = ("completed", "failed", "expired", "cancelled")
-UNANSWERED = ("batch_expired", "batch_cancelled")  # how a line says that it was never worked on
-PAGES = 10  # of a hundred batches each, in which one is looked for
+FINAL_STATES = ("completed", "failed", "expired", "cancelled")
+UNPROCESSED_CODES = ("batch_expired", "batch_cancelled")  # of a line that was never worked on
+MAX_PAGES = 10  # of a hundred batches each
 
 
 class OpenAIBatches:
-    max_requests = 2000  # whose answers fit in memory
+    max_requests = 2000  # so that the answers fit in memory
     max_bytes = 150_000_000  # of 200 MB that a file may have
 
     def __init__(self, endpoint: "OpenAIChat") -> None:
@@ -34,81 +37,79 @@ class OpenAIBatches:
     async def upload(self, lines: Sequence[Mapping[str, Any]]) -> str:
         body = JsonLinesFormBody(lines, self._endpoint.blobs, "batch")
         headers = {"Content-Type": f"multipart/form-data; boundary={body.boundary}"}
-        came = await self._endpoint.upload("/files", body, headers)
-        return _named(came)
+        return _read_id(await self._endpoint.upload("/files", body, headers))
 
     async def find_batch(self, file: str) -> str:
         after = ""
-        for _ in range(PAGES):
-            page = dict_or_empty((await self._endpoint.get_json(f"/batches?limit=100{after}")).body)
-            data: Any = page.get("data")
-            found = [dict_or_empty(one) for one in cast(list[Any], data)] if isinstance(data, list) else []
-            for one in found:
-                if one.get("input_file_id") == file:
-                    return str(one.get("id") or "")
-            if not page.get("has_more") or not found:
+        for _ in range(MAX_PAGES):
+            response = await self._endpoint.get_json(f"/batches?limit=100{after}")
+            page = dict_or_empty(response.body)
+            batches = list_of_dicts(page.get("data"))
+            for batch in batches:
+                if batch.get("input_file_id") == file:
+                    return str(batch.get("id") or "")
+            if not page.get("has_more") or not batches:
                 return ""
-            after = f"&after={found[-1].get('id')}"
+            after = f"&after={batches[-1].get('id')}"
         return ""
 
     async def start_batch(self, file: str) -> str:
-        told = {"input_file_id": file, "endpoint": ROUTE, "completion_window": "24h"}
-        return _named(await self._endpoint.post_json("/batches", told))
+        payload = {"input_file_id": file, "endpoint": ROUTE, "completion_window": "24h"}
+        return _read_id(await self._endpoint.post_json("/batches", payload))
 
     async def get_status(self, batch: str) -> BatchStatus:
-        one = dict_or_empty((await self._endpoint.get_json(f"/batches/{batch}")).body)
-        state = str(one.get("status") or "")
-        counts = dict_or_empty(one.get("request_counts"))
-        files = tuple(str(one[key]) for key in ("output_file_id", "error_file_id") if one.get(key))
-        errors: Any = dict_or_empty(one.get("errors")).get("data")
-        if isinstance(errors, list):
-            why = "; ".join(str(dict_or_empty(error).get("message") or error) for error in cast(list[Any], errors))
-        else:
-            why = ""
+        response = await self._endpoint.get_json(f"/batches/{batch}")
+        body = dict_or_empty(response.body)
+        state = str(body.get("status") or "")
+        files = tuple(str(body[key]) for key in ("output_file_id", "error_file_id") if body.get(key))
+        error = ""
         if state == "failed":
-            trouble = why or state
-        else:
-            trouble = ""
-        done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        return BatchStatus(state, state in OVER, files, scrub(trouble)[:300], done, int(counts.get("total") or 0))
+            error = scrub(_join_errors(body) or state)[:300]
+        counts = dict_or_empty(body.get("request_counts"))
+        completed = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        total = int(counts.get("total") or 0)
+        return BatchStatus(state, state in FINAL_STATES, files, error, completed, total)
 
     async def fetch_results(self, look: BatchStatus) -> Mapping[str, Any]:
-        made: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for file in look.result_files:
-            for line in parse_json_lines(await self._endpoint.download(f"/files/{file}/content", MAX_REPLY_BYTES)):
+            data = await self._endpoint.download(f"/files/{file}/content", MAX_REPLY_BYTES)
+            for line in parse_json_lines(data):
+                name = str(line.get("custom_id"))
                 response = dict_or_empty(line.get("response"))
-                if not response and dict_or_empty(line.get("error")).get("code") in UNANSWERED:
-                    continue
                 if response:
-                    body = response.get("body")
-                else:
-                    body = {"error": line.get("error")}
-                if response:
-                    status = int(response.get("status_code") or 502)
-                else:
-                    status = 502
-                made[str(line.get("custom_id"))] = build_answer(status, body)
-        return made
+                    results[name] = build_answer(int(response.get("status_code") or 502), response.get("body"))
+                elif dict_or_empty(line.get("error")).get("code") not in UNPROCESSED_CODES:
+                    results[name] = build_answer(502, {"error": line.get("error")})
+        return results
 
     async def parse_result(self, answer: Any, want: Request) -> EndpointReply:
-        return await self._endpoint.read_batch_line(answer, want)
+        return await self._endpoint.read_response(answer, want)
 
 
 def build_answer(status: int, body: Any) -> HttpResponse:
-    """A line of a file, as if it had come over the wire."""
-    said, codes = parse_error(body)
-    return HttpResponse(status, {}, msgspec.json.encode(body), body, scrub(said), codes)
+    """Build an HTTP response from a line of a result file, so that it is read like any other."""
+    message, codes = parse_error(body)
+    return HttpResponse(status, {}, msgspec.json.encode(body), body, scrub(message), codes)
 
 
 def parse_json_lines(data: bytes) -> list[dict[str, Any]]:
+    """Parse a result file: one JSON object a line, empty lines left out. Raises CallError for broken JSON."""
     try:
         return [dict_or_empty(msgspec.json.decode(line)) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise CallError("the answers of a batch came broken", TRANSIENT) from None
+        raise CallError("a result file of the batch is not valid JSON Lines", TRANSIENT) from None
 
 
-def _named(came: HttpResponse) -> str:
-    name = dict_or_empty(came.body).get("id")
+def _join_errors(body: dict[str, Any]) -> str:
+    errors: Any = dict_or_empty(body.get("errors")).get("data")
+    if not isinstance(errors, list):
+        return ""
+    return "; ".join(str(dict_or_empty(error).get("message") or error) for error in cast(list[Any], errors))
+
+
+def _read_id(response: HttpResponse) -> str:
+    name = dict_or_empty(response.body).get("id")
     if not isinstance(name, str) or not name or " " in name or "/" in name:
-        raise CallError("what was handed in as a batch got no name", TRANSIENT)
+        raise CallError("the server sent no valid `id` for a batch or its file", TRANSIENT)
     return name

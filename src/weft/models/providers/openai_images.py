@@ -1,9 +1,9 @@
-"""Any server that speaks OpenAI's image API: `images/generations` where there is no picture to go by, `images/edits`
-where there are some.
+"""Any server that speaks OpenAI's image API: `images/generations` without input images, `images/edits` with some.
 
-`edits` says how pictures travel: `json` as data URLs (OpenAI), `multipart` as files (vLLM-Omni, SGLang, LightX2V).
-Those other servers must be told to send the picture itself and no link (`response_format`), which OpenAI's own models
-refuse."""
+`edits` says how input images travel: `json` as data URLs (OpenAI), `multipart` as files (vLLM-Omni, SGLang, LightX2V).
+These other servers must be asked for base64 instead of a link (`response_format`), a field that OpenAI's own models
+reject.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,8 +19,8 @@ from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
 from weft.types import Image, Message, Request, Takes
 
-TAKES = Takes(images="list", own_images="user", max_images=16)  # that OpenAI takes
-HOST = urlsplit(OPENAI_URL).hostname
+TAKES = Takes(images="list", own_images="user", max_images=16)  # OpenAI's own limit
+OPENAI_HOST = urlsplit(OPENAI_URL).hostname
 
 
 class OpenAIImages(ImageApi):
@@ -30,37 +30,47 @@ class OpenAIImages(ImageApi):
     def __init__(
         self, model: str, url: str, blobs: Blobs, *, edits: str = "", sizes: str = "size", **more: Any
     ) -> None:
-        own = urlsplit(url).hostname == HOST
-        self._edits = edits or ("json" if own else "multipart")
+        is_openai = urlsplit(url).hostname == OPENAI_HOST
+        if not edits:
+            edits = "json" if is_openai else "multipart"
+        self._edits = edits
         self._sizes = sizes
-        self._told_format = not own
-        told = {"edits": self._edits, **({"sizes": sizes} if sizes != "size" else {})}
-        super().__init__(model, url, blobs, **told, **more)
+        self._sends_format = not is_openai
+        identity = {"edits": edits}
+        if sizes != "size":
+            identity["sizes"] = sizes
+        super().__init__(model, url, blobs, **identity, **more)
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
         try:
             return await super().send(messages, want)
         except CallError as error:
-            if error.retry.kind != "no" or not self._told_format or "response_format" not in str(error):
+            if error.retry.kind != "no" or not self._sends_format or "response_format" not in str(error):
                 raise
-            self._told_format = False  # OpenAI behind another address, which does not know it
+            self._sends_format = False  # it is OpenAI behind another address
             return await super().send(messages, want)
 
-    def _asked(self, prompt: str, images: Sequence[Image], want: Request) -> AbstractAsyncContextManager[HttpResponse]:
+    def _post_prompt(
+        self, prompt: str, images: Sequence[Image], want: Request
+    ) -> AbstractAsyncContextManager[HttpResponse]:
         payload: dict[str, Any] = {"model": self._model, "prompt": prompt, "n": 1, **self._parameters_for(want)}
-        payload |= {"response_format": "b64_json"} if self._told_format and "response_format" not in payload else {}
+        if self._sends_format:
+            payload.setdefault("response_format", "b64_json")
         if want.size is not None and self._sizes == "size" and "size" not in self._parameters:
             payload["size"] = f"{want.size[0]}x{want.size[1]}"
         if not images:
             return self._post("/images/generations", payload, MAX_REPLY_BYTES)
         if self._edits == "json":
-            return self._post(
-                "/images/edits", {**payload, "images": [{"image_url": image} for image in images]}, MAX_REPLY_BYTES
-            )
-        url = f"{self._url}/images/edits"
-        called = self.address
+            payload["images"] = [{"image_url": image} for image in images]
+            return self._post("/images/edits", payload, MAX_REPLY_BYTES)
         return self._http.post_form(
-            url, payload, images, self._headers(), self._blobs, called=called, most=MAX_REPLY_BYTES
+            f"{self._url}/images/edits",
+            payload,
+            images,
+            self._headers(),
+            self._blobs,
+            called=self.address,
+            most=MAX_REPLY_BYTES,
         )
 
 
@@ -74,5 +84,6 @@ class OpenAIImages(ImageApi):
     sizes=one_of("size", "words"),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIImages:
+    """Build the endpoint of `openai-images/NAME` or `openai-images/NAME@URL`."""
     url = url_of(spec)
     return from_options(OpenAIImages, spec, blobs, url, chosen, "edits", "sizes")

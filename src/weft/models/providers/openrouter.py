@@ -1,8 +1,9 @@
-"""OpenRouter: chat completions with pictures in and out, and what OpenRouter has of its own.
+"""OpenRouter: chat completions with images in and out, and OpenRouter's own fields.
 
-A reply's pictures come apart from its words, so that their order among them is lost. A model's turn goes back with its
-`images` and, where it had some, its `reasoning_details` untouched. Which provider serves a model changes from call to
-call unless `pin` names one."""
+A reply's images come apart from its text, so that their order is lost. A model's turn goes back with its `images` and,
+where it had some, its `reasoning_details` untouched. Which provider serves a model changes from call to call unless
+`pin` names one.
+"""
 
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from weft.models.converters import comma_separated, one_of
 from weft.models.endpoint import EndpointReply
 from weft.models.providers.openai_chat import COMMON_OPTIONS, OpenAIChat, build_chat
-from weft.models.providers.openai_reply import ReplyContent
+from weft.models.providers.openai_reply import ReplyContent, first_choice
 from weft.models.registry import ModelSpec, provider_info, provider_options
 from weft.store.blobs import Blobs
 from weft.types import Gives, Message, Request, State, Takes, Thought
@@ -28,22 +29,26 @@ class OpenRouter(OpenAIChat):
     def _payload(self, messages: tuple[Message, ...], want: Request) -> dict[str, Any]:
         return {**super()._payload(messages, want), "usage": {"include": True}}
 
-    def _message(self, message: Message) -> dict[str, Any]:
-        made = super()._message(message)
+    def _build_message(self, message: Message) -> dict[str, Any]:
+        built = super()._build_message(message)
         states = [part.state.data for part in message.parts if part.state is not None]
         if states and message.role == "assistant":
-            return {**made, "reasoning_details": msgspec.json.decode(states[0])}
-        return made
+            built["reasoning_details"] = msgspec.json.decode(states[0])
+        return built
 
-    def _read(self, got: ReplyContent, sent: EndpointReply, want: Request) -> EndpointReply:
-        read = super()._read(got, sent, want)
-        choice = dict_or_empty(next(iter(msgspec.json.decode(read.raw).get("choices") or ()), None))
+    def _build_reply(self, content: ReplyContent, reply: EndpointReply, want: Request) -> EndpointReply:
+        """Keep `reasoning_details` as the state of the first part that is no thought."""
+        reply = super()._build_reply(content, reply, want)
+        choice = first_choice(msgspec.json.decode(reply.raw))
         details = dict_or_empty(choice.get("message")).get("reasoning_details")
-        said = next((at for at, part in enumerate(read.parts) if not isinstance(part, Thought)), None)
-        if not details or said is None:
-            return read
-        kept = replace(read.parts[said], state=State(msgspec.json.encode(details).decode()))
-        return replace(read, parts=(*read.parts[:said], kept, *read.parts[said + 1 :]))
+        if not details:
+            return reply
+        parts = list(reply.parts)
+        for index, part in enumerate(parts):
+            if not isinstance(part, Thought):
+                parts[index] = replace(part, state=State(msgspec.json.encode(details).decode()))
+                break
+        return replace(reply, parts=tuple(parts))
 
 
 @provider_info(Takes(), GIVES, url=URL)
@@ -55,9 +60,11 @@ class OpenRouter(OpenAIChat):
     sizes=one_of("words", "aspect_ratio"),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> OpenAIChat:
+    """Build the endpoint of `openrouter/NAME` or `openrouter/NAME@URL`."""
     own_images = chosen.pop("own_images", "images")
     takes = Takes(own_images="user" if own_images == "user" else "assistant")
-    if pinned := chosen.pop("pin", None):
+    pinned = chosen.pop("pin", None)
+    if pinned:
         chosen["extra"] = {"provider": {"only": pinned, "allow_fallbacks": False}, **chosen.get("extra", {})}
-    told = {"sizes": "aspect_ratio", **chosen}
-    return build_chat(OpenRouter, spec, blobs, URL, told, takes, gives=GIVES, own_images=own_images)
+    arguments = {"sizes": "aspect_ratio", **chosen}
+    return build_chat(OpenRouter, spec, blobs, URL, arguments, takes, gives=GIVES, own_images=own_images)

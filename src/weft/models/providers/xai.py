@@ -1,5 +1,8 @@
-"""xAI's pictures: generations, and edits as JSON (it takes no files). What it will not show it leaves out without a
-word: an empty list, or an entry that says `respect_moderation: false`, is content that was turned away."""
+"""xAI's image models: generations, and edits as JSON (the API takes no files).
+
+The API reports no moderation error. An empty list, or an entry with `respect_moderation: false`, is content that it
+blocked.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,7 +30,9 @@ class XAI(ImageApi):
     silent_filter = True
     image_hosts = (".x.ai",)
 
-    def _asked(self, prompt: str, images: Sequence[Image], want: Request) -> AbstractAsyncContextManager[HttpResponse]:
+    def _post_prompt(
+        self, prompt: str, images: Sequence[Image], want: Request
+    ) -> AbstractAsyncContextManager[HttpResponse]:
         payload: dict[str, Any] = {
             "model": self._model,
             "prompt": prompt,
@@ -40,10 +45,10 @@ class XAI(ImageApi):
         if not images:
             return self._post("/images/generations", payload, MAX_REPLY_BYTES)
         if len(images) == 1:
-            shown = {"image": {"url": images[0]}}
+            payload["image"] = {"url": images[0]}
         else:
-            shown = {"images": [{"url": image} for image in images]}
-        return self._post("/images/edits", {**payload, **shown}, MAX_REPLY_BYTES)
+            payload["images"] = [{"url": image} for image in images]
+        return self._post("/images/edits", payload, MAX_REPLY_BYTES)
 
 
 @provider_info(TAKES, GIVES, url=URL)
@@ -52,5 +57,6 @@ class XAI(ImageApi):
     **dict.fromkeys(("aspect_ratio", "resolution", "response_format"), str),
 )
 def from_spec(spec: ModelSpec, blobs: Blobs, **chosen: Any) -> XAI:
+    """Build the endpoint of `xai/NAME` or `xai/NAME@URL`."""
     url = url_of(spec, URL)
     return from_options(XAI, spec, blobs, url, chosen)

@@ -1,4 +1,4 @@
-"""ROVER-IG: pictures that take thinking in words."""
+"""ROVER-IG: images that take thinking in text."""
 
 from weft.benchmarks.rover.ig.protocol import RoverIG
 

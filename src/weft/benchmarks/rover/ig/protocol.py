@@ -1,12 +1,12 @@
-"""ROVER-IG's protocol: one request about one picture; the model thinks in words, then makes a picture, and both are
-judged.
+"""ROVER-IG's protocol: one request about one image; the model thinks in text, then makes an image; both are judged.
 
-A reply without a picture is asked for again, twice at most, more urgently. If none comes at all the task scores zero,
-but for thinking that is there: that is judged. A picture without thinking scores 1 (zero) on process and alignment,
-without a judge; a model that never shows any thinking cannot be judged on it, and has neither.
+A reply without an image is asked for again, twice at most, more urgently. If no image comes the task scores zero, but
+thinking that came is judged. An image without thinking scores 1 (zero) on process and alignment, without a judge; a
+model that never shows any thinking cannot be judged on it, and has neither metric.
 
-Under `official` what the released code has its judge look at is asked besides, for the official row: a missing text, or
-what stands between whole tags where the thinking stands elsewhere."""
+Under `official` the judge is also asked about what the released code shows it, for the official row: a missing text, or
+only the text between whole tags where the thinking is elsewhere.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -29,24 +29,26 @@ from weft.benchmarks.rover.ig.tables import CAPPED_ALIGNMENT
 from weft.benchmarks.rover.outputs import RoverOutputs
 from weft.benchmarks.rover.task_messages import InsistOnImage, build_task_messages, read_instructions
 from weft.benchmarks.rover.thinking import extract_tagged_thinking, extract_thinking
-from weft.types import Dialogue, Image, Message, OfficialReading, Question, Sample, Table, Turn, Verdict
+from weft.types import Dialogue, Message, OfficialReading, Question, Sample, Score, Table, Turn, Verdict
 from weft.untrusted import dict_or_empty
 
 Thinks = Annotated[
     Literal["yes", "no"],
     Meta(
-        description="Whether the model is asked to think in words before it draws; no is for models that make pictures alone."
+        description="Whether the model is asked to think in text before it makes an image; no is for models that make "
+        "images alone."
     ),
 ]
 Official = Annotated[
     bool,
     Meta(
-        description="Have the judge look at what the released code shows it too: a missing text, tags alone; for the official row."
+        description="Also ask the judge about what the released code shows it (a missing text, only the text between "
+        "tags), for the official row."
     ),
 ]
-WORDS = (rubric.PROCESS, rubric.ALIGNMENT, CAPPED_ALIGNMENT)  # metrics of what a model says
-
-
+THINKING_METRICS = (rubric.PROCESS, rubric.ALIGNMENT)
+TEXT_METRICS = (*THINKING_METRICS, CAPPED_ALIGNMENT)
+IMAGE_METRICS = (rubric.VISUAL, rubric.CONSISTENCY, rubric.QUALITY)
 HERE = Path(__file__).parent
 
 
@@ -65,14 +67,17 @@ class RoverIGPresentation(Presentation, frozen=True):
         return data.canonical_group(axis, name)
 
     def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
-        return agreement.tables(
-            found, {name: metric for name, metric in tables.COLUMNS.items() if metric != CAPPED_ALIGNMENT}, "figure8"
-        )
+        metrics = {name: metric for name, metric in tables.COLUMNS.items() if metric != CAPPED_ALIGNMENT}
+        return agreement.tables(found, metrics, "figure8")
 
     def describe_gold(self, gold: Any) -> list[str]:
-        facts = dict_or_empty(gold)
-        told = [str(facts.get("description") or ""), f"keywords: {facts['keywords']}" if facts.get("keywords") else ""]
-        return [line for line in told if line]
+        fields = dict_or_empty(gold)
+        lines: list[str] = []
+        if fields.get("description"):
+            lines.append(str(fields["description"]))
+        if fields.get("keywords"):
+            lines.append(f"keywords: {fields['keywords']}")
+        return lines
 
 
 class RoverIGPreparation(Preparation, frozen=True):
@@ -100,129 +105,135 @@ class RoverIG(Benchmark):
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: RoverIGOptions
     ) -> tuple[Message, ...]:
-        goal: RoverIGGold = turn.gold
-        how = read_instructions(HERE)["ask" if options.thinks == "yes" else "ask_plain"]
-        return build_task_messages(how, turn.prompt_text, [goal.source])
+        gold: RoverIGGold = turn.gold
+        instruction = "ask_plain"
+        if options.thinks == "yes":
+            instruction = "ask"
+        return build_task_messages(read_instructions(HERE)[instruction], turn.prompt_text, [gold.source])
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
+        image = answered.image
+        thinking = ""
         if answered.options.thinks == "yes":
             thinking = extract_thinking(answered.reply)
-        else:
-            thinking = ""
-        made = answered.image
-        seen: list[Assessment] = [
-            self._about(metric, answered, thinking, made) for metric in rubric.METRICS if metric not in WORDS
+        assessments: list[Assessment] = [
+            rubric.build_question(metric, answered, thinking, image=image) for metric in IMAGE_METRICS
         ]
-        if answered.is_precomputed:
-            saved = thinking
-        else:
-            saved = extract_tagged_thinking(answered.reply)
-        if saved.split() == thinking.split():
-            thinking = saved
-        if thinking:
-            unknown = (
-                {"detail": RoverFacts(thinking_outside_tags=True)}
-                if saved != thinking and not answered.options.official
-                else {}
-            )
-            seen += [
-                self._about(metric, answered, thinking, made, **unknown)
-                for metric in (rubric.PROCESS, rubric.ALIGNMENT)
-            ]
-        else:
-            why = "it shows no thinking"
-            seen += [
-                answered.verdict(metric, 0.0, why, detail=RoverFacts(no_text=True))
-                for metric in (rubric.PROCESS, rubric.ALIGNMENT)
-            ]
-        if answered.options.official and (saved != thinking or not thinking):
-            seen += [
-                self._about(metric, answered, saved, made, variant=OFFICIAL_VARIANT)
-                for metric in (rubric.PROCESS, rubric.ALIGNMENT)
-            ]
-        return seen
+        released_thinking = thinking  # what the released scripts would store
+        if not answered.is_precomputed:
+            released_thinking = extract_tagged_thinking(answered.reply)
+        if released_thinking.split() == thinking.split():
+            thinking = released_thinking
+        assessments += self._assess_thinking(answered, thinking, released_thinking)
+        if answered.options.official and (released_thinking != thinking or not thinking):
+            for metric in THINKING_METRICS:
+                question = rubric.build_question(
+                    metric, answered, released_thinking, image=image, variant=OFFICIAL_VARIANT
+                )
+                assessments.append(question)
+        return assessments
+
+    def _assess_thinking(self, answered: JudgedTurn, thinking: str, released_thinking: str) -> list[Assessment]:
+        assessments: list[Assessment] = []
+        detail: RoverFacts | None = None
+        if released_thinking != thinking and not answered.options.official:
+            detail = RoverFacts(thinking_outside_tags=True)
+        for metric in THINKING_METRICS:
+            if thinking:
+                question = rubric.build_question(metric, answered, thinking, image=answered.image, detail=detail)
+                assessments.append(question)
+            else:
+                verdict = answered.verdict(metric, 0.0, "it shows no thinking", detail=RoverFacts(no_text=True))
+                assessments.append(verdict)
+        return assessments
 
     def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        """Zero, but for thinking that came without a picture. The released code leaves such a task out."""
+        """Zero, but thinking that came without an image is judged. The released code leaves such a task out."""
+        zeros = list(super().on_no_answer(answered))
+        thinking = ""
         if answered.reply.outcome == "empty":
             thinking = extract_thinking(answered.reply)
-        else:
-            thinking = ""
-        zero = list(super().on_no_answer(answered))
         if not thinking:
-            return zero
-        asked = self._about(rubric.PROCESS, answered, thinking, None)
-        return [asked, *(one for one in zero if not (isinstance(one, Verdict) and one.metric == rubric.PROCESS))]
+            return zeros
+        question = rubric.build_question(
+            rubric.PROCESS, answered, thinking, image=None, detail=RoverFacts(no_image=True)
+        )
+        others = [zero for zero in zeros if not (isinstance(zero, Verdict) and zero.metric == rubric.PROCESS)]
+        return [question, *others]
 
-    def _about(self, metric: str, answered: JudgedTurn, thinking: str, made: Image | None, **more: Any) -> Question:
-        known = {"detail": RoverFacts(no_image=True)} if made is None else {}
-        return rubric.build_question(metric, answered, thinking, made=made, **known, **more)
-
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Any:
-        marks = super().to_scores(question, found)
+    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+        scores = super().to_scores(question, found)
         if question.detail:
-            return [replace(mark, detail=question.detail) for mark in marks]
-        return marks
+            return [replace(score, detail=question.detail) for score in scores]
+        return scores
 
     def merge_variants(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """Alignment again, held to one point above the picture's own score: the rubric asks for that, and the judge of
-        one cannot know the other. What is said of the words of a model that has none is dropped, and kept beside the
-        picture's score for the official row."""
-        found = super().merge_variants(verdicts)
-        if _is_silent(found):
-            return list(_without_words(found))
-        seen = {(one.sample, one.turn): one for one in found if one.metric == rubric.VISUAL}
-        made: list[Verdict] = []
-        for one in found:
-            made.append(one)
-            if one.metric == rubric.ALIGNMENT:
-                made.append(_held(one, seen.get((one.sample, one.turn))))
-        return made
+        """Merge variants, and add alignment capped at one point above the image's own score.
+
+        The rubric asks for the cap, and the judge of one metric cannot know the other. If the model never shows
+        thinking, verdicts about text are dropped, and stored with the image's score for the official row.
+        """
+        merged = super().merge_variants(verdicts)
+        if _never_shows_thinking(merged):
+            return list(_drop_text_metrics(merged))
+        visual: dict[tuple[str, int], Verdict] = {}
+        for verdict in merged:
+            if verdict.metric == rubric.VISUAL:
+                visual[verdict.sample, verdict.turn] = verdict
+        with_capped: list[Verdict] = []
+        for verdict in merged:
+            with_capped.append(verdict)
+            if verdict.metric == rubric.ALIGNMENT:
+                with_capped.append(_cap_alignment(verdict, visual.get((verdict.sample, verdict.turn))))
+        return with_capped
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """What the picture shows: the metric that every model has."""
+        """The score of the image's content: the metric that every model has."""
         return [(1.0, [verdict for verdict in verdicts if verdict.metric == rubric.VISUAL])]
 
 
-def _held(alignment: Verdict, visual: Verdict | None) -> Verdict:
-    both = visual is not None and visual.value is not None and alignment.value is not None
-    if not both:
+def _cap_alignment(alignment: Verdict, visual: Verdict | None) -> Verdict:
+    if visual is None or visual.value is None or alignment.value is None:
         return replace(alignment, metric=CAPPED_ALIGNMENT, value=None, score=None, merged_from=())
-    assert visual is not None and visual.value is not None and alignment.value is not None
     value = min(alignment.value, visual.value + 0.25)
-    if value == alignment.value:
-        told = alignment.reason
-    else:
-        told = f"held to one point above what the picture got; {alignment.reason}"
+    reason = alignment.reason
+    if value != alignment.value:
+        reason = f"capped at one point above the image's score; {reason}"
     return replace(
         alignment,
         metric=CAPPED_ALIGNMENT,
         value=value,
         score=1 + 4 * value,
-        reason=told,
+        reason=reason,
         merged_from=(),
         standard_deviation=None,
     )
 
 
-def _is_silent(verdicts: Sequence[Verdict]) -> bool:
-    """Whether there are pictures, and no thinking with any of them."""
-    process = [one for one in verdicts if one.metric == rubric.PROCESS]
-    thought = [one for one in process if one.by == "judge" and not read_rover_facts(one).no_image]
-    return not thought and any(read_rover_facts(one).no_text for one in process)
+def _never_shows_thinking(verdicts: Sequence[Verdict]) -> bool:
+    """Whether there are images, and no thinking with any of them."""
+    is_missing = False
+    for verdict in verdicts:
+        if verdict.metric != rubric.PROCESS:
+            continue
+        facts = read_rover_facts(verdict)
+        if verdict.by == "judge" and not facts.no_image:
+            return False
+        is_missing = is_missing or facts.no_text
+    return is_missing
 
 
-def _without_words(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:
-    unsaid: dict[str, dict[str, OfficialReading]] = {}
-    for one in verdicts:
-        if one.metric in WORDS:
-            kept = rubric.OFFICIAL.find_reading(one)
-        else:
-            kept = None
-        if isinstance(kept, OfficialReading) and kept != OfficialReading():
-            unsaid.setdefault(one.sample, {})[one.metric] = kept
-    for one in verdicts:
-        if one.metric == rubric.VISUAL and one.sample in unsaid:
-            yield replace(one, detail=replace(read_rover_facts(one), official_readings=unsaid[one.sample]))
-        elif one.metric not in WORDS:
-            yield one
+def _drop_text_metrics(verdicts: Sequence[Verdict]) -> Iterable[Verdict]:
+    """Yield the verdicts about images; those about text are stored with them as the released code would read them."""
+    readings: dict[str, dict[str, OfficialReading]] = {}
+    for verdict in verdicts:
+        if verdict.metric in TEXT_METRICS:
+            reading = rubric.OFFICIAL.find_reading(verdict)
+            if isinstance(reading, OfficialReading) and reading != OfficialReading():
+                readings.setdefault(verdict.sample, {})[verdict.metric] = reading
+    for verdict in verdicts:
+        if verdict.metric == rubric.VISUAL and verdict.sample in readings:
+            facts = replace(read_rover_facts(verdict), official_readings=readings[verdict.sample])
+            yield replace(verdict, detail=facts)
+        elif verdict.metric not in TEXT_METRICS:
+            yield verdict

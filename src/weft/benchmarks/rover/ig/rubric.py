@@ -1,13 +1,16 @@
-"""ROVER-IG's five questions to the judge. Pictures in the stated order: process the source alone; visual source, made,
-target; alignment and consistency source, made; quality the one that was made.
+"""ROVER-IG's five questions to the judge.
 
-With our rubrics what a dataset or a model wrote is fenced off. With the official prompts the message is what the
-released code sends: the prompt with its slots filled, then the pictures; those of the dataset as JPEG, the one that was
-made as it is; no schema.
+Images in the stated order: process the source alone; visual source, output, target; alignment and consistency source,
+output; quality the output.
 
-Material: `source`, `made`, `target`, `task`, `thinking`."""
+With our rubrics, what a dataset or a model wrote is fenced off. With the official prompts, the message is what the
+released code sends: the prompt with its slots filled, then the images; those of the dataset as JPEG, the output as it
+is; no schema.
 
-from collections.abc import Mapping, Sequence
+Material: `source`, `made`, `target`, `task`, `thinking`.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,98 +43,103 @@ def read_official_rubrics(checkout: Path) -> Rubrics:
 
 
 def build_schema(metric: str) -> dict[str, Any]:
-    return object_schema(
-        reasoning={"type": "string"}, **{f"{metric}_score": {"type": "integer", "minimum": 1, "maximum": 5}}
-    )
+    score = {"type": "integer", "minimum": 1, "maximum": 5}
+    return object_schema(reasoning={"type": "string"}, **{f"{metric}_score": score})
 
 
-def build_question(metric: str, answered: JudgedTurn, thinking: str, *, made: Image | None, **more: Any) -> Question:
-    goal: RoverIGGold = answered.turn.gold
-    source = (goal.source,)
-    if goal.target:
-        target = (goal.target,)
-    else:
-        target = ()
-    if made:
-        drawn = (made,)
-    else:
-        drawn = ()
-    shown: Mapping[str, tuple[Image, ...]] = {
-        PROCESS: source,
-        VISUAL: (*source, *drawn, *target),
-        QUALITY: drawn,
-    }
-    pictures = shown.get(metric, (*source, *drawn))
+def build_question(metric: str, answered: JudgedTurn, thinking: str, *, image: Image | None, **fields: Any) -> Question:
+    """Return the question of a metric. `image` is None where thinking came without an image."""
+    gold: RoverIGGold = answered.turn.gold
     prompt = answered.turn.prompt_text
+    source = (gold.source,)
+    output = _optional(image)
+    target = _optional(gold.target)
+    if answered.rubrics.official:
+        images = {PROCESS: source, VISUAL: (*source, *output, *target), QUALITY: output}.get(metric, (*source, *output))
+        parts: Sequence[Part] = (Text(_format_released(metric, answered.rubrics, gold, prompt, thinking)), *images)
+        fields |= {"text_only": True, "jpeg": True}
+        if image is not None:
+            fields["unconverted_images"] = (_index_of_output(metric),)
+    else:
+        slots = _build_slots(metric, answered.rubrics, gold, prompt, thinking, image)
+        parts = fill_slots(answered.rubrics.texts[RUBRICS[metric]], slots)
     material = {
         "source": source,
-        "made": drawn,
+        "made": output,
         "target": target,
         "task": (Text(prompt),),
         "thinking": (Text(thinking),),
     }
-    if answered.rubrics.official:
-        more |= {
-            "text_only": True,
-            "jpeg": True,
-            "unconverted_images": (_place_of_made(metric),) if made else (),
-        }
-        parts: Sequence[Part] = (Text(_released(metric, answered.rubrics, goal, prompt, thinking)), *pictures)
-    else:
-        parts = fill_slots(
-            answered.rubrics.texts[RUBRICS[metric]], _slots(metric, answered.rubrics, goal, prompt, thinking, made)
-        )
     return answered.ask(
-        metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=goal, **more
+        metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=gold, **fields
     )
 
 
-def _place_of_made(metric: str) -> int:
-    if metric == QUALITY:
-        return 0
-    if metric == PROCESS:
-        return -1
-    return 1
+def _optional(image: Image | None) -> tuple[Image, ...]:
+    if image is None:
+        return ()
+    return (image,)
 
 
-def _released(metric: str, rubrics: Rubrics, goal: RoverIGGold, prompt: str, thinking: str) -> str:
-    """The prompt with its slots filled. That of image quality is never filled, so that its doubled braces reach the
-    judge."""
+def _index_of_output(metric: str) -> int:
+    """Return the position of the output among the images of a question; -1 if it is not shown."""
+    return {QUALITY: 0, PROCESS: -1}.get(metric, 1)
+
+
+def _format_released(metric: str, rubrics: Rubrics, gold: RoverIGGold, prompt: str, thinking: str) -> str:
+    """Return the prompt with its slots filled. That of image quality is never filled, so that its doubled braces reach
+    the judge."""
     if metric == QUALITY:
         return rubrics.texts[metric]
-    text = rubrics.texts[f"{metric} {RUBRIC_OF.get(goal.kind, goal.kind)}" if metric in (PROCESS, VISUAL) else metric]
+    name = metric
+    if metric in (PROCESS, VISUAL):
+        name = f"{metric} {RUBRIC_OF.get(gold.kind, gold.kind)}"
     slots = {
         "prompt": prompt,
-        "dimension": goal.dimension,
-        "keywords": goal.keywords,
-        "target_description": goal.description,
+        "dimension": gold.dimension,
+        "keywords": gold.keywords,
+        "target_description": gold.description,
+        "think_output": thinking or rubrics.texts[prompts.NO_TEXT],
     }
-    return prompts.format_prompt(text, {**slots, "think_output": thinking or rubrics.texts[prompts.NO_TEXT]})
+    return prompts.format_prompt(rubrics.texts[name], slots)
 
 
-def _slots(
-    metric: str, rubrics: Rubrics, goal: RoverIGGold, prompt: str, thinking: str, made: Image | None
+def _build_slots(
+    metric: str, rubrics: Rubrics, gold: RoverIGGold, prompt: str, thinking: str, image: Image | None
 ) -> dict[str, Sequence[Part]]:
-    kind = RUBRIC_OF.get(goal.kind, goal.kind)
-    task = [Text(f"Request: {prompt}")]
-    if metric in (PROCESS, VISUAL):
-        told = [f"Domain: {goal.dimension.replace('_', ' ')}", *([f"Ideas: {goal.keywords}"] if goal.keywords else [])]
-        told += [f"Expected result: {goal.description}"] if goal.description else []
-        task = [Text("\n".join([task[0].text, *told]))]
-    if thinking:
-        words = [Text(thinking)]
-    else:
-        words = [Text("(nothing)")]
-    pictures: list[Part] = [Text("The picture that the request is about:\n"), goal.source]
-    pictures += [Text("\nThe picture that was made:\n"), made] if made else []
-    pictures += [Text("\nReference, what the result looks like:\n"), goal.target] if goal.target else []
-    name = {PROCESS: f"process_{kind}", VISUAL: f"visual_{kind}"}.get(metric)
+    kind = RUBRIC_OF.get(gold.kind, gold.kind)
+    kind_texts: list[Part] = []
+    if metric == PROCESS:
+        kind_texts.append(Text(rubrics.texts[f"process_{kind}"]))
+    elif metric == VISUAL:
+        kind_texts.append(Text(rubrics.texts[f"visual_{kind}"]))
+    scale = "scale"
+    if kind == "logical":
+        scale = "scale_logical"
+    images: list[Part] = [Text("The picture that the request is about:\n"), gold.source]
+    output: list[Part] = []
+    if image is not None:
+        images += [Text("\nThe picture that was made:\n"), image]
+        output = [image, Text("\n")]
+    if gold.target is not None:
+        images += [Text("\nReference, what the result looks like:\n"), gold.target]
     return {
-        "kind": [Text(rubrics.texts[name])] if name else [],
-        "scale": [Text(rubrics.texts["scale_logical" if kind == "logical" else "scale"])],
-        "source": [goal.source, Text("\n")],
-        "made": [made, Text("\n")] if made else [],
-        "pictures": [*pictures, Text("\n")],
-        "task": fence(task, "the task"),
-        "thinking": fence(words, "what the model wrote before it made its picture"),
+        "kind": kind_texts,
+        "scale": [Text(rubrics.texts[scale])],
+        "source": [gold.source, Text("\n")],
+        "made": output,
+        "pictures": [*images, Text("\n")],
+        "task": fence([Text(_describe_task(metric, gold, prompt))], "the task"),
+        "thinking": fence([Text(thinking or "(nothing)")], "what the model wrote before it made its picture"),
     }
+
+
+def _describe_task(metric: str, gold: RoverIGGold, prompt: str) -> str:
+    lines = [f"Request: {prompt}"]
+    if metric in (PROCESS, VISUAL):
+        lines.append(f"Domain: {gold.dimension.replace('_', ' ')}")
+        if gold.keywords:
+            lines.append(f"Ideas: {gold.keywords}")
+        if gold.description:
+            lines.append(f"Expected result: {gold.description}")
+    return "\n".join(lines)

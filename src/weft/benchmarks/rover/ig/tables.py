@@ -1,9 +1,10 @@
-"""ROVER-IG's tables: overall, Tables 2 and 4 of the paper with our rows before the published ones, then our own domains
-and types, and how far reasoning types go together over models.
+"""ROVER-IG's tables: overall, Tables 2 and 4 of the paper with our rows before the published ones, then breakdowns by
+dimension and type, and how far reasoning types correlate over models.
 
-`micro` is the mean over tasks, as the released summary has it, `macro` the plain mean of the four domains. The paper's
-column Overall is sometimes the one and sometimes the other (docs/errata.md), so it stands apart. The official way sorts
-tasks by their ids."""
+`micro` is the mean over tasks, as in the released summary, `macro` the plain mean of the four dimensions. The paper's
+column Overall is sometimes the one and sometimes the other (docs/errata.md), so it has rows of its own. The official
+arithmetic sorts tasks by their ids.
+"""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,196 +34,229 @@ from weft.types import Cell, Row, Table
 
 JUDGE = rubric.OFFICIAL.published_judge
 CAPPED_ALIGNMENT = "alignment_held"
+CAPPED_COLUMN = "Align. held"
 COLUMNS = {
     "RP": rubric.PROCESS,
     "Align.": rubric.ALIGNMENT,
-    "Align. held": CAPPED_ALIGNMENT,
+    CAPPED_COLUMN: CAPPED_ALIGNMENT,
     "RV": rubric.VISUAL,
     "VC": rubric.CONSISTENCY,
     "IQ": rubric.QUALITY,
 }
-TITLES = {"science": "Science", "culture": "Culture", "common_sense": "Common Sense", "logic": "Logic"}
-PRINTED = {"science": "NatureScience", "culture": "CultureArt", "common_sense": "CommonSense", "logic": "Logic"}
-KEYS = {"RP": "RP", "Align.": "Align", "RV": "RV", "VC": "VC", "IQ": "IQ"}
-FEWEST = 3  # models behind a correlation
+ALL_COLUMNS = (*COLUMNS, "AVG")
+DIMENSION_TITLES = {"science": "Science", "culture": "Culture", "common_sense": "Common Sense", "logic": "Logic"}
+PUBLISHED_DIMENSIONS = {
+    "science": "NatureScience",
+    "culture": "CultureArt",
+    "common_sense": "CommonSense",
+    "logic": "Logic",
+}
+PUBLISHED_KEYS = {"RP": "RP", "Align.": "Align", "RV": "RV", "VC": "VC", "IQ": "IQ"}
+MIN_MODELS = 3  # behind a correlation
 NOTE = (
-    "0 to 100. micro: the mean over tasks; macro: the plain mean of the domains (the four, or those that were run). AVG pools all "
-    "scores of the five metrics. Align. "
-    "held: at most one point (25) above RV. A dash: not measured; models that show no thinking have no RP and no Align."
+    "0 to 100. micro: the mean over tasks; macro: the plain mean of the dimensions (the four, or those that were run). "
+    "AVG pools all scores of the five metrics. Align. held: at most one point (25) above RV. A dash: not measured; "
+    "models that show no thinking have no RP and no Align."
 )
-PAPER = "Published rows were judged by GPT-4.1 with the authors' prompts; compare only runs with the same judge and prompts."
+PUBLISHED_NOTE = (
+    "Published rows were judged by GPT-4.1 with the authors' prompts; compare only runs with the same judge and "
+    "prompts."
+)
+CORRELATION_NOTE = (
+    "Means of RV by type, one point a run. With few models a correlation says little; there is no value where nothing "
+    "varies."
+)
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
+    """Yield the overall table, the paper's Tables 2 and 4, each run's breakdowns, and the correlations of types."""
+    published: Mapping[str, Any] = {}
+    data = "Tabletop in ROVER-IG's format"
     if all(run.dataset != "tabletop" for run in runs):
-        paper: Mapping[str, Any] = read_published("weft.benchmarks.rover")
-    else:
-        paper = {}
-    if paper:
+        published = read_published("weft.benchmarks.rover")
         data = "ROVER-IG"
-    else:
-        data = "Tabletop in ROVER-IG's format"
-    yield _overall(runs, paper, f"{data}: overall")
-    yield _by_domain(runs, paper, ("RP", "Align.", "RV"), "table2", f"{data}: reasoning by domain (paper, Table 2)")
-    yield _by_domain(runs, paper, ("RV", "VC", "IQ"), "table4", f"{data}: pictures by domain (paper, Table 4)")
+    yield _build_overall_table(runs, published, f"{data}: overall")
+    title = f"{data}: reasoning by domain (paper, Table 2)"
+    yield _build_dimension_table(runs, published.get("table2", {}), ("RP", "Align.", "RV"), title)
+    title = f"{data}: images by domain (paper, Table 4)"
+    yield _build_dimension_table(runs, published.get("table4", {}), ("RV", "VC", "IQ"), title)
     for run in runs:
-        for group, names in (("dimension", DIMENSIONS), ("type", TYPES)):
-            some = functools.partial(_parts, group, names)
-            yield from build_breakdown(run, f"by {group}", (*COLUMNS, "AVG"), some, 1)
-    if len(runs) >= FEWEST:
-        yield _correlations(runs, f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)")
+        for axis, names in (("dimension", DIMENSIONS), ("type", TYPES)):
+            build_group_cells = functools.partial(_build_group_cells, axis, names)
+            yield from build_breakdown(run, f"by {axis}", ALL_COLUMNS, build_group_cells, 1)
+    if len(runs) >= MIN_MODELS:
+        title = f"{data}: how far reasoning types go together, over {len(runs)} runs (Pearson, RV)"
+        yield _build_correlation_table(runs, title)
 
 
 def build_entries(run: RunResults, official: bool) -> list[RoverEntry]:
-    """A run's verdicts; in the official way also those about words that a model does not have."""
-    made = [build_entry(one, rubric.OFFICIAL) for one in run.verdicts]
-    if not official:
-        return made
-    unsaid = [
-        (one, name, kept) for one in run.verdicts for name, kept in read_rover_facts(one).official_readings.items()
-    ]
-    return made + [build_official_entry(one, name, kept, rubric.OFFICIAL) for one, name, kept in unsaid]
+    """Return the entries of a run; officially also those about text that a model does not have."""
+    entries = [build_entry(verdict, rubric.OFFICIAL) for verdict in run.verdicts]
+    if official:
+        for verdict in run.verdicts:
+            for metric, reading in read_rover_facts(verdict).official_readings.items():
+                entries.append(build_official_entry(verdict, metric, reading, rubric.OFFICIAL))
+    return entries
 
 
 def build_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
-    """Of some tasks, by metric and pooled. What is held is ours alone: it stands in an official row only where that is
-    ours as well."""
-    made = _cells(entries, official)
-    if official:
-        strict = _cells([one for one in entries if one.metric == one.verdict.metric], False)
-    else:
-        strict = made
-    same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
-    if same:
-        return made
-    return {**made, "Align. held": Cell(None)}
+    """Return the cells of some tasks, by metric and pooled."""
+    cells = _build_metric_cells(entries, official)
+    if not official:
+        return cells
+    own_entries = [entry for entry in entries if entry.metric == entry.verdict.metric]
+    return _hide_capped_unless_equal(cells, _build_metric_cells(own_entries, False))
 
 
-def _cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
-    pooled = select_metrics(entries, *rubric.METRICS)
+def _hide_capped_unless_equal(official: dict[str, Cell], strict: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Remove capped alignment from official cells, unless all other cells equal the strict ones: it is weft's own."""
+    for name, cell in official.items():
+        if name != CAPPED_COLUMN and cell.value != strict[name].value:
+            return {**official, CAPPED_COLUMN: Cell(None)}
+    return official
+
+
+def _build_metric_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
     if official and stops_summary(entries):
-        return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
-    return {
-        **{
-            name: build_micro_cell(select_metrics(entries, one), official=official and one != CAPPED_ALIGNMENT)
-            for name, one in COLUMNS.items()
-        },
-        "AVG": build_micro_cell(pooled, official=official),
-    }
+        return dict.fromkeys(ALL_COLUMNS, Cell(None))
+    cells: dict[str, Cell] = {}
+    for name, metric in COLUMNS.items():
+        is_official = official and metric != CAPPED_ALIGNMENT
+        cells[name] = build_micro_cell(select_metrics(entries, metric), official=is_official)
+    cells["AVG"] = build_micro_cell(select_metrics(entries, *rubric.METRICS), official=official)
+    return cells
 
 
-def group_run_entries(run: RunResults, group: str, official: bool) -> dict[str, list[RoverEntry]]:
-    """A run's verdicts by dimension or type: as the data say, or as the ids say."""
+def group_run_entries(run: RunResults, axis: str, official: bool) -> dict[str, list[RoverEntry]]:
+    """Return a run's entries by dimension or type: by the groups of the data, officially by the ids."""
 
-    def by_id(one: RoverEntry) -> str:
-        return parse_id(one.verdict.sample)[0 if group == "dimension" else 1]
+    def group_by_id(entry: RoverEntry) -> str:
+        dimension, kind = parse_id(entry.verdict.sample)
+        if axis == "dimension":
+            return dimension
+        return kind
 
-    return group_entries(build_entries(run, official), by_id if official else build_group_key(run, group))
+    key = build_group_key(run, axis)
+    if official:
+        key = group_by_id
+    return group_entries(build_entries(run, official), key)
 
 
-def _overall(runs: Sequence[RunResults], paper: Mapping[str, Any], title: str) -> Table:
-    def over_domains(run: RunResults, official: bool) -> dict[str, Cell]:
-        found = group_run_entries(run, "dimension", official)
-        there = [found[name] for name in DIMENSIONS if name in found]
-        if official and stops_summary(build_entries(run, True)):
-            return dict.fromkeys((*COLUMNS, "AVG"), Cell(None))
-        found = {name: [select_metrics(some, one) for some in there] for name, one in COLUMNS.items()}
-        found["AVG"] = [select_metrics(some, *rubric.METRICS) for some in there]
-        made = {
-            name: build_macro_cell(some, official=official and name != "Align. held") for name, some in found.items()
-        }
-        if not official:
-            strict = made
-        else:
-            strict = over_domains(run, False)
-        same = all(made[name].value == strict[name].value for name in made if name != "Align. held")
-        if same:
-            return made
-        return {**made, "Align. held": Cell(None)}
+def _build_micro_cells(run: RunResults, official: bool) -> dict[str, Cell]:
+    return build_cells(build_entries(run, official), official)
 
+
+def _build_macro_cells(run: RunResults, official: bool) -> dict[str, Cell]:
+    if official and stops_summary(build_entries(run, True)):
+        return dict.fromkeys(ALL_COLUMNS, Cell(None))
+    by_dimension = group_run_entries(run, "dimension", official)
+    groups = [by_dimension[name] for name in DIMENSIONS if name in by_dimension]
+    cells: dict[str, Cell] = {}
+    for name, metric in COLUMNS.items():
+        is_official = official and name != CAPPED_COLUMN
+        cells[name] = build_macro_cell([select_metrics(group, metric) for group in groups], official=is_official)
+    pooled = [select_metrics(group, *rubric.METRICS) for group in groups]
+    cells["AVG"] = build_macro_cell(pooled, official=official)
+    if not official:
+        return cells
+    return _hide_capped_unless_equal(cells, _build_macro_cells(run, False))
+
+
+def _build_overall_table(runs: Sequence[RunResults], published: Mapping[str, Any], title: str) -> Table:
     rows = [
-        *build_rows(runs, lambda run, official: build_cells(build_entries(run, official), official), of="micro"),
-        *build_rows(runs, over_domains, of="macro"),
-        *_published(paper),
+        *build_rows(runs, _build_micro_cells, "micro"),
+        *build_rows(runs, _build_macro_cells, "macro"),
+        *_build_published_rows(published),
     ]
-    stopped = any(stops_summary(build_entries(run, True)) for run in runs)
-    unasked = any(map(rubric.OFFICIAL.lacks_official_question, (verdict for run in runs for verdict in run.verdicts)))
-    note = " ".join(
-        [
-            NOTE,
-            *([SUMMARY_STOPS_NOTE] if stopped else []),
-            *([NOT_ASKED_NOTE] if unasked else []),
-            *([PAPER] if paper else []),
-        ]
-    )
-    return Table(title, (*COLUMNS, "AVG"), tuple(rows), note, 1, "mixed")
+    notes = [NOTE]
+    if any(stops_summary(build_entries(run, True)) for run in runs):
+        notes.append(SUMMARY_STOPS_NOTE)
+    if any(_lacks_official_question(run) for run in runs):
+        notes.append(NOT_ASKED_NOTE)
+    if published:
+        notes.append(PUBLISHED_NOTE)
+    return Table(title, ALL_COLUMNS, tuple(rows), " ".join(notes), 1, "mixed")
 
 
-def _published(paper: Mapping[str, Any]) -> list[Row]:
-    """The paper's models: means of their printed domains, and Overall as it is printed."""
-    made: list[Row] = []
-    printed = {row["model"]: row for table in ("table4", "table2") for row in paper.get(table, {}).get("rows", ())}
-    for model in printed:
-        both = {**_row(paper, "table4", model), **_row(paper, "table2", model)}
-        found = {
-            name: mean
-            for name, key in KEYS.items()
-            if (mean := build_printed_macro_cell([both.get(f"{PRINTED[one]}_{key}") for one in DIMENSIONS]))
-        }
-        made.append(Row(f"{model}, macro of what is printed", found, kind="published", judge=JUDGE))
-        told = {name: both.get(f"Overall_{key}") for name, key in KEYS.items()}
-        overall = {name: Cell(value) for name, value in told.items() if value is not None}
+def _lacks_official_question(run: RunResults) -> bool:
+    return any(map(rubric.OFFICIAL.lacks_official_question, run.verdicts))
+
+
+def _build_published_rows(published: Mapping[str, Any]) -> list[Row]:
+    """Return the paper's models: means of their printed dimensions, and Overall as it is printed."""
+    printed_by_model: dict[str, dict[str, Any]] = {}
+    for table in ("table4", "table2"):
+        for row in published.get(table, {}).get("rows", ()):
+            printed_by_model.setdefault(row["model"], {}).update(row)
+    rows: list[Row] = []
+    for model, printed in printed_by_model.items():
+        means: dict[str, Cell] = {}
+        overall: dict[str, Cell] = {}
+        for name, key in PUBLISHED_KEYS.items():
+            values = [printed.get(f"{PUBLISHED_DIMENSIONS[dimension]}_{key}") for dimension in DIMENSIONS]
+            mean = build_printed_macro_cell(values)
+            if mean is not None:
+                means[name] = mean
+            if printed.get(f"Overall_{key}") is not None:
+                overall[name] = Cell(printed[f"Overall_{key}"])
+        rows.append(Row(f"{model}, macro of what is printed", means, kind="published", judge=JUDGE))
         if overall:
-            made.append(Row(f"{model}, Overall as printed", overall, kind="published", judge=JUDGE))
-    return made
+            rows.append(Row(f"{model}, Overall as printed", overall, kind="published", judge=JUDGE))
+    return rows
 
 
-def _row(paper: Mapping[str, Any], table: str, model: str) -> Mapping[str, Any]:
-    rows: Sequence[Mapping[str, Any]] = paper.get(table, {}).get("rows", ())
-    nothing: Mapping[str, Any] = {}
-    return next((row for row in rows if row["model"] == model), nothing)
-
-
-def _by_domain(
-    runs: Sequence[RunResults], paper: Mapping[str, Any], names: Sequence[str], table: str, title: str
+def _build_dimension_table(
+    runs: Sequence[RunResults], published: Mapping[str, Any], names: Sequence[str], title: str
 ) -> Table:
-    columns = {f"{TITLES[domain]} {name}": (domain, name) for domain in DIMENSIONS for name in names}
+    keys: dict[str, str] = {}
+    for dimension in DIMENSIONS:
+        for name in names:
+            column = f"{DIMENSION_TITLES[dimension]} {name}"
+            keys[column] = f"{PUBLISHED_DIMENSIONS[dimension]}_{PUBLISHED_KEYS[name]}"
 
-    def found(run: RunResults, official: bool) -> dict[str, Cell]:
-        by_domain = group_run_entries(run, "dimension", official)
+    def build_dimension_cells(run: RunResults, official: bool) -> dict[str, Cell]:
         if official and stops_summary(build_entries(run, True)):
-            return dict.fromkeys(columns, Cell(None))
-        return {
-            column: build_micro_cell(select_metrics(by_domain.get(domain, ()), COLUMNS[name]), official=official)
-            for column, (domain, name) in columns.items()
-        }
+            return dict.fromkeys(keys, Cell(None))
+        by_dimension = group_run_entries(run, "dimension", official)
+        cells: dict[str, Cell] = {}
+        for dimension in DIMENSIONS:
+            entries = by_dimension.get(dimension, [])
+            for name in names:
+                column = f"{DIMENSION_TITLES[dimension]} {name}"
+                cells[column] = build_micro_cell(select_metrics(entries, COLUMNS[name]), official=official)
+        return cells
 
-    keys = {column: f"{PRINTED[domain]}_{KEYS[name]}" for column, (domain, name) in columns.items()}
-    theirs = build_published_rows(paper.get(table, {}), lambda row: row["model"], keys, JUDGE)
-    return Table(title, tuple(columns), build_rows(runs, found, paper=theirs), "", 1)
+    published_rows = build_published_rows(published, lambda row: row["model"], keys, JUDGE)
+    return Table(title, tuple(keys), build_rows(runs, build_dimension_cells, paper=published_rows), "", 1)
 
 
-def _parts(group: str, names: Sequence[str], run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
-    """Groups that the released summary does not know are in no part of it, and in its overall."""
-    found = group_run_entries(run, group, official)
-    order = [name for name in names if name in found] + [name for name in found if name not in names and not official]
+def _build_group_cells(
+    axis: str, names: Sequence[str], run: RunResults, official: bool
+) -> dict[str, Mapping[str, Cell]]:
+    """Return the cells of each group, and overall. Officially, a group that the released summary does not know is only
+    in the latter."""
     if official and stops_summary(build_entries(run, True)):
         return {}
-    return {
-        **{name: build_cells(found[name], official) for name in order},
-        "overall": build_cells(build_entries(run, official), official),
-    }
+    groups = group_run_entries(run, axis, official)
+    order = [name for name in names if name in groups]
+    if not official:
+        order += [name for name in groups if name not in names]
+    cells: dict[str, Mapping[str, Cell]] = {name: build_cells(groups[name], official) for name in order}
+    cells["overall"] = build_cells(build_entries(run, official), official)
+    return cells
 
 
-def _correlations(runs: Sequence[RunResults], title: str) -> Table:
+def _build_correlation_table(runs: Sequence[RunResults], title: str) -> Table:
     scores: dict[str, dict[str, Cell]] = {}
     for run in runs:
-        found = group_run_entries(run, "type", official=False)
-        means = {
-            name: build_micro_cell(select_metrics(some, rubric.VISUAL), official=False) for name, some in found.items()
-        }
-        scores[run.run or run.name] = {name: mean for name, mean in means.items() if mean.value is not None}
-    names = [name for name in TYPES if any(name in some for some in scores.values())]
-    made = build_correlation_cells(names, scores)
-    note = "Means of RV by type, one point a run. With few models a correlation says little; one where nothing varies has no value."
-    return Table(title, tuple(names), tuple(Row(name, made[name], kind="part") for name in names), note, 2, "breakdown")
+        means: dict[str, Cell] = {}
+        for kind, entries in group_run_entries(run, "type", official=False).items():
+            mean = build_micro_cell(select_metrics(entries, rubric.VISUAL), official=False)
+            if mean.value is not None:
+                means[kind] = mean
+        scores[run.run or run.name] = means
+    scored_types = set[str]().union(*scores.values())
+    names = [name for name in TYPES if name in scored_types]
+    cells = build_correlation_cells(names, scores)
+    rows = [Row(name, cells[name], kind="part") for name in names]
+    return Table(title, tuple(names), tuple(rows), CORRELATION_NOTE, 2, "breakdown")

@@ -1,4 +1,4 @@
-"""ROVER-TG: answers in words that a picture of one's own helps to find."""
+"""ROVER-TG: answers in text that an image of the model's own helps to find."""
 
 from weft.benchmarks.rover.tg.protocol import RoverTG
 

@@ -1,18 +1,16 @@
-"""Is a final answer right? The paper says exact match, and no more; these are the rules.
+"""Whether a final answer is correct. The paper says exact match, and no more; these are the rules.
 
-Taken is what stands after the last `Final Answer:`; without one, after the last `Answer:`; else the last line that says
-something. Then, by what is due:
+The answer is what follows the last `Final Answer:`; without one, the last `Answer:`; else the last line with text. By
+the expected answer:
 
     a letter                 the one that is named, A to H; two different ones are none; it stands for the option's text
-    as well
-    left or right            the one that is named; counter-clockwise is left, clockwise right; what is denied is not
-    named
-    a number                 the one that is named, as a number: 12, 12.0, $12$, it is 12 cm; 1/2 and 0.5; a unit that
-    is due must agree
+    left or right            the one that is named and not negated; counter-clockwise is left, clockwise right
+    a number                 the one that is named, as a number: 12, 12.0, $12$, it is 12 cm; 1/2 and 0.5; an expected
+                             unit must agree
     yes or no                the first word
-    several                  the same items, in any order; numbers, and what stands in brackets, in their order
-    a word or a formula      the same words, capitals, articles and punctuation aside
-    points (embodied)        how far the path lies from the true one, and never a part of accuracy: see `paths.py`
+    several                  the same items, in any order; numbers, and lists in brackets, in their order
+    a word or a formula      the same words, ignoring capitals, articles and punctuation
+    points (embodied)        the distance from the reference path, which is no part of accuracy: see `paths.py`
 """
 
 import re
@@ -20,19 +18,19 @@ from collections import Counter
 from fractions import Fraction
 
 FINAL_ANSWER_MARKER = re.compile(r"final\s+answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE)
-WEAK = re.compile(
+ANSWER_MARKER = re.compile(
     r"(?:^|\n)\W*(?:(?:the|my|so the)\s+)?(?:correct\s+)?answer\b[\s*_`]*(?:is\b[\s*_`]*[:：]?|[:：])", re.IGNORECASE
 )
 HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 LETTER = re.compile(r"(?<![A-Za-z])\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
-SMALL = re.compile(
+SMALL_LETTER = re.compile(
     r"\b(?:option|choice|answer|piece)\s+\(?([a-h])\b|(?<![A-Za-z])\(([a-h])\)(?![A-Za-z])|^\W*([a-h])\W*$",
     re.IGNORECASE,
 )
-FIRST = re.compile(r"\W*(?:(?:option|choice|answer|piece)\s+)?\(?([A-H])\)?(?=$|[\s.,:;)*-])")
-MORE = re.compile(r"\W*(?:or|and|/|&|,)?\s*(?:option\s+)?\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
-WITH_TEXT = re.compile(r"\(?([A-H])[).:]\)?\s+(\S.*)", re.DOTALL)
-DENIED = re.compile(r"\b(?:not|rather than|instead of|isn't|never)\s+(?:to\s+)?(?:the\s+)?[\w-]+", re.IGNORECASE)
+FIRST_LETTER = re.compile(r"\W*(?:(?:option|choice|answer|piece)\s+)?\(?([A-H])\)?(?=$|[\s.,:;)*-])")
+NEXT_LETTER = re.compile(r"\W*(?:or|and|/|&|,)?\s*(?:option\s+)?\(?([A-H])\)?(?![A-Za-z'’]|-[a-z])")
+OPTION_WITH_TEXT = re.compile(r"\(?([A-H])[).:]\)?\s+(\S.*)", re.DOTALL)
+NEGATION = re.compile(r"\b(?:not|rather than|instead of|isn't|never)\s+(?:to\s+)?(?:the\s+)?[\w-]+", re.IGNORECASE)
 LEFT = re.compile(r"\bleft(?:wards?)?\b|\b(?:counter|anti)[\s-]*clockwise\b|\bccw\b", re.IGNORECASE)
 RIGHT = re.compile(
     r"\bright(?:wards?)?\b|(?<!counter)(?<!anti)(?<!counter[\s-])(?<!anti[\s-])\bclockwise\b|\bcw\b", re.IGNORECASE
@@ -56,7 +54,7 @@ UNITS = {
     **dict.fromkeys(("percent", "per cent"), "%"),
     **dict.fromkeys(("unit", "units"), ""),
 }
-MORE_UNITS = (
+OTHER_UNITS = (
     "cm2",
     "m2",
     "mm2",
@@ -78,11 +76,11 @@ MORE_UNITS = (
     "$",
     "€",
 )
-KNOWN = {*UNITS.values(), *MORE_UNITS}
-OTHER_SIZE = {"hundred", "thousand", "million", "billion", "dozen", "half", "times", "x"}
-AGAINST = re.compile(r"\b(?:not|wrong|incorrect|isn't|except|unknown|cannot|can't|or)\b", re.IGNORECASE)
+KNOWN_UNITS = {*UNITS.values(), *OTHER_UNITS}
+MULTIPLIERS = {"hundred", "thousand", "million", "billion", "dozen", "half", "times", "x"}
+CONTRADICTION = re.compile(r"\b(?:not|wrong|incorrect|isn't|except|unknown|cannot|can't|or)\b", re.IGNORECASE)
 ARTICLES = re.compile(r"\b(?:the|an|a)\s+", re.IGNORECASE)
-LATEX = (
+LATEX_REPLACEMENTS = (
     (re.compile(r"\\(?:d|t)?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}"), r"\1/\2"),
     (re.compile(r"\\sqrt\s*\{([^{}]+)\}|sqrt\s*\(([^()]+)\)"), r"√\1\2"),
     (re.compile(r"\\(?:text|mathrm|boxed|mathbf)\s*\{([^{}]*)\}"), r"\1"),
@@ -91,169 +89,186 @@ LATEX = (
     (re.compile(r"\\(?:times|cdot)\b"), "×"),
     (re.compile(r"\\[,;! ()\[\]]|\\left|\\right|\\approx|[$*`]"), " "),
 )
-ABOUT = re.compile(r"≈|~|\bapprox(?:imately|\.)?|\babout\b", re.IGNORECASE)
-POWERS = str.maketrans("²³", "23")
+APPROXIMATELY = re.compile(r"≈|~|\bapprox(?:imately|\.)?|\babout\b", re.IGNORECASE)
+SUPERSCRIPTS = str.maketrans("²³", "23")
+ARTICLE_CONTEXT = re.compile(r"\s+(?!because|since|is\b|as\b|fits|matches|or\b|and\b)[a-z]")  # after an `A`
 
 
 def extract_final_answer(text: str) -> str:
-    """What a reply gives as its answer: the rest of the line after its last mark, or the next line."""
-    marks = list(FINAL_ANSWER_MARKER.finditer(text)) or list(WEAK.finditer(text))
-    if marks:
-        after = text[marks[-1].end() :]
-    else:
-        after = ""
-    lines = [line for line in (after if marks else text).splitlines() if line.strip(" \t*_`")]
-    if lines:
-        return (lines[0] if marks else lines[-1]).strip()
-    return ""
+    """Return what a reply gives as its answer: the rest of the line after its last marker, or the next line; without a
+    marker, the last line."""
+    end = _find_marker_end(text)
+    answer = text
+    if end is not None:
+        answer = text[end:]
+    lines = [line for line in answer.splitlines() if line.strip(" \t*_`")]
+    if not lines:
+        return ""
+    if end is not None:
+        return lines[0].strip()
+    return lines[-1].strip()
 
 
 def extract_text_after_marker(text: str) -> str:
-    """All that follows the last mark; the whole text where there is none."""
-    marks = list(FINAL_ANSWER_MARKER.finditer(text)) or list(WEAK.finditer(text))
-    if marks:
-        return text[marks[-1].end() :].strip()
-    return text
+    """Return all that follows the last marker; the whole text where there is none."""
+    end = _find_marker_end(text)
+    if end is None:
+        return text
+    return text[end:].strip()
+
+
+def _find_marker_end(text: str) -> int | None:
+    """Return where the last `Final Answer:` ends; without one, where the last `Answer:` does."""
+    matches = list(FINAL_ANSWER_MARKER.finditer(text)) or list(ANSWER_MARKER.finditer(text))
+    if not matches:
+        return None
+    return matches[-1].end()
 
 
 def is_correct(kind: str, reply: str, answer: str) -> bool:
-    said = extract_final_answer(reply).translate(HYPHENS)
-    due = answer.strip().translate(HYPHENS)
-    if not said:
+    """Whether a reply to a question of this type gives the correct answer."""
+    actual = extract_final_answer(reply).translate(HYPHENS)
+    expected = answer.strip().translate(HYPHENS)
+    if not actual:
         return False
-    if kind == "multi-view" and _side(due):
-        return _side(said) == _side(due)
-    option = WITH_TEXT.fullmatch(due)
-    if option and _letter(said) is not None:
-        return _letter(said) == option.group(1)
+    if kind == "multi-view" and _find_side(expected):
+        return _find_side(actual) == _find_side(expected)
+    option = OPTION_WITH_TEXT.fullmatch(expected)
     if option:
-        due = option.group(2).strip()
-    letter = re.fullmatch(r"\(?([A-Ha-h])\)?\.?", due)
-    if letter and (kind == "jigsaw" or due.strip("(). ").isupper()):
-        return _letter(said) == letter.group(1).upper()
-    if re.fullmatch(r"yes|no|true|false", due, re.IGNORECASE):
-        return _words(said).split(" ")[0] == due.lower()
-    number = _number(due)
-    if number is not None and len(NUMBER.findall(_plain(due))) == 1:
-        return _says(said, *number)
-    return any(_same(one, due) for one in (said, *ABOUT.split(_plain(said))))
+        letter = _find_letter(actual)
+        if letter is not None:
+            return letter == option.group(1)
+        expected = option.group(2).strip()
+    letter_match = re.fullmatch(r"\(?([A-Ha-h])\)?\.?", expected)
+    if letter_match and (kind == "jigsaw" or expected.strip("(). ").isupper()):
+        return _find_letter(actual) == letter_match.group(1).upper()
+    if re.fullmatch(r"yes|no|true|false", expected, re.IGNORECASE):
+        return _normalize_words(actual).split(" ")[0] == expected.lower()
+    number = _parse_number(expected)
+    if number is not None and len(NUMBER.findall(_strip_markup(expected))) == 1:
+        return _names_number(actual, *number)
+    candidates = (actual, *APPROXIMATELY.split(_strip_markup(actual)))
+    return any(_is_same_text(candidate, expected) for candidate in candidates)
 
 
-def _same(said: str, due: str) -> bool:
-    if _words(said) == _words(due):
-        return bool(_words(due))
-    mine = _items(said)
-    right = _items(due)
-    ordered = bool(re.search(r"[\[(<]", due)) or all(NUMBER.fullmatch(item) for item in right)
-    return len(right) > 1 and (mine == right if ordered else Counter(mine) == Counter(right))
+def _is_same_text(actual: str, expected: str) -> bool:
+    expected_words = _normalize_words(expected)
+    if _normalize_words(actual) == expected_words:
+        return bool(expected_words)
+    actual_items = _split_items(actual)
+    expected_items = _split_items(expected)
+    if len(expected_items) < 2:
+        return False
+    is_ordered = bool(re.search(r"[\[(<]", expected)) or all(NUMBER.fullmatch(item) for item in expected_items)
+    if is_ordered:
+        return actual_items == expected_items
+    return Counter(actual_items) == Counter(expected_items)
 
 
-def _letter(said: str) -> str | None:
-    """The one letter that is named; nothing where there is none, or more than one."""
-    plain = _plain(said)
-    first = FIRST.match(plain)
+def _find_letter(text: str) -> str | None:
+    """Return the one letter that is named; None where there is none, or more than one."""
+    text = _strip_markup(text)
+    first = FIRST_LETTER.match(text)
     if first is not None:
-        rest = plain[first.end() :]
-        more = MORE.match(rest)
-        is_article = first.group(1) == "A" and re.match(
-            r"\s+(?!because|since|is\b|as\b|fits|matches|or\b|and\b)[a-z]", rest
-        )
+        rest = text[first.end() :]
+        is_article = first.group(1) == "A" and ARTICLE_CONTEXT.match(rest)
         if not is_article:
-            if more is not None and more.group(1) != first.group(1):
+            another = NEXT_LETTER.match(rest)
+            if another is not None and another.group(1) != first.group(1):
                 return None
             return first.group(1)
-        plain = rest
-    found = set(LETTER.findall(plain)) or {"".join(groups).upper() for groups in SMALL.findall(plain)}
-    if len(found) == 1:
-        return found.pop()
+        text = rest
+    letters: set[str] = set(LETTER.findall(text))
+    if not letters:
+        letters = {"".join(groups).upper() for groups in SMALL_LETTER.findall(text)}
+    if len(letters) == 1:
+        return letters.pop()
     return None
 
 
-def _side(text: str) -> str:
-    plain = DENIED.sub(" ", text)
-    left = bool(LEFT.search(plain))
-    right = bool(RIGHT.search(plain))
-    if left == right:
+def _find_side(text: str) -> str:
+    """Return `left` or `right`; empty if neither or both are named."""
+    text = NEGATION.sub(" ", text)
+    has_left = bool(LEFT.search(text))
+    has_right = bool(RIGHT.search(text))
+    if has_left == has_right:
         return ""
-    if left:
+    if has_left:
         return "left"
     return "right"
 
 
-def _number(text: str) -> tuple[Fraction, str] | None:
-    """A number that stands alone, with its unit at most."""
-    plain = _plain(text).strip(" .;:")
-    match = NUMBER.match(plain)
+def _parse_number(text: str) -> tuple[Fraction, str] | None:
+    """Return a number that is alone, with its unit at most."""
+    text = _strip_markup(text).strip(" .;:")
+    match = NUMBER.match(text)
     if match is None:
         return None
-    rest = plain[match.end() :].strip(" .")
-    if rest:
-        unit = UNIT.fullmatch(rest)
-    else:
-        unit = None
-    value = _value(match.group())
-    if value is None or (rest and unit is None):
+    value = _parse_value(match.group())
+    rest = text[match.end() :].strip(" .")
+    if value is None or (rest and UNIT.fullmatch(rest) is None):
         return None
-    return (value, _unit(rest))
+    return (value, _normalize_unit(rest))
 
 
-def _says(said: str, due: Fraction, unit: str) -> bool:
-    """Whether a reply names this number, and no other; what stands in brackets after it is a remark."""
-    plain = _plain(said)
-    plain = re.sub(r"(?<=\S)\s+\([^()]*\)", "", plain) or plain
-    if plain.count("=") == 1:
-        plain = plain.partition("=")[2]
-    found = list(NUMBER.finditer(plain))
-    if len({_value(one.group()) for one in found}) != 1 or "=" in plain or AGAINST.search(plain):
+def _names_number(text: str, expected: Fraction, unit: str) -> bool:
+    """Whether a reply names this number, and no other. What is in brackets after it is a remark."""
+    text = _strip_markup(text)
+    text = re.sub(r"(?<=\S)\s+\([^()]*\)", "", text) or text
+    if text.count("=") == 1:
+        text = text.partition("=")[2]
+    matches = list(NUMBER.finditer(text))
+    values = {_parse_value(match.group()) for match in matches}
+    if values != {expected} or "=" in text or CONTRADICTION.search(text):
         return False
-    rest = plain[found[0].end() :]
-    before = plain[: found[0].start()].strip()
-    after = UNIT.match(rest)
-    if after:
-        named = _unit(after.group(1))
-    else:
-        named = ""
-    tight = after is not None and not after.group().startswith((" ", "\t"))
-    left = rest[after.end() if after else 0 :]
-    if (
-        named in OTHER_SIZE
-        or (tight and named not in KNOWN)
-        or re.match(r"\s*[-+*/^²³]", left)
-        or re.search("[√π<>^×±]", before + left)
-    ):
+    before = text[: matches[0].start()].strip()
+    rest = text[matches[0].end() :]
+    named_unit = ""
+    is_attached = False
+    unit_match = UNIT.match(rest)
+    if unit_match:
+        named_unit = _normalize_unit(unit_match.group(1))
+        is_attached = not unit_match.group().startswith((" ", "\t"))
+        rest = rest[unit_match.end() :]
+    if named_unit in MULTIPLIERS or (is_attached and named_unit not in KNOWN_UNITS):
         return False
-    if before[-1:] in ("-", "+", "*", "/") or (named == "%" and unit != "%"):
+    if re.match(r"\s*[-+*/^²³]", rest) or re.search("[√π<>^×±]", before + rest):
         return False
-    wrong_unit = bool(unit) and named in KNOWN and bool(named) and named != unit
-    return _value(found[0].group()) == due and not wrong_unit
+    if before[-1:] in ("-", "+", "*", "/") or (named_unit == "%" and unit != "%"):
+        return False
+    has_wrong_unit = bool(unit) and bool(named_unit) and named_unit in KNOWN_UNITS and named_unit != unit
+    return not has_wrong_unit
 
 
-def _value(text: str) -> Fraction | None:
-    top, _, bottom = text.replace(",", "").replace(" ", "").partition("/")
+def _parse_value(text: str) -> Fraction | None:
+    numerator, _, denominator = text.replace(",", "").replace(" ", "").partition("/")
     try:
-        return Fraction(top) / Fraction(bottom or "1")
+        return Fraction(numerator) / Fraction(denominator or "1")
     except (ValueError, ZeroDivisionError):
         return None
 
 
-def _unit(text: str) -> str:
-    plain = text.strip(" .").lower().translate(POWERS).replace("^", "")
-    return UNITS.get(plain, plain)
+def _normalize_unit(text: str) -> str:
+    unit = text.strip(" .").lower().translate(SUPERSCRIPTS).replace("^", "")
+    return UNITS.get(unit, unit)
 
 
-def _plain(text: str) -> str:
-    for pattern, by in LATEX:
-        text = pattern.sub(by, text)
+def _strip_markup(text: str) -> str:
+    """Replace LaTeX by plain characters, and remove brackets around a single item."""
+    for pattern, replacement in LATEX_REPLACEMENTS:
+        text = pattern.sub(replacement, text)
     text = " ".join(text.split())
     if re.fullmatch(r"\[[^\[\],]*\]", text):
         return text[1:-1].strip()
     return text
 
 
-def _words(text: str) -> str:
-    bare = ARTICLES.sub("", _plain(text).lower())
-    return " ".join(re.sub(r"[^\w\s√π°/+<>≤≥=-]", " ", bare).split())
+def _normalize_words(text: str) -> str:
+    """Return lower-case words without articles and punctuation."""
+    words = ARTICLES.sub("", _strip_markup(text).lower())
+    return " ".join(re.sub(r"[^\w\s√π°/+<>≤≥=-]", " ", words).split())
 
 
-def _items(text: str) -> list[str]:
-    return [words for part in re.split(r"[,;&]|\band\b", _plain(text)) if (words := _words(part))]
+def _split_items(text: str) -> list[str]:
+    parts = re.split(r"[,;&]|\band\b", _strip_markup(text))
+    return list(filter(None, map(_normalize_words, parts)))

@@ -1,6 +1,8 @@
-"""ROVER-TG's records as Samples: one question about a picture or two. It can be asked in two ways, which are the
-sample's two turns and know nothing of each other: turn 0 with a picture of one's own before the answer, turn 1 in words
-alone."""
+"""ROVER-TG's records as Samples: one question about one or two images.
+
+It can be asked in two ways, which are the sample's two turns and do not see each other: turn 0 with an image of the
+model's own before the answer, turn 1 in text alone.
+"""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -41,15 +43,14 @@ TEXT_TURN = 1
 
 
 class RoverTGGold(Struct, frozen=True):
-    """What a judge is told of a question. `second`: another view; `example`: how a path is drawn; `reference`: the true
-    picture on the way."""
+    """What a judge is told of a question."""
 
     kind: str
-    answer: str
+    answer: str  # the correct one
     source: Image
-    second: Image | None = None
-    example: Image | None = None
-    reference: Image | None = None
+    second: Image | None = None  # another view
+    example: Image | None = None  # how a path is drawn
+    reference: Image | None = None  # the intermediate image
 
     @property
     def is_track(self) -> bool:
@@ -58,23 +59,34 @@ class RoverTGGold(Struct, frozen=True):
 
     @property
     def has_judgeable_image(self) -> bool:
-        """Whether there is anything to hold the picture on the way against."""
+        """Whether there is anything to compare the intermediate image with."""
         return self.reference is not None or self.kind == "multi-view"
 
     def input_images(self, turn: int) -> list[Image]:
-        """The pictures of the question. How a path is drawn matters only to who draws one."""
-        extra = {"embodied": self.example, "physical": self.second, "multi-view": self.second}.get(
-            self.kind, self.example or self.second
-        )
-        if turn == TEXT_TURN and self.kind == "embodied":
-            extra = None
-        return [self.source, *([extra] if extra else [])]
+        """Return the images of the question. How a path is drawn is only shown where one is to be drawn."""
+        images = [self.source]
+        if self.kind == "embodied":
+            extra = self.example
+            if turn == TEXT_TURN:
+                extra = None
+        elif self.kind in ("physical", "multi-view"):
+            extra = self.second
+        else:
+            extra = self.example or self.second
+        if extra is not None:
+            images.append(extra)
+        return images
 
 
 def canonical_group(axis: str, name: str) -> str:
-    said = name.strip()
+    """Return the name of a scenario or type as samples have it, however it is spelled."""
+    name = name.strip()
     aliases: Mapping[str, str] = ALIASES.get(axis, {})
-    return aliases.get(said.lower(), said.lower() if axis == "type" else said)
+    if name.lower() in aliases:
+        return aliases[name.lower()]
+    if axis == "type":
+        return name.lower()
+    return name
 
 
 def load(data: Path, blobs: Blobs) -> Dataset:
@@ -82,49 +94,54 @@ def load(data: Path, blobs: Blobs) -> Dataset:
 
 
 class RoverTGRecords(RoverRecords):
+    """Reads one record: a question, its images and its answer."""
+
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
         task = self.read_id(name, record)
         kind = canonical_group("type", self.text(name, record, "problem_type"))
         if kind not in TYPES:
             self.fail(name, "problem_type", f"{kind!r} is none of {', '.join(TYPES)}")
         prompt = self.text(name, record, "prompt")
-        answer = self._answer(name, record.get("answer"))
+        answer = self._read_answer(name, record.get("answer"))
         if kind == "embodied" and len(paths.parse_points(answer)) < 2:
             self.fail(name, "answer", f"is no list of points such as [[12, 40], [18, 44]]: {answer[:80]!r}")
         source = self.image(name, record, "image")
+        second = self.optional_image(name, record, "image2")
+        example = self.optional_image(name, record, "example_image")
+        reference_field = "refer_image"
         if record.get("reasoning_image") is not None:
-            field = "reasoning_image"
-        else:
-            field = "refer_image"
-        second, example, reference = (
-            self.optional_image(name, record, one) for one in ("image2", "example_image", field)
-        )
+            reference_field = "reasoning_image"
+        reference = self.optional_image(name, record, reference_field)
         if kind == "multi-view" and second is None:
-            self.fail(name, "image2", "has no picture; a question about two views needs both")
-        puzzle = RoverTGGold(kind, answer, source, second, example, reference)
-        if not puzzle.has_judgeable_image:
-            self.report_problem(
-                "warning", name, "reasoning_image", "is null: the picture on the way cannot be judged, the answer can"
-            )
-        truth: tuple[Part, ...] = (*((reference,) if reference else ()), Text(f"Final Answer: {answer}"))
-        ask = (Text(prompt), source)
-        visual = Turn(VISUAL_TURN, ask, "interleaved", truth if reference else (), None, f"gen_{task}.png", puzzle)
-        words = Turn(TEXT_TURN, ask, "text", (Text(f"Final Answer: {answer}"),), None, f"gen_{task}.text.txt", puzzle)
-        return Sample(task, (visual, words), (), {"scenario": SCENARIOS[kind], "type": kind})
+            self.fail(name, "image2", "has no image; a question about two views needs both")
+        gold = RoverTGGold(kind, answer, source, second, example, reference)
+        if not gold.has_judgeable_image:
+            message = "is null: the intermediate image cannot be judged, the answer can"
+            self.report_problem("warning", name, "reasoning_image", message)
+        final_answer = Text(f"Final Answer: {answer}")
+        visual_reference: tuple[Part, ...] = ()
+        if reference is not None:
+            visual_reference = (reference, final_answer)
+        parts = (Text(prompt), source)
+        visual = Turn(VISUAL_TURN, parts, "interleaved", visual_reference, None, f"gen_{task}.png", gold)
+        text = Turn(TEXT_TURN, parts, "text", (final_answer,), None, f"gen_{task}.text.txt", gold)
+        return Sample(task, (visual, text), (), {"scenario": SCENARIOS[kind], "type": kind})
 
-    def _answer(self, name: str, found: Any) -> str:
-        """A text, a number, or a list of either; one of points is written as it is."""
-        if isinstance(found, (list, tuple)):
-            items = cast(Sequence[Any], found)
-            if items and all(isinstance(one, (list, tuple)) for one in items):
-                return str([[*cast(Sequence[Any], one)] for one in items])
-            if not items:
-                self.fail(name, "answer", "is an empty list")
-            return ", ".join(self._answer(name, one) for one in items)
-        if isinstance(found, bool) or found is None or (isinstance(found, str) and not found.strip()):
+    def _read_answer(self, name: str, value: Any) -> str:
+        """Return an answer, given as a text, a number, or a list of either. A list of points keeps its form."""
+        if isinstance(value, (list, tuple)):
+            return self._read_answer_list(name, cast(Sequence[Any], value))
+        if isinstance(value, bool) or value is None or (isinstance(value, str) and not value.strip()):
             self.fail(name, "answer", "is missing or empty")
-        if isinstance(found, (float, Decimal)) and found == int(found):
-            return str(int(found))
-        if not isinstance(found, (str, int, float, Decimal)):
-            self.fail(name, "answer", f"must be text, a number or a list, not {type(found).__name__}")
-        return str(found).strip()
+        if isinstance(value, (float, Decimal)) and value == int(value):
+            return str(int(value))
+        if not isinstance(value, (str, int, float, Decimal)):
+            self.fail(name, "answer", f"must be text, a number or a list, not {type(value).__name__}")
+        return str(value).strip()
+
+    def _read_answer_list(self, name: str, items: Sequence[Any]) -> str:
+        if not items:
+            self.fail(name, "answer", "is an empty list")
+        if all(isinstance(item, (list, tuple)) for item in items):
+            return str([list(point) for point in items])
+        return ", ".join(self._read_answer(name, item) for item in items)

@@ -1,4 +1,4 @@
-"""Paths: lists of points in a reply, however they are written, and how far one lies from the true one."""
+"""Paths: lists of points in a reply, however they are written, and how far one is from the reference."""
 
 import itertools
 import math
@@ -8,88 +8,100 @@ from collections.abc import Sequence
 from weft.benchmarks.rover.tg.answers import extract_text_after_marker
 
 Points = list[tuple[float, float]]
-N = r"(-?\d+(?:\.\d+)?)"
+NUMBER = r"(-?\d+(?:\.\d+)?)"
 PAIR = re.compile(
-    rf"""[\[(]\s*(?:x\s*[=:]\s*)?{N}\s*,\s*(?:y\s*[=:]\s*)?{N}\s*[\])]|["']?x["']?\s*[:=]\s*{N}\s*,\s*["']?y["']?\s*[:=]\s*{N}"""
+    rf"""[\[(]\s*(?:x\s*[=:]\s*)?{NUMBER}\s*,\s*(?:y\s*[=:]\s*)?{NUMBER}\s*[\])]|["']?x["']?\s*[:=]\s*{NUMBER}\s*,\s*["']?y["']?\s*[:=]\s*{NUMBER}"""
 )
-NESTED = re.compile(rf"\[(?:\s*\[\s*{N}\s*,\s*{N}\s*\]\s*,?){{2,}}\s*\]")
-BLANK = r"[^\S\n]*"
-MARKS = r"""[\s,;|\])}\[({"'*•:.=→>-]*"""
-LINE = re.compile(
-    rf"^{BLANK}(?:[-*•|]{BLANK})?(?:\w{{0,12}}[^\S\n]?\d{{0,3}}{BLANK}[:.)|]{BLANK})?{N}{BLANK}[,;|\s]{BLANK}{N}{BLANK}\|?{BLANK}$",
+NESTED_LIST = re.compile(rf"\[(?:\s*\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\]\s*,?){{2,}}\s*\]")
+BLANKS = r"[^\S\n]*"
+PUNCTUATION = r"""[\s,;|\])}\[({"'*•:.=→>-]*"""
+POINT_LINE = re.compile(
+    rf"^{BLANKS}(?:[-*•|]{BLANKS})?(?:\w{{0,12}}[^\S\n]?\d{{0,3}}{BLANKS}[:.)|]{BLANKS})?{NUMBER}{BLANKS}[,;|\s]{BLANKS}{NUMBER}{BLANKS}\|?{BLANKS}$",
     re.MULTILINE,
 )
-LABEL = re.compile(rf"""{MARKS}(?:and\b)?{MARKS}(?:[A-Za-z_]{{1,12}}[ _-]?){{0,2}}\d{{0,3}}{MARKS}""")
-JSON = re.compile(
+LABEL_GAP = re.compile(
+    rf"""{PUNCTUATION}(?:and\b)?{PUNCTUATION}(?:[A-Za-z_]{{1,12}}[ _-]?){{0,2}}\d{{0,3}}{PUNCTUATION}"""
+)
+JSON_GAP = re.compile(
     r"""[\s,}\]{\[]*(?:"\w{1,16}"\s*:\s*"[^"\n]{0,20}"\s*,?[\s}\]{\[,]*)*(?:"\w{1,16}"\s*:\s*)?[\s{\[]*"""
 )
-GAP = 48  # characters between two points of one path, at most
-FAR = 0.25  # of the picture's diagonal: a path that is so far off on average, or farther, has nothing of the true one
-STOPS = 50  # moments at which two paths are compared
+MAX_GAP = 48  # characters between two points of one path
+ZERO_SCORE_DISTANCE = 0.25  # mean distance as a share of the diagonal: a path this far off scores 0
+COMPARED_POINTS = 50  # of each path
 
 
 def parse_points(text: str) -> Points:
-    """The last list of lists; else the longest row of points, the last of those that are as long. Between two points of
-    a row there may be a label, a number, a bullet or an arrow; a sentence ends it. Lines of two numbers are points
-    where there are no others."""
-    written = list(NESTED.finditer(text))
-    if written:
-        return [(float(x), float(y)) for x, y in re.findall(rf"\[\s*{N}\s*,\s*{N}\s*\]", written[-1].group())]
-    runs: list[Points] = [[]]
-    end = -1
-    for match in PAIR.finditer(text):
-        if end >= 0:
-            gap = text[end : match.start()]
-        else:
-            gap = ""
-        if end >= 0 and (len(gap) > GAP or not (LABEL.fullmatch(gap) or JSON.fullmatch(gap))):
-            runs.append([])
-        x, y = (float(one) for one in match.groups() if one is not None)
-        runs[-1].append((x, y))
-        end = match.end()
-    longest = max(reversed(runs), key=len)
+    """Return the points of a path: the last list of lists; else the longest sequence of points, the last of equals.
+
+    Between two points of a sequence there may be a label, a number, a bullet or an arrow; a sentence ends it. Lines of
+    two numbers are points where there are no others.
+    """
+    lists = list(NESTED_LIST.finditer(text))
+    if lists:
+        pairs = re.findall(rf"\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\]", lists[-1].group())
+        return [(float(x), float(y)) for x, y in pairs]
+    longest = max(reversed(_find_sequences(text)), key=len)
     if len(longest) < 2:
-        lines = [(float(match.group(1)), float(match.group(2))) for match in LINE.finditer(text)]
+        lines = [(float(match.group(1)), float(match.group(2))) for match in POINT_LINE.finditer(text)]
         if len(lines) >= 2:
             return lines
-        return longest
     return longest
 
 
+def _find_sequences(text: str) -> list[Points]:
+    sequences: list[Points] = [[]]
+    end = -1
+    for match in PAIR.finditer(text):
+        if end >= 0 and not _is_gap(text[end : match.start()]):
+            sequences.append([])
+        x, y = (float(number) for number in match.groups() if number is not None)
+        sequences[-1].append((x, y))
+        end = match.end()
+    return sequences
+
+
+def _is_gap(text: str) -> bool:
+    """Whether a text may be between two points of one path."""
+    return len(text) <= MAX_GAP and bool(LABEL_GAP.fullmatch(text) or JSON_GAP.fullmatch(text))
+
+
 def score_path(reply: str, answer: str, width: int, height: int) -> tuple[float, float] | None:
-    """How near a path lies to the true one: a share of full marks, and the mean distance as a share of the picture's
-    diagonal. Both paths are walked at an even pace, and compared where they are at the same time. None where the reply
-    names no path; standing still is none."""
-    after = parse_points(extract_text_after_marker(reply))
-    if len(after) > 1:
-        said = after
-    else:
-        said = parse_points(reply)
-    due = parse_points(answer)
-    if len(said) < 2 or len(due) < 2 or not all(math.isfinite(x) and abs(x) < 1e6 for point in said for x in point):
+    """Return a share of full marks, and the mean distance from the reference path as a share of the image's diagonal.
+
+    Both paths are walked at an even pace, and compared at the same times. Returns None if the reply names no path; one
+    that never moves is none.
+    """
+    path = parse_points(extract_text_after_marker(reply))
+    if len(path) < 2:
+        path = parse_points(reply)
+    reference = parse_points(answer)
+    if len(set(path)) < 2 or len(reference) < 2 or not all(map(_is_finite, path)):
         return None
-    if len(set(said)) < 2:
-        return None
-    pairs = zip(_walked(said), _walked(due), strict=True)
-    away = sum(math.dist(one, other) for one, other in pairs) / STOPS / math.hypot(width, height)
-    return max(0.0, 1 - away / FAR), away
+    pairs = zip(_resample(path), _resample(reference), strict=True)
+    total = sum(math.dist(point, other) for point, other in pairs)
+    distance = total / COMPARED_POINTS / math.hypot(width, height)
+    return max(0.0, 1 - distance / ZERO_SCORE_DISTANCE), distance
 
 
-def _walked(path: Sequence[tuple[float, float]]) -> Points:
-    """Where one is at even intervals, going along it."""
-    lengths = [math.dist(a, b) for a, b in itertools.pairwise(path)]
+def _is_finite(point: tuple[float, float]) -> bool:
+    return all(math.isfinite(coordinate) and abs(coordinate) < 1e6 for coordinate in point)
+
+
+def _resample(path: Sequence[tuple[float, float]]) -> Points:
+    """Return points at even distances along the path."""
+    lengths = list(itertools.starmap(math.dist, itertools.pairwise(path)))
     total = sum(lengths)
-    made: Points = []
-    for stop in range(STOPS):
-        left = total * stop / (STOPS - 1)
-        at = 0
-        while at < len(lengths) - 1 and left > lengths[at]:
-            left -= lengths[at]
-            at += 1
-        if lengths[at]:
-            part = min(1.0, left / lengths[at])
-        else:
-            part = 0.0
-        (x, y), (u, v) = path[at], path[at + 1]
-        made.append((x + (u - x) * part, y + (v - y) * part))
-    return made
+    points: Points = []
+    for number in range(COMPARED_POINTS):
+        remaining = total * number / (COMPARED_POINTS - 1)
+        segment = 0
+        while segment < len(lengths) - 1 and remaining > lengths[segment]:
+            remaining -= lengths[segment]
+            segment += 1
+        share = 0.0
+        if lengths[segment]:
+            share = min(1.0, remaining / lengths[segment])
+        x, y = path[segment]
+        next_x, next_y = path[segment + 1]
+        points.append((x + (next_x - x) * share, y + (next_y - y) * share))
+    return points

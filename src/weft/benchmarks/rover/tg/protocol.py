@@ -1,9 +1,10 @@
-"""ROVER-TG's protocol: a question about a picture or two, answered with a picture of one's own on the way (`visual`),
-in words alone (`text`), or both, item by item, so that the two can be compared.
+"""ROVER-TG's protocol: a question about one or two images, answered with an intermediate image (`visual`), in text
+alone (`text`), or both, item by item, so that the two can be compared.
 
-A reply without a picture is asked for again, twice at most. If none comes, the picture on the way and its alignment are
-zero; the answer of the first reply counts as it is. A record without a true picture on the way owes no verdict about
-it."""
+A reply without an image is asked for again, twice at most. If none comes, the intermediate image and its alignment are
+zero; the answer of the first reply counts as it is. A record without a reference image gets no verdict about the
+intermediate image.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,17 +33,16 @@ from weft.untrusted import dict_or_empty
 Mode = Annotated[
     Literal["visual", "text", "both"],
     Meta(
-        description="Answer with a picture of one's own on the way, in words alone, or both on the same items, which are then paired."
+        description="Answer with an intermediate image of the model's own, in text alone, or both on the same items, "
+        "which are then paired."
     ),
 ]
 Official = Annotated[
     bool,
     Meta(
-        description="Have the judge look at what the released code shows it too, a missing text; for the official row."
+        description="Also ask the judge about what the released code shows it (a missing text), for the official row."
     ),
 ]
-
-
 HERE = Path(__file__).parent
 
 
@@ -53,7 +53,9 @@ class RoverTGOptions(Struct, frozen=True):
 
 class RoverTGPresentation(Presentation, frozen=True):
     def describe_options(self, options: RoverTGOptions) -> list[str]:
-        return [options.mode, *(["official"] if options.official else [])]
+        if options.official:
+            return [options.mode, "official"]
+        return [options.mode]
 
     def describe_outputs(self, options: RoverTGOptions) -> list[str]:
         return self.describe_options(options)
@@ -65,25 +67,30 @@ class RoverTGPresentation(Presentation, frozen=True):
         return agreement.tables(found, {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT}, "figure9")
 
     def describe_gold(self, gold: Any) -> list[str]:
-        facts = dict_or_empty(gold)
-        if facts.get("answer"):
-            return [f"the answer: {facts['answer']}"]
+        answer = dict_or_empty(gold).get("answer")
+        if answer:
+            return [f"the answer: {answer}"]
         return []
 
 
 class RoverTGPreparation(Preparation, frozen=True):
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
-            return rubric.read_official_rubrics(
-                Path(prompts.removeprefix("official:")), super().rubrics(benchmark, "weft")
-            )
+            checkout = Path(prompts.removeprefix("official:"))
+            return rubric.read_official_rubrics(checkout, super().rubrics(benchmark, "weft"))
         return super().rubrics(benchmark, prompts)
 
 
 class RoverTG(Benchmark):
     name = "rover-tg"
     version = "1"
-    metrics = (rubric.INTERLEAVED, ALIGNMENT, rubric.ACCURACY, rubric.TRACK, *rubric.TEXT_ONLY_METRICS.values())
+    metrics = (
+        rubric.INTERLEAVED,
+        ALIGNMENT,
+        rubric.ACCURACY,
+        rubric.TRACK,
+        *rubric.TEXT_ONLY_METRICS.values(),
+    )
     Options = RoverTGOptions
     axes = ("scenario", "type")
     official = rubric.OFFICIAL
@@ -97,80 +104,83 @@ class RoverTG(Benchmark):
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
     def includes(self, turn: Turn, options: RoverTGOptions) -> bool:
-        return options.mode == "both" or (options.mode == "visual") == (turn.number == VISUAL_TURN)
+        if options.mode == "both":
+            return True
+        return (options.mode == "visual") == (turn.number == VISUAL_TURN)
 
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: RoverTGOptions
     ) -> tuple[Message, ...]:
-        puzzle: RoverTGGold = turn.gold
-        name = f"{'ask' if turn.number == VISUAL_TURN else 'text'}_{puzzle.kind.replace('-', '_')}"
-        return build_task_messages(read_instructions(HERE)[name], turn.prompt_text, puzzle.input_images(turn.number))
+        gold: RoverTGGold = turn.gold
+        prefix = "text"
+        if turn.number == VISUAL_TURN:
+            prefix = "ask"
+        instruction = read_instructions(HERE)[f"{prefix}_{gold.kind.replace('-', '_')}"]
+        return build_task_messages(instruction, turn.prompt_text, gold.input_images(turn.number))
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
-        puzzle: RoverTGGold = turn.gold
-        if puzzle.is_track:
-            answer = rubric.TRACK
-        else:
-            answer = rubric.ACCURACY
+        """Return the metrics of a turn; that of the answer is the last."""
+        gold: RoverTGGold = turn.gold
+        answer_metric = rubric.ACCURACY
+        if gold.is_track:
+            answer_metric = rubric.TRACK
         if turn.number != VISUAL_TURN:
-            return (rubric.TEXT_ONLY_METRICS[answer],)
-        return (*((rubric.INTERLEAVED,) if puzzle.has_judgeable_image else ()), ALIGNMENT, answer)
+            return (rubric.TEXT_ONLY_METRICS[answer_metric],)
+        if gold.has_judgeable_image:
+            return (rubric.INTERLEAVED, ALIGNMENT, answer_metric)
+        return (ALIGNMENT, answer_metric)
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        answer = self._answer(answered)
+        assessments: list[Assessment] = [self._assess_answer(answered)]
         if answered.turn.number != VISUAL_TURN:
-            return [answer]
-        due = [metric for metric in self.metrics_for(answered.turn) if metric in (rubric.INTERLEAVED, ALIGNMENT)]
-        made = answered.reply.last_image
-        said = extract_text(answered.reply)
-        if made is None:
-            why = "it made no picture"
-            return [answer, *(answered.verdict(metric, 0.0, why, by="failure") for metric in due)]
-        asked: list[Assessment] = [
-            rubric.build_question(metric, answered, made, said)
-            for metric in due
-            if said or metric == rubric.INTERLEAVED
-        ]
-        if said:
-            return [answer, *asked]
-        silent = answered.verdict(ALIGNMENT, 0.0, "it gives no answer in words", detail=RoverFacts(no_text=True))
-        theirs = (
-            [rubric.build_question(ALIGNMENT, answered, made, "", variant=OFFICIAL_VARIANT)]
-            if answered.options.official
-            else []
-        )
-        return [answer, *asked, silent, *theirs]
+            return assessments
+        *judged_metrics, _ = self.metrics_for(answered.turn)
+        image = answered.reply.last_image
+        text = extract_text(answered.reply)
+        for metric in judged_metrics:
+            if image is None:
+                assessments.append(answered.verdict(metric, 0.0, "it made no image", by="failure"))
+            elif text or metric == rubric.INTERLEAVED:
+                assessments.append(rubric.build_question(metric, answered, image, text))
+        if image is not None and not text:
+            facts = RoverFacts(no_text=True)
+            assessments.append(answered.verdict(ALIGNMENT, 0.0, "it gives no answer in text", detail=facts))
+            if answered.options.official:
+                assessments.append(rubric.build_question(ALIGNMENT, answered, image, "", variant=OFFICIAL_VARIANT))
+        return assessments
 
-    def _answer(self, answered: JudgedTurn) -> Verdict:
-        puzzle: RoverTGGold = answered.turn.gold
-        said = extract_answer_text(answered.reply)
+    def _assess_answer(self, answered: JudgedTurn) -> Verdict:
+        """Return the verdict on the answer, which needs no judge."""
+        gold: RoverTGGold = answered.turn.gold
+        text = extract_answer_text(answered.reply)
         metric = self.metrics_for(answered.turn)[-1]
-        if puzzle.is_track:
-            found = paths.score_path(said, puzzle.answer, puzzle.source.width, puzzle.source.height)
-            if found is None:
+        if gold.is_track:
+            result = paths.score_path(text, gold.answer, gold.source.width, gold.source.height)
+            if result is None:
                 return answered.verdict(metric, 0.0, "it names no path", by="failure")
-            share, away = found
-            why = f"its path lies {100 * away:.1f}% of the diagonal away on average"
-            return answered.verdict(metric, share, why, detail=RoverFacts(path_distance=away))
-        if not said:
-            return answered.verdict(metric, 0.0, "it gives no answer in words", by="failure")
-        right = answers.is_correct(puzzle.kind, said, puzzle.answer)
-        return answered.verdict(
-            metric, float(right), f"said {answers.extract_final_answer(said)[:200]!r}; {puzzle.answer[:200]!r} is right"
-        )
+            share, distance = result
+            reason = f"its path is {100 * distance:.1f}% of the diagonal away on average"
+            return answered.verdict(metric, share, reason, detail=RoverFacts(path_distance=distance))
+        if not text:
+            return answered.verdict(metric, 0.0, "it gives no answer in text", by="failure")
+        is_correct = answers.is_correct(gold.kind, text, gold.answer)
+        answer = answers.extract_final_answer(text)
+        reason = f"answered {answer[:200]!r}; {gold.answer[:200]!r} is correct"
+        return answered.verdict(metric, float(is_correct), reason)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """Whether the answers are right, with a picture on the way where they were asked for so."""
-        with_picture = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
-        in_words = [verdict for verdict in verdicts if verdict.metric == rubric.TEXT_ONLY_METRICS[rubric.ACCURACY]]
-        return [(1.0, with_picture or in_words)]
+        """Accuracy with an intermediate image; of a run in text alone, accuracy in text."""
+        text_only_metric = rubric.TEXT_ONLY_METRICS[rubric.ACCURACY]
+        with_image = [verdict for verdict in verdicts if verdict.metric == rubric.ACCURACY]
+        text_only = [verdict for verdict in verdicts if verdict.metric == text_only_metric]
+        return [(1.0, with_image or text_only)]
 
 
 def extract_answer_text(reply: Reply) -> str:
-    """The words that an answer is taken from, thinking aside: all of them where it is marked, else those after the last
-    picture."""
-    whole = split_thinking(extract_text(reply))[1] or extract_text(reply)
-    after = split_thinking(extract_text_after_image(reply))[1]
-    if answers.FINAL_ANSWER_MARKER.search(whole):
-        return whole
-    return after or whole
+    """Return the text that an answer is read from, without thinking: all of it if the answer is marked, else the text
+    after the last image."""
+    text = extract_text(reply)
+    answer = split_thinking(text)[1] or text
+    if answers.FINAL_ANSWER_MARKER.search(answer):
+        return answer
+    return split_thinking(extract_text_after_image(reply))[1] or answer

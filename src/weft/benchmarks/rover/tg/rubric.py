@@ -1,10 +1,11 @@
-"""ROVER-TG's two questions to the judge, about the picture on the way and about how the answer comes from it.
+"""ROVER-TG's two questions to the judge: about the intermediate image, and about how the answer follows from it.
 
-Pictures in the stated order. On the way: physical and logical source, reference, made; embodied and jigsaw reference,
-made; multi-view both views, made. Alignment: physical, embodied and jigsaw source, made; logical source, reference,
-made; multi-view both views, made.
+Images in the stated order. Intermediate image: physical and logical source, reference, output; embodied and jigsaw
+reference, output; multi-view both views, output. Alignment: physical, embodied and jigsaw source, output; logical
+source, reference, output; multi-view both views, output.
 
-Material: `source`, `second`, `reference`, `made`, `question`, `answer`, `reply`."""
+Material: `source`, `second`, `reference`, `made`, `question`, `answer`, `reply`.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,21 +23,23 @@ from weft.types import Image, Part, Question, Text
 INTERLEAVED = "interleaved_reasoning"
 ACCURACY = "accuracy"
 TRACK = "track"
-# of an answer without a picture on the way
-TEXT_ONLY_METRICS = {ACCURACY: "accuracy_in_words", TRACK: "track_in_words"}
+TEXT_ONLY_METRICS = {ACCURACY: "accuracy_in_words", TRACK: "track_in_words"}  # of answers without an intermediate image
 SETTINGS = {"max_tokens": 10000, "temperature": 0.0}
-NEEDED = {
-    **{
-        f"{INTERLEAVED} {kind}": f"prompt_{INTERLEAVED}_{kind.replace('-', '_')}"
-        for kind in ("physical", "embodied", "logical", "jigsaw", "multi-view")
-    },
-    **{f"{ALIGNMENT} {kind}": f"prompt_{ALIGNMENT}_{kind}" for kind in ("physical", "logical", "jigsaw")},
+CONSTANTS = {
+    f"{INTERLEAVED} physical": f"prompt_{INTERLEAVED}_physical",
+    f"{INTERLEAVED} embodied": f"prompt_{INTERLEAVED}_embodied",
+    f"{INTERLEAVED} logical": f"prompt_{INTERLEAVED}_logical",
+    f"{INTERLEAVED} jigsaw": f"prompt_{INTERLEAVED}_jigsaw",
+    f"{INTERLEAVED} multi-view": f"prompt_{INTERLEAVED}_multi_view",
+    f"{ALIGNMENT} physical": f"prompt_{ALIGNMENT}_physical",
+    f"{ALIGNMENT} logical": f"prompt_{ALIGNMENT}_logical",
+    f"{ALIGNMENT} jigsaw": f"prompt_{ALIGNMENT}_jigsaw",
 }
-OFFICIAL = RoverOfficial(NEEDED, SETTINGS, loose=True)
-PERHAPS = {f"{ALIGNMENT} multi-view": f"prompt_{ALIGNMENT}_multi_view"}  # which the released file does not have
-SAME = {"embodied": "physical"}  # whose alignment is judged by another's rubric
-TOLD = ("logical", "jigsaw", "multi-view")  # where the judge of alignment is told the true answer
-NAMES = {
+OPTIONAL_CONSTANTS = {f"{ALIGNMENT} multi-view": f"prompt_{ALIGNMENT}_multi_view"}  # missing in the released file
+OFFICIAL = RoverOfficial(CONSTANTS, SETTINGS, loose=True)
+ALIGNMENT_RUBRICS = {"embodied": "physical"}  # types whose alignment is judged by another's rubric
+TYPES_WITH_ANSWER = ("logical", "jigsaw", "multi-view")  # where the judge of alignment is told the correct answer
+IMAGE_CAPTIONS = {
     "source": "What was given",
     "second": "What was given, second view",
     "reference": "Reference",
@@ -45,18 +48,21 @@ NAMES = {
 
 
 def read_official_rubrics(checkout: Path, own: Rubrics) -> Rubrics:
-    """The released prompts; where they lack one that the released evaluator asks for, ours."""
+    """Return the released prompts; where they lack one that the released evaluator asks for, ours."""
+    note = ""
     try:
-        found = prompts.read_official_rubrics(checkout, {**NEEDED, **PERHAPS}, "model_answer", SETTINGS)
-        source = ""
+        released = prompts.read_official_rubrics(
+            checkout, {**CONSTANTS, **OPTIONAL_CONSTANTS}, "model_answer", SETTINGS
+        )
     except UserError:
-        found = prompts.read_official_rubrics(checkout, NEEDED, "model_answer", SETTINGS)
-        source = ", multi-view alignment weft's"
-    made = build_rubrics({**own.texts, **found.texts}, f"{found.source}{source}")
-    return Rubrics(made.texts, made.source, made.digest, SETTINGS)
+        released = prompts.read_official_rubrics(checkout, CONSTANTS, "model_answer", SETTINGS)
+        note = ", multi-view alignment weft's"
+    merged = build_rubrics({**own.texts, **released.texts}, f"{released.source}{note}")
+    return Rubrics(merged.texts, merged.source, merged.digest, SETTINGS)
 
 
 def list_image_names(metric: str, kind: str) -> tuple[str, ...]:
+    """Return the images of a question in their order, by their names in its material."""
     if kind == "multi-view":
         return ("source", "second", "made")
     if kind == "logical" or (metric == INTERLEAVED and kind == "physical"):
@@ -66,55 +72,64 @@ def list_image_names(metric: str, kind: str) -> tuple[str, ...]:
     return ("source", "made")
 
 
-def build_question(metric: str, answered: JudgedTurn, made: Image, reply: str, **more: Any) -> Question:
-    puzzle: RoverTGGold = answered.turn.gold
-    there = {"source": puzzle.source, "second": puzzle.second, "reference": puzzle.reference, "made": made}
-    pictures = [(name, image) for name in list_image_names(metric, puzzle.kind) if (image := there[name]) is not None]
-    told: Mapping[str, tuple[Part, ...]] = {
-        **{name: (image,) for name, image in there.items() if image is not None},
-        "question": (Text(answered.turn.prompt_text),),
-        "answer": (Text(puzzle.answer),),
-        "reply": (Text(reply),),
-    }
-    rubric = f"{metric} {SAME.get(puzzle.kind, puzzle.kind) if metric == ALIGNMENT else puzzle.kind}"
+def build_question(metric: str, answered: JudgedTurn, image: Image, text: str, **fields: Any) -> Question:
+    """Return the question of a metric. `image` is the model's, `text` its answer."""
+    gold: RoverTGGold = answered.turn.gold
+    prompt = answered.turn.prompt_text
+    named_images = _collect_images(gold, image)
+    names = [name for name in list_image_names(metric, gold.kind) if name in named_images]
+    rubric = f"{metric} {_rubric_kind(metric, gold)}"
     if answered.rubrics.official and rubric in answered.rubrics.texts:
-        # as the scripts put its parts together
-        if reply:
-            said = answered.reply.text
-        else:
-            said = answered.rubrics.texts[prompts.NO_TEXT]
-        slots = {"prompt": answered.turn.prompt_text, "answer": puzzle.answer, "model_answer": said}
-        parts: Sequence[Part] = (
-            Text(prompts.format_prompt(answered.rubrics.texts[rubric], slots)),
-            *(image for _, image in pictures),
-        )
-        more |= {"text_only": True, "jpeg": True, "unconverted_images": (len(pictures) - 1,)}
+        model_answer = answered.rubrics.texts[prompts.NO_TEXT]
+        if text:
+            model_answer = answered.reply.text  # joined as the released scripts join its parts
+        slots = {"prompt": prompt, "answer": gold.answer, "model_answer": model_answer}
+        formatted = prompts.format_prompt(answered.rubrics.texts[rubric], slots)
+        parts: Sequence[Part] = (Text(formatted), *(named_images[name] for name in names))
+        fields |= {"text_only": True, "jpeg": True, "unconverted_images": (len(names) - 1,)}
     else:
-        parts = _own(metric, answered, puzzle, pictures, reply)
+        parts = _build_own_parts(metric, answered, {name: named_images[name] for name in names}, text)
+    material: dict[str, tuple[Part, ...]] = {name: (named_images[name],) for name in named_images}
+    material |= {"question": (Text(prompt),), "answer": (Text(gold.answer),), "reply": (Text(text),)}
     return answered.ask(
-        metric, parts, build_schema(metric), material=told, value_key=f"{metric}_score", gold=puzzle, **more
+        metric, parts, build_schema(metric), material=material, value_key=f"{metric}_score", gold=gold, **fields
     )
 
 
-def _own(
-    metric: str, answered: JudgedTurn, puzzle: RoverTGGold, pictures: Sequence[tuple[str, Image]], reply: str
-) -> tuple[Part, ...]:
+def _collect_images(gold: RoverTGGold, image: Image) -> dict[str, Image]:
+    images = {"source": gold.source}
+    if gold.second is not None:
+        images["second"] = gold.second
+    if gold.reference is not None:
+        images["reference"] = gold.reference
+    images["made"] = image
+    return images
+
+
+def _rubric_kind(metric: str, gold: RoverTGGold) -> str:
+    if metric == ALIGNMENT:
+        return ALIGNMENT_RUBRICS.get(gold.kind, gold.kind)
+    return gold.kind
+
+
+def _build_own_parts(metric: str, answered: JudgedTurn, images: Mapping[str, Image], text: str) -> tuple[Part, ...]:
+    """Return the message with our rubric, in which what a dataset or a model wrote is fenced off."""
+    gold: RoverTGGold = answered.turn.gold
     texts = answered.rubrics.texts
+    rubric = "alignment"
     if metric == INTERLEAVED:
-        name = "interleaved"
-    else:
-        name = "alignment"
-    kind = (SAME.get(puzzle.kind, puzzle.kind) if metric == ALIGNMENT else puzzle.kind).replace("-", "_")
-    shown: list[Part] = []
-    for called, image in pictures:
-        shown += [Text(f"{NAMES[called]}:\n"), image, Text("\n")]
-    words = f"Question: {answered.turn.prompt_text}"
-    if metric == INTERLEAVED or puzzle.kind in TOLD:
-        words += f"\nTrue answer: {puzzle.answer}"
+        rubric = "interleaved"
+    kind = _rubric_kind(metric, gold).replace("-", "_")
+    image_parts: list[Part] = []
+    for name, image in images.items():
+        image_parts += [Text(f"{IMAGE_CAPTIONS[name]}:\n"), image, Text("\n")]
+    question = f"Question: {answered.turn.prompt_text}"
+    if metric == INTERLEAVED or gold.kind in TYPES_WITH_ANSWER:
+        question += f"\nTrue answer: {gold.answer}"
     slots: dict[str, Sequence[Part]] = {
-        "kind": [Text(texts[f"{name}_{kind}"])],
-        "pictures": shown,
-        "question": fence([Text(words)], "the question"),
-        "reply": fence([Text(reply or "(nothing)")], "what the model said"),
+        "kind": [Text(texts[f"{rubric}_{kind}"])],
+        "pictures": image_parts,
+        "question": fence([Text(question)], "the question"),
+        "reply": fence([Text(text or "(nothing)")], "what the model said"),
     }
-    return fill_slots(texts[name], slots)
+    return fill_slots(texts[rubric], slots)

@@ -1,9 +1,10 @@
-"""ROVER-TG's tables: overall by mode, Table 3 of the paper with our rows before the published ones, what a picture on
-the way gains (both modes on the same items), and our own problem types.
+"""ROVER-TG's tables: overall by mode, Table 3 of the paper with our rows before the published ones, the gain from an
+intermediate image (both modes on the same items), and breakdowns by problem type.
 
 `micro` is the mean over questions, `macro` the plain mean of the three scenarios, which is what the paper's Overall is
-in 18 of 21 cells. Paths of the embodied questions stand apart, as Track. The released code has no accuracy: the
-official rows have ours."""
+in 18 of 21 cells. Paths of the embodied questions are apart, as Track. The released code has no accuracy: the official
+rows have ours.
+"""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,181 +33,205 @@ from weft.types import Cell, Row, Table
 JUDGE = rubric.OFFICIAL.published_judge
 MODES = {VISUAL_TURN: "Vis.-Aug.", TEXT_TURN: "Text"}
 COLUMNS = {"IR": rubric.INTERLEAVED, "Align.": ALIGNMENT, "Acc.": rubric.ACCURACY}
-NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
-PRINTED = {
+ALL_COLUMNS = (*COLUMNS, "Track", "AVG")
+JUDGED_COLUMNS = ("IR", "Align.", "AVG")
+SCENARIO_NAMES = tuple(dict.fromkeys(SCENARIOS.values()))
+PUBLISHED_SCENARIOS = {
     "Physical World": "PhysicalWorldModel",
     "Logical Assistant": "LogicalAssistant",
     "Visual Perception": "VisualPerception",
 }
-KEYS = {"IR": "IR", "Align.": "Align", "Acc.": "Acc"}
+PUBLISHED_KEYS = {"IR": "IR", "Align.": "Align", "Acc.": "Acc"}
 NOTE = (
-    "0 to 100. micro: the mean over questions; macro: the plain mean of the scenarios (the three, or those that were run). Acc. by "
-    "rule, without embodied "
-    "questions, whose paths stand apart: Track is 100 on the true path and 0 where it is a quarter of the diagonal away on "
-    "average. A dash: not measured."
+    "0 to 100. micro: the mean over questions; macro: the plain mean of the scenarios (the three, or those that were "
+    "run). Acc. by rule, without embodied questions, whose paths are apart: Track is 100 on the reference path and 0 "
+    "where it is a quarter of the diagonal away on average. A dash: not measured."
 )
-GAIN = (
-    "Acc. with a picture on the way less Acc. in words alone, in points, on the questions that were asked both ways (--mode both); "
-    "95% intervals by resampling questions."
+GAIN_NOTE = (
+    "Acc. with an intermediate image minus Acc. in text alone, in points, on the questions that were asked both ways "
+    "(--mode both); 95% intervals by resampling questions."
 )
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
+    """Yield the overall table, the paper's Table 3, the gain from an intermediate image, and each run's breakdowns."""
+    published: Mapping[str, Any] = {}
+    data = "Tabletop in ROVER-TG's format"
     if all(run.dataset != "tabletop" for run in runs):
-        paper: Mapping[str, Any] = read_published("weft.benchmarks.rover")
-    else:
-        paper = {}
-    if paper:
+        published = read_published("weft.benchmarks.rover")
         data = "ROVER-TG"
-    else:
-        data = "Tabletop in ROVER-TG's format"
-    yield _overall(runs, paper, f"{data}: overall")
-    yield _by_scenario(runs, paper, f"{data}: by scenario (paper, Table 3)")
-    both = [run for run in runs if {verdict.turn for verdict in run.verdicts} == {VISUAL_TURN, TEXT_TURN}]
-    if both:
-        yield _gain(both, f"{data}: what a picture on the way gains")
+    published_rows: Sequence[Mapping[str, Any]] = published.get("table3", {}).get("rows", ())
+    yield _build_overall_table(runs, published_rows, f"{data}: overall")
+    yield _build_scenario_table(runs, published_rows, f"{data}: by scenario (paper, Table 3)")
+    in_both_modes = [run for run in runs if _list_turns(run) == [VISUAL_TURN, TEXT_TURN]]
+    if in_both_modes:
+        yield _build_gain_table(in_both_modes, f"{data}: what an intermediate image gains")
     for run in runs:
-        for turn in sorted({verdict.turn for verdict in run.verdicts}):
-            some = functools.partial(_parts, turn)
-            yield from build_breakdown(run, f"by problem type, {MODES[turn]}", (*COLUMNS, "Track", "AVG"), some, 1)
+        for turn in _list_turns(run):
+            build_type_cells = functools.partial(_build_type_cells, turn)
+            yield from build_breakdown(run, f"by problem type, {MODES[turn]}", ALL_COLUMNS, build_type_cells, 1)
+
+
+def _list_turns(run: RunResults) -> list[int]:
+    return sorted({verdict.turn for verdict in run.verdicts})
 
 
 def build_entries(run: RunResults, turn: int) -> list[RoverEntry]:
-    """The verdicts of one mode, under the names that both have."""
-    plain = {name: metric for metric, name in rubric.TEXT_ONLY_METRICS.items()}
-    return [
-        build_entry(one, rubric.OFFICIAL, plain.get(one.metric, one.metric)) for one in run.verdicts if one.turn == turn
-    ]
+    """Return the entries of one mode, under the metrics that both modes have."""
+    common_metrics = {text_only: metric for metric, text_only in rubric.TEXT_ONLY_METRICS.items()}
+    entries: list[RoverEntry] = []
+    for verdict in run.verdicts:
+        if verdict.turn == turn:
+            metric = common_metrics.get(verdict.metric, verdict.metric)
+            entries.append(build_entry(verdict, rubric.OFFICIAL, metric))
+    return entries
+
+
+def _select_runs(runs: Sequence[RunResults], turn: int) -> list[RunResults]:
+    return [run for run in runs if turn in _list_turns(run)]
 
 
 def build_cells(entries: Sequence[RoverEntry], official: bool) -> dict[str, Cell]:
-    """Of some questions in one mode. AVG pools the scores that a judge gave."""
-    made = {
-        name: build_micro_cell(select_metrics(entries, one), official=official and one != rubric.ACCURACY)
-        for name, one in COLUMNS.items()
-    }
-    judged = build_micro_cell(select_metrics(entries, rubric.INTERLEAVED, ALIGNMENT), official=official)
-    return {**made, "Track": build_micro_cell(select_metrics(entries, rubric.TRACK), official=False), "AVG": judged}
+    """Return the cells of some questions in one mode. AVG pools the scores that a judge gave."""
+    cells: dict[str, Cell] = {}
+    for name, metric in COLUMNS.items():
+        is_official = official and metric != rubric.ACCURACY
+        cells[name] = build_micro_cell(select_metrics(entries, metric), official=is_official)
+    cells["Track"] = build_micro_cell(select_metrics(entries, rubric.TRACK), official=False)
+    cells["AVG"] = build_micro_cell(select_metrics(entries, rubric.INTERLEAVED, ALIGNMENT), official=official)
+    return cells
 
 
-def _or_none(run: RunResults, cells: dict[str, Cell], official: bool) -> dict[str, Cell]:
-    """Where the released summary stops, nothing that a judge said has an official number."""
-    judged = ("IR", "Align.", "AVG")
-    if not official or not _stops(run):
+def _hide_if_stopped(run: RunResults, cells: dict[str, Cell], official: bool) -> dict[str, Cell]:
+    """Remove the judge's scores from official cells if the released summary stops."""
+    if not official or not _stops_summary(run):
         return cells
-    return {name: Cell(None) if name.split(" ")[-1] in judged else one for name, one in cells.items()}
+    remaining = dict(cells)
+    for name in cells:
+        if name.split(" ")[-1] in JUDGED_COLUMNS:
+            remaining[name] = Cell(None)
+    return remaining
 
 
-def _stops(run: RunResults) -> bool:
-    return stops_summary(
-        build_entry(one, rubric.OFFICIAL) for one in run.verdicts if one.metric in (rubric.INTERLEAVED, ALIGNMENT)
-    )
+def _stops_summary(run: RunResults) -> bool:
+    judged = [verdict for verdict in run.verdicts if verdict.metric in (rubric.INTERLEAVED, ALIGNMENT)]
+    return stops_summary(build_entry(verdict, rubric.OFFICIAL) for verdict in judged)
 
 
-def _overall(runs: Sequence[RunResults], paper: Mapping[str, Any], title: str) -> Table:
+def _build_micro_cells(turn: int, run: RunResults, official: bool) -> dict[str, Cell]:
+    return _hide_if_stopped(run, build_cells(build_entries(run, turn), official), official)
+
+
+def _build_macro_cells(turn: int, run: RunResults, official: bool) -> dict[str, Cell]:
+    by_scenario = group_entries(build_entries(run, turn), build_group_key(run, "scenario"))
+    groups = [by_scenario[name] for name in SCENARIO_NAMES if name in by_scenario]
+    cells: dict[str, Cell] = {}
+    for name, metric in COLUMNS.items():
+        is_official = official and metric != rubric.ACCURACY
+        cells[name] = build_macro_cell([select_metrics(group, metric) for group in groups], official=is_official)
+    judged = [select_metrics(group, rubric.INTERLEAVED, ALIGNMENT) for group in groups]
+    cells["AVG"] = build_macro_cell(judged, official=official)
+    return _hide_if_stopped(run, cells, official)
+
+
+def _build_overall_table(runs: Sequence[RunResults], published_rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     rows: list[Row] = []
     for turn, mode in MODES.items():
-        there = [run for run in runs if build_entries(run, turn)]
-
-        def over_scenarios(run: RunResults, official: bool, turn: int = turn) -> dict[str, Cell]:
-            found = group_entries(build_entries(run, turn), build_group_key(run, "scenario"))
-            groups = [found[name] for name in NAMES if name in found]
-            made: dict[str, Cell] = {}
-            for name, one in COLUMNS.items():
-                made[name] = build_macro_cell(
-                    [select_metrics(some, one) for some in groups], official=official and one != rubric.ACCURACY
-                )
-            made["AVG"] = build_macro_cell(
-                [select_metrics(some, rubric.INTERLEAVED, ALIGNMENT) for some in groups], official=official
-            )
-            return _or_none(run, made, official)
-
-        rows += build_rows(
-            there,
-            lambda run, official, turn=turn: _or_none(run, build_cells(build_entries(run, turn), official), official),
-            of=f"{mode}, micro",
-        )
-        rows += build_rows(there, over_scenarios, of=f"{mode}, macro")
-    rows += _published(paper)
-    stopped = any(map(_stops, runs))
-    note = " ".join([NOTE, *([SUMMARY_STOPS_NOTE] if stopped else [])])
-    return Table(title, (*COLUMNS, "Track", "AVG"), tuple(rows), note, 1, "mixed")
+        in_mode = _select_runs(runs, turn)
+        rows += build_rows(in_mode, functools.partial(_build_micro_cells, turn), f"{mode}, micro")
+        rows += build_rows(in_mode, functools.partial(_build_macro_cells, turn), f"{mode}, macro")
+    for printed in published_rows:
+        rows += _build_published_rows(printed)
+    note = NOTE
+    if any(map(_stops_summary, runs)):
+        note = f"{NOTE} {SUMMARY_STOPS_NOTE}"
+    return Table(title, ALL_COLUMNS, tuple(rows), note, 1, "mixed")
 
 
-def _published(paper: Mapping[str, Any]) -> list[Row]:
-    made: list[Row] = []
-    for row in paper.get("table3", {}).get("rows", ()):
-        found = {
-            name: mean
-            for name, key in KEYS.items()
-            if (mean := build_printed_macro_cell([row[f"{PRINTED[one]}_{key}"] for one in NAMES]))
-        }
-        overall = {name: Cell(row[f"Overall_{key}"]) for name, key in KEYS.items() if row[f"Overall_{key}"] is not None}
-        name = f"{row['model']}, {row['reasoning_mode']}"
-        made.append(Row(f"{name}, macro of what is printed", found, kind="published", judge=JUDGE))
-        made.append(Row(f"{name}, Overall as printed", overall, kind="published", judge=JUDGE))
-    return made
+def _build_published_rows(printed: Mapping[str, Any]) -> list[Row]:
+    """Return a model of the paper: means of its printed scenarios, and Overall as it is printed."""
+    means: dict[str, Cell] = {}
+    overall: dict[str, Cell] = {}
+    for name, key in PUBLISHED_KEYS.items():
+        values = [printed[f"{PUBLISHED_SCENARIOS[scenario]}_{key}"] for scenario in SCENARIO_NAMES]
+        mean = build_printed_macro_cell(values)
+        if mean is not None:
+            means[name] = mean
+        if printed[f"Overall_{key}"] is not None:
+            overall[name] = Cell(printed[f"Overall_{key}"])
+    name = f"{printed['model']}, {printed['reasoning_mode']}"
+    return [
+        Row(f"{name}, macro of what is printed", means, kind="published", judge=JUDGE),
+        Row(f"{name}, Overall as printed", overall, kind="published", judge=JUDGE),
+    ]
 
 
-def _by_scenario(runs: Sequence[RunResults], paper: Mapping[str, Any], title: str) -> Table:
-    columns = {f"{scenario} {name}": (scenario, name) for scenario in NAMES for name in COLUMNS}
+def _build_scenario_table(runs: Sequence[RunResults], published_rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    keys: dict[str, str] = {}
+    for scenario in SCENARIO_NAMES:
+        for name in COLUMNS:
+            keys[f"{scenario} {name}"] = f"{PUBLISHED_SCENARIOS[scenario]}_{PUBLISHED_KEYS[name]}"
     rows: list[Row] = []
     for turn, mode in MODES.items():
-
-        def found(run: RunResults, official: bool, turn: int = turn) -> dict[str, Cell]:
-            groups = {
-                name: build_cells(some, official)
-                for name, some in group_entries(build_entries(run, turn), build_group_key(run, "scenario")).items()
-            }
-            made = {
-                column: groups[scenario][name] for column, (scenario, name) in columns.items() if scenario in groups
-            }
-            return _or_none(run, made, official)
-
-        rows += build_rows([run for run in runs if build_entries(run, turn)], found, of=mode)
-    for row in paper.get("table3", {}).get("rows", ()):
-        values = {
-            column: Cell(row[f"{PRINTED[scenario]}_{KEYS[name]}"]) for column, (scenario, name) in columns.items()
-        }
-        rows.append(Row(f"{row['model']}, {row['reasoning_mode']}", values, kind="published", judge=JUDGE))
-    return Table(title, tuple(columns), tuple(rows), "", 1, "mixed")
+        rows += build_rows(_select_runs(runs, turn), functools.partial(_build_scenario_cells, turn), mode)
+    for printed in published_rows:
+        cells = {column: Cell(printed[key]) for column, key in keys.items()}
+        name = f"{printed['model']}, {printed['reasoning_mode']}"
+        rows.append(Row(name, cells, kind="published", judge=JUDGE))
+    return Table(title, tuple(keys), tuple(rows), "", 1, "mixed")
 
 
-def _gain(runs: Sequence[RunResults], title: str) -> Table:
+def _build_scenario_cells(turn: int, run: RunResults, official: bool) -> dict[str, Cell]:
+    by_scenario = group_entries(build_entries(run, turn), build_group_key(run, "scenario"))
+    cells: dict[str, Cell] = {}
+    for scenario in SCENARIO_NAMES:
+        if scenario in by_scenario:
+            scenario_cells = build_cells(by_scenario[scenario], official)
+            cells |= {f"{scenario} {name}": scenario_cells[name] for name in COLUMNS}
+    return _hide_if_stopped(run, cells, official)
+
+
+def _build_gain_table(runs: Sequence[RunResults], title: str) -> Table:
     rows: list[Row] = []
     for run in runs:
-        answered = select_metrics([*build_entries(run, VISUAL_TURN), *build_entries(run, TEXT_TURN)], rubric.ACCURACY)
-        by_scenario = group_entries(answered, build_group_key(run, "scenario"))
-        found = {
-            name: _paired(some)
-            for name, some in {**{one: by_scenario.get(one, []) for one in NAMES}, "all": answered}.items()
-        }
-        rows.append(Row(run.name, found, run=run.run, judge=run.judge))
-    return Table(title, (*NAMES, "all"), tuple(rows), GAIN, 1)
+        entries = [*build_entries(run, VISUAL_TURN), *build_entries(run, TEXT_TURN)]
+        answers = select_metrics(entries, rubric.ACCURACY)
+        by_scenario = group_entries(answers, build_group_key(run, "scenario"))
+        cells = {name: _build_gain_cell(by_scenario.get(name, [])) for name in SCENARIO_NAMES}
+        cells["all"] = _build_gain_cell(answers)
+        rows.append(Row(run.name, cells, run=run.run, judge=run.judge))
+    return Table(title, (*SCENARIO_NAMES, "all"), tuple(rows), GAIN_NOTE, 1)
 
 
-def _paired(entries: Sequence[RoverEntry]) -> Cell:
-    """The mean difference in points. `due` counts questions, each of which has a verdict for each mode."""
-    values: dict[str, dict[int, float]] = {}
-    for one in entries:
-        if one.strict is not None:
-            values.setdefault(one.verdict.sample, {})[one.verdict.turn] = one.strict
-    behind = [one.verdict for one in entries if one.verdict.sample in values]
-    clusters = {name: [some[VISUAL_TURN] - some[TEXT_TURN]] for name, some in values.items() if len(some) == 2}
-    if clusters:
-        found = compare_paired([(1.0, clusters)])
-    else:
-        found = None
-    if found is None:
-        return Cell(None, 0, len(values), verdicts=behind)
-    if found.low is None or found.high is None:
-        bounds = (None, None)
-    else:
-        bounds = (round(found.low, 2), round(found.high, 2))
-    return Cell(round(found.value, 2), found.pairs, len(values), *bounds, verdicts=behind)
+def _build_gain_cell(entries: Sequence[RoverEntry]) -> Cell:
+    """Return the mean difference in points. `expected` counts questions, each of which has a verdict for each mode."""
+    scores: dict[str, dict[int, float]] = {}
+    for entry in entries:
+        if entry.strict is not None:
+            scores.setdefault(entry.verdict.sample, {})[entry.verdict.turn] = entry.strict
+    verdicts = [entry.verdict for entry in entries if entry.verdict.sample in scores]
+    differences: dict[str, list[float]] = {}
+    for sample, by_turn in scores.items():
+        if len(by_turn) == 2:
+            differences[sample] = [by_turn[VISUAL_TURN] - by_turn[TEXT_TURN]]
+    if not differences:
+        return Cell(None, 0, len(scores), verdicts=verdicts)
+    gain = compare_paired([(1.0, differences)])
+    if gain is None:
+        return Cell(None, 0, len(scores), verdicts=verdicts)
+    low = None
+    high = None
+    if gain.low is not None and gain.high is not None:
+        low = round(gain.low, 2)
+        high = round(gain.high, 2)
+    return Cell(round(gain.value, 2), gain.pairs, len(scores), low, high, verdicts=verdicts)
 
 
-def _parts(turn: int, run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
-    found = group_entries(build_entries(run, turn), build_group_key(run, "type"))
-    groups = {**{name: found[name] for name in TYPES if name in found}, "overall": build_entries(run, turn)}
-    return {name: _or_none(run, build_cells(some, official), official) for name, some in groups.items()}
+def _build_type_cells(turn: int, run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
+    groups = group_entries(build_entries(run, turn), build_group_key(run, "type"))
+    cells: dict[str, Mapping[str, Cell]] = {}
+    for name in TYPES:
+        if name in groups:
+            cells[name] = _hide_if_stopped(run, build_cells(groups[name], official), official)
+    cells["overall"] = _build_micro_cells(turn, run, official)
+    return cells
