@@ -26,7 +26,7 @@ from weft.benchmarks.rows import read_published
 from weft.errors import UserError
 from weft.judge_eval.agreement.corrected import Bias
 from weft.judge_eval.agreement.people import count_attention_checks
-from weft.judge_eval.agreement.scores import read_human_scores, infer_scale
+from weft.judge_eval.agreement.scores import infer_scale, read_human_scores
 from weft.stats.agreement import pearson
 from weft.store.annotations import Annotation, Annotations, Study
 from weft.types import Table, Verdict
