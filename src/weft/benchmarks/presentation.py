@@ -28,8 +28,6 @@ class Presentation(Struct, frozen=True, kw_only=True):
     """The name that its paper uses; without one, the benchmark's `name` is shown."""
     axis_names: Mapping[str, tuple[str, ...]] = {}
     """The names of an axis's groups, where they are the same in every dataset."""
-    glossary: Mapping[str, str] = {}
-    """Columns of tables spelled out, for the legend below a table: column -> name."""
     distribution_metrics: tuple[str, ...] = ()
     """Metrics whose distribution is plotted, besides that of the headline score."""
     max_score: float = 1.0

@@ -12,7 +12,7 @@ from weft.store.annotations import Annotation
 from weft.types import Verdict
 
 COLUMNS = (
-    *("run", "study", "item", "rater", "sample", "turn", "metric", "variant", "value", "score", "reason"),
+    *("run", "study", "item", "annotator", "sample", "turn", "metric", "variant", "value", "score", "reason"),
     *("attention", "seconds", "at", "answer"),
 )
 
@@ -31,7 +31,7 @@ def _build_row(annotation: Annotation, verdict: Verdict) -> dict[str, Any]:
         "run": annotation.run,
         "study": annotation.study,
         "item": annotation.item,
-        "rater": annotation.annotator,
+        "annotator": annotation.annotator,
         "sample": verdict.sample,
         "turn": verdict.turn + 1,
         "metric": verdict.metric,
