@@ -10,10 +10,12 @@ error is a number."""
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
+
+from weft.errors import UserError
 
 Role = Literal["system", "user", "assistant"]
 Modality = Literal["text", "image", "interleaved"]
@@ -73,22 +75,42 @@ class Message(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-def check_messages(messages: tuple[Message, ...]) -> None:
-    """Raises TypeError for anything in a message that is no part of one: what a benchmark wrote is told before it is
-    sent."""
-    for message in messages:
-        found: tuple[Any, ...] = message.parts
-        for part in found:
-            if not isinstance(part, Text | Image | Thought):
-                raise TypeError(
-                    f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; parts are Text, Image or Thought"
-                )
-            if isinstance(part, Image):
-                text: Any = ""
-            else:
-                text = part.text
-            if not isinstance(text, str):
-                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
+class MessagesError(UserError):
+    """A benchmark's method returned something other than messages. Every turn would fail alike, so the run ends."""
+
+
+def check_messages(messages: Any, source: str) -> None:
+    """Check the messages that a benchmark wrote, before they are sent. `source` begins the error ("... returned").
+
+    Raises MessagesError for anything but a tuple or list of `Message`: the benchmark's code is wrong. Raises TypeError
+    for a part that is no Text, Image or Thought: that may be the fault of one reply, and costs one turn.
+    """
+    if not isinstance(messages, tuple | list):
+        raise MessagesError(f"{source} {_with_article(messages)}; expected a tuple of Message")
+    for position, message in enumerate(cast(Sequence[Any], messages)):
+        if not isinstance(message, Message):
+            raise MessagesError(f"{source} {_with_article(message)} at position {position}; expected Message")
+        _check_parts(message)
+
+
+def _with_article(value: object) -> str:
+    name = type(value).__name__
+    article = "an" if name[0] in "aeiouAEIOU" else "a"
+    return f"{article} {name}"
+
+
+def _check_parts(message: Message) -> None:
+    parts: tuple[Any, ...] = message.parts
+    for part in parts:
+        if not isinstance(part, Text | Image | Thought):
+            raise TypeError(
+                f"a part of a message is {_with_article(part)}, {str(part)[:60]!r}; parts are Text, Image or Thought"
+            )
+        if isinstance(part, Image):
+            continue
+        text: Any = part.text
+        if not isinstance(text, str):
+            raise TypeError(f"the text of a {type(part).__name__} is {_with_article(text)}: it must be a str")
 
 
 class TurnRef(Struct, frozen=True):

@@ -300,23 +300,32 @@ def leave_unscored(answered: JudgedTurn, metrics: Iterable[str], detail: Any = N
     return [answered.verdict(metric, None, answered.reply.reason, detail=detail) for metric in metrics]
 
 
-def read_scores(question: Question, found: Mapping[str, Any]) -> list[Score]:
-    """Marks from a reply that holds score and reason under the question's keys."""
-    marks: list[Score] = []
+def read_scores(question: Question, reply: Mapping[str, Any]) -> list[Score]:
+    """Read a score for each metric from a judge's reply that fits the question's schema.
+
+    The score is under `question.value_key`, the reason under `question.reason_key`. The schema says where: in an object
+    under the metric's name (always so for several metrics), or at the top of the reply (possible for one metric).
+    """
+    scores: list[Score] = []
     for metric in question.metrics:
-        several = len(question.metrics) > 1 or isinstance(found.get(metric), Mapping)
-        if several:
-            said: Mapping[str, Any] = found[metric]
-        else:
-            said = found
-        if several:
-            schema: Mapping[str, Any] = question.schema["properties"][metric]
-        else:
-            schema = question.schema
-        score = float(said[question.value_key])
+        schema: Mapping[str, Any] = question.schema
+        entry = reply
+        if _has_own_object(question, metric):
+            schema = question.schema["properties"][metric]
+            entry = reply[metric]
+        score = float(entry[question.value_key])
         low, high = read_score_range(schema["properties"][question.value_key])
-        marks.append(Score(metric, (score - low) / (high - low), str(said.get(question.reason_key, "")), score))
-    return marks
+        reason = str(entry.get(question.reason_key, ""))
+        scores.append(Score(metric, (score - low) / (high - low), reason, score))
+    return scores
+
+
+def _has_own_object(question: Question, metric: str) -> bool:
+    """Whether the question's schema asks for an object under the metric's name."""
+    if len(question.metrics) > 1:
+        return True
+    own_schema = question.schema.get("properties", {}).get(metric)
+    return isinstance(own_schema, Mapping) and "properties" in own_schema
 
 
 def read_score_range(schema: Mapping[str, Any]) -> tuple[float, float]:

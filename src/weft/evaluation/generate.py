@@ -30,6 +30,7 @@ from weft.store.journal import Journal, TurnRecord
 from weft.types import (
     Dialogue,
     Message,
+    MessagesError,
     Model,
     Part,
     Reply,
@@ -44,6 +45,10 @@ from weft.types import (
 # tries of a turn; their draws are so far apart that a strategy's own have room between them
 MOST_TRIES = 8
 APART = 100
+DIALOGUE_HINT = (
+    "`dialogue` maps a turn's number to its Reply: to show an earlier turn, write "
+    'Message("user", sample.turns[n].prompt) and Message("assistant", dialogue[n].output)'
+)
 Tried = tuple[tuple[Message, ...], Reply]  # what was shown, and what was said
 
 
@@ -93,11 +98,13 @@ class LiveReplies:
         options = self._plan.options
         try:
             messages = benchmark.build_messages(sample, turn, dialogue, options)
-            check_messages(messages)
+            check_messages(messages, f"benchmark {benchmark.name}: build_messages returned")
             if self._sees:
                 needed = sorted(benchmark.depends_on(sample, turn, options))
             else:
                 needed = ()
+        except MessagesError as error:
+            raise MessagesError(f"{error}. {DIALOGUE_HINT}") from None
         # it may be a reply of an earlier turn that it cannot deal with: that costs this turn, and no other
         except Exception as error:
             self.on_error(TurnRef(sample.id, turn.number), error)
@@ -117,7 +124,7 @@ class LiveReplies:
             counted = tried[0][1]
             if benchmark.follow_up is not None and len(tried) > 1:
                 counted = benchmark.follow_up.pick_reply(turn, [reply for _, reply in tried])
-        except (BudgetReached, EndpointDown, RunHalted, StoreError):
+        except (BudgetReached, EndpointDown, MessagesError, RunHalted, StoreError):
             raise
         except Exception as error:  # what it cannot deal with costs this turn, and no other
             self.on_error(want.turn_ref, error)
@@ -142,6 +149,7 @@ class LiveReplies:
             more = follow_up.next_messages(turn, messages, tried[-1][1], len(tried))
             if more is None:
                 return
+            check_messages(more, f"benchmark {self._plan.benchmark.name}: next_messages returned")
             messages = more
             tried.append(await self._asked(messages, replace(want, draw=APART * len(tried))))
 
@@ -230,7 +238,7 @@ class ReplyGenerator:
                 if self._plan.includes(turn):
                     self._keep(position, sample, turn, seen, dialogue, group)
             self.progress.samples_done += not self.halt.reason
-        except (BudgetReached, EndpointDown, RunHalted, StoreError) as error:
+        except (BudgetReached, EndpointDown, MessagesError, RunHalted, StoreError) as error:
             self.halt.stop(error)
         finally:
             self._window.release()

@@ -162,7 +162,7 @@ def check_items(items: Sequence[Assessment], place: TurnRef, due: Sequence[str])
     said: set[tuple[str, str]] = set()
     for item in items:
         if isinstance(item, Question):
-            check_messages(item.messages)
+            check_messages(item.messages, "a question's messages hold")
         if isinstance(item, Verdict):
             of = (item.sample, item.turn)
         else:

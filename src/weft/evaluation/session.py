@@ -41,7 +41,7 @@ from weft.results.index import store_gist
 from weft.results.run import Run
 from weft.secrets import scrub
 from weft.store.locks import lock_run
-from weft.types import Dataset, Modality, Sample, TurnRef
+from weft.types import Dataset, MessagesError, Modality, Sample, TurnRef
 from weft.workspace import Workspace, close_endpoints
 
 R = TypeVar("R", bound=Run)
@@ -273,6 +273,9 @@ class Session:
             if self.left_nothing:  # nobody was ever reached: that is a mistake to tell, and no run
                 self.journal.remove_run(run)
                 return
+            if isinstance(self.halt.reason, MessagesError):  # a mistake in the benchmark's code: no table of half a run
+                self.journal.end_run(run, "stopped")
+                raise self.halt.reason
             self._note_what_was_read()
             due = (self.progress.turns, self.progress.verdicts_expected)
             self.journal.end_run(run, "stopped" if self.halt.reason else "finished", expected=due, shard=shard)

@@ -53,7 +53,7 @@ def build_image_question(
         parts = fill_slots(text, {"picture": [made] if made else [], "requirements": fenced})
     shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1) if image is not None}
     material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else (), "requirements": requirements, **shown}
-    sent = {"plain": rubrics.official, "jpeg": rubrics.official}
+    sent = {"text_only": rubrics.official, "jpeg": rubrics.official}
     return answered.ask(metric, parts, SCHEMAS[metric], material=material, gold=points, variant=variant, **sent)
 
 
@@ -76,7 +76,7 @@ def build_answer_question(answered: JudgedTurn, answer: str, variant: str = "") 
         }
         parts = fill_slots(text, slots)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
-    sent = {"plain": rubrics.official, "jpeg": rubrics.official}
+    sent = {"text_only": rubrics.official, "jpeg": rubrics.official}
     return answered.ask(
         "accuracy", parts, SCHEMAS["accuracy"], material=material, gold=reference, variant=variant, **sent
     )
