@@ -102,7 +102,7 @@ def evaluate(folder: Path, home: Path, provider: Provider, **options: Any) -> we
     options.setdefault("model", f"openai-chat/model@{provider.url}")
     patience = RetryPolicy(tries=2, base=0.001, cap=0.002)
     return weft.evaluate(
-        "imug", data=folder, home=home, judge=f"openai-chat/judge@{provider.url}", patience=patience, **options
+        "imug", data=folder, home=home, judge=f"openai-chat/judge@{provider.url}", retry_policy=patience, **options
     )
 
 

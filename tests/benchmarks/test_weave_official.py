@@ -55,7 +55,7 @@ def scored(tmp_path: Path, provider: Provider, folder: Path, **options: Any) -> 
     judge, quick = f"openai-chat/judge@{provider.url}", RetryPolicy(tries=2, base=0.001, cap=0.002)
     home = tmp_path / f"home {len(list(tmp_path.iterdir()))}"
     return weft.evaluate(
-        "weave", data=data, model=f"folder/{folder}", judge=judge, home=home, patience=quick, **options
+        "weave", data=data, model=f"folder/{folder}", judge=judge, home=home, retry_policy=quick, **options
     )
 
 
@@ -234,7 +234,7 @@ def test_both_arithmetics_agree_with_a_second_implementation(drawn_: list[tuple[
         reading = None if other is None else OfficialReading(other)
         verdicts.append(Verdict(f"s{at}", 0, metric, score / 10, score=float(score), reading=reading))
         groups[f"s{at}"] = {"domain": domain, "class": next(name for name, some in CLASSES.items() if domain in some)}
-    run = weft.benchmarks.Finished("m", groups, verdicts)
+    run = weft.benchmarks.RunResults("m", groups, verdicts)
     for official in (False, True):
         due = summary([(d, m, s if other is None or not official else other) for d, m, s, other in drawn_])
         for (group, column), value in due.items():

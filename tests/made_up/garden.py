@@ -96,7 +96,7 @@ class Garden(Benchmark):
     def changed(self, answered, blobs):
         from PIL import ImageChops, ImageStat
 
-        before, after = answered.turn.ask[0], answered.made
+        before, after = answered.turn.prompt[0], answered.image
         one, two = (blobs.open(image).convert("RGB") for image in (before, after))
         apart = sum(ImageStat.Stat(ImageChops.difference(one, two.resize(one.size))).mean) / 3
         if apart < answered.options.threshold:

@@ -84,7 +84,7 @@ def build_key_question(
     asked = put(
         texts["dynamic message"], turns=told, turn=answered.turn.number + 1, question=_first(answered.turn), type=kind
     )
-    return _question("choice", answered, "dynamic", (Text(asked), *images), schema, {**more, "accepts": accepts})
+    return _question("choice", answered, "dynamic", (Text(asked), *images), schema, {**more, "accepted_schema": accepts})
 
 
 def build_points_question(

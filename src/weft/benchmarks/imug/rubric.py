@@ -59,7 +59,7 @@ def build_key_question(answered: JudgedTurn) -> Question:
         "question": fence([Text(gold.question)], "the question with its options"),
         "choice": (Text(how),),
     }
-    return answered.ask("choice", fill_slots(answered.rubrics.texts["dynamic"], slots), schema, accepts=accepts, **more)
+    return answered.ask("choice", fill_slots(answered.rubrics.texts["dynamic"], slots), schema, accepted_schema=accepts, **more)
 
 
 def build_points_question(
