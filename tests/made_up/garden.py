@@ -97,7 +97,7 @@ class Garden(Benchmark):
         from PIL import ImageChops, ImageStat
 
         before, after = answered.turn.prompt[0], answered.image
-        one, two = (blobs.open(image).convert("RGB") for image in (before, after))
+        one, two = (blobs.decode(image).convert("RGB") for image in (before, after))
         apart = sum(ImageStat.Stat(ImageChops.difference(one, two.resize(one.size))).mean) / 3
         if apart < answered.options.threshold:
             return answered.verdict("change", 0.0, f"nearly the picture it was given: {apart:.2f} apart", by="failure")
