@@ -66,7 +66,7 @@ def option(name: str, kind: Any, more: Mapping[str, Any], *words: str) -> inspec
 
 def own_parameters(benchmark: Any) -> list[inspect.Parameter]:
     """A benchmark's own options, and its axes: those that keep samples of a group."""
-    from weft.benchmarks.base import list_options
+    from weft.benchmarks.options import list_options
 
     made: list[inspect.Parameter] = []
     known = list_options(benchmark.Options)
