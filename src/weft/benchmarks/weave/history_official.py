@@ -1,21 +1,17 @@
-"""WEAVE's history modes exactly as the released scripts build them, defects included, so that published numbers can be
-met.
+"""WEAVE's history modes exactly as the released scripts build them, defects included, to reproduce published numbers.
 
 There are two released loops, and they build different inputs for the same turn (facts in docs/errata.md):
 
-    bagel   image and text turns (`case_bagel.py`; `case_step1x.py` is the same for image turns, with `--model-opt
-    images=strip`): the
-            pictures, then the instruction alone. Those it mentions, in order of mention with repeats, while the text is
-            renumbered
-            ascending; `full` puts the record's LAST picture first, and the text is unchanged. What the model has not
-            made, or not yet,
-            is taken from the dataset.
-    gpt     text turns alone (`case_gpt.py`), as a chat: pictures and earlier pictures' names from the dataset whatever
-    the model said,
-            earlier text answers left out; `none` shows no picture at all, `first` only the first mention of each
-            message.
+    bagel   Image and text turns (`case_bagel.py`; `case_step1x.py` is the same for image turns, with
+            `--model-opt images=strip`): the images, then the instruction alone. The images are those it mentions, in
+            order of mention with repeats, while the text is renumbered ascending; `full` puts the record's LAST image
+            first and leaves the text unchanged. What the model has not made (yet) is taken from the dataset.
+    gpt     Text turns alone (`case_gpt.py`), as a chat: images, and the names of earlier images, come from the dataset
+            whatever the model replied; earlier text answers are left out. `none` shows no image at all; `inline` only
+            the first mention of each message.
 
-Where the scripts crash (`full` without a mention), no picture is sent."""
+Where the scripts crash (`full` without a mention), no image is sent.
+"""
 
 from typing import TYPE_CHECKING
 
