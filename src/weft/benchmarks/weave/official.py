@@ -28,7 +28,7 @@ class WeaveOfficial(Official):
     published_judge = "gpt-4o"
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        """Read the `score` of the reply's JSON, whatever number it is. A reply without one is skipped by the scripts."""
+        """Read the `score` of the reply's JSON, whatever number it is. The scripts skip a reply without one."""
         try:
             reply: Any = json.loads(text.replace("```json", "").replace("```", ""))
         except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
 """WEAVEBench's protocol: what a model is shown (`history.py`), and what its replies are judged on.
 
 A refusal or a missing output scores zero on every metric of its turn, without a judge call. So do key points and
-consistency of an image whose reference is an earlier image that the model did not make. If something is missing through
-no fault of the model, nothing is scored. The released scripts have missing outputs judged all the same: under `official`
-the judge is asked about them as the scripts ask, for the official row alone (the variant `official`).
+consistency of an image whose reference is an earlier image that the model did not make. If something is missing
+through no fault of the model, nothing is scored. The released scripts have missing outputs judged all the same: under
+`official` the judge is asked about them as the scripts ask, for the official row alone (the variant `official`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -216,7 +216,7 @@ class Weave(Benchmark):
         return tuple(images)
 
     def _released_images(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...]:
-        """Return the same images as the scripts find them, in the outputs or the dataset. None: left out of the prompt."""
+        """Return the same images as the scripts find them. None is a missing image, left out of the prompt."""
         images: list[Image | None] = [answered.reply.last_image]
         for point, number in _points_with_image(metric, answered):
             if point.source != "Image":

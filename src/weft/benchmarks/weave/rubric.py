@@ -1,8 +1,8 @@
 """WEAVE's four questions to the judge (section 3.3, B.1), as messages with images in order.
 
 With our rubrics, text of the dataset and of the model is fenced off, and the reply's schema is asked for. With the
-official prompts, the message is what the released `eval/main.py` sends, word for word: the prompt, then the numbered key
-points, a JPEG image for each `<image>`, no schema, at most 1,400 tokens.
+official prompts, the message is what the released `eval/main.py` sends, word for word: the prompt, then the numbered
+key points, a JPEG image for each `<image>`, no schema, at most 1,400 tokens.
 
 Material: `made`, `requirements` (as shown), `reference 1`, `reference 2`, ... (one for each key point that shows an
 image); for an answer `reference` and `answer`.
