@@ -407,7 +407,7 @@ def test_a_question_without_a_key_is_unscored_whatever_was_replied(tmp_path: Pat
 
 
 def test_slots_are_only_those_that_are_filled():
-    assert released.put("[[number]] of [[these]]", number=3) == "3 of [[these]]"
+    assert released.fill_text("[[number]] of [[these]]", number=3) == "3 of [[these]]"
 
 
 def test_a_dry_run_knows_what_official_prompts_have_been_answered(
