@@ -249,10 +249,10 @@ def _score_cubes(answered: JudgedTurn, blobs: Blobs) -> Verdict:
     assert gold.grid is not None
     count = len(gold.points)
     reading = OfficialReading()
-    with blobs.decode_within_memory(answered.image) as picture:
-        cells = grid.read_grid(picture)
-        if picture.width * picture.height <= MAX_PIXELS:
-            released_points = grid.score_grid(read_grid_as_released(picture), gold.grid, count)
+    with blobs.decode_within_memory(answered.image) as image:
+        cells = grid.read_grid(image)
+        if image.width * image.height <= MAX_PIXELS:
+            released_points = grid.score_grid(read_grid_as_released(image), gold.grid, count)
             reading = OfficialReading(sum(released_points) / count)
     points = grid.score_grid(cells, gold.grid, count)
     description = "no lattice"
