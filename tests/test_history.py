@@ -283,7 +283,7 @@ def test_labels_and_renumbered_mentions_agree_in_any_dialogue(sample: Sample, vi
         new = find_mentions(message.parts[-1].text)  # type: ignore[union-attr]
         labels = {part.label: part for part in message.parts if isinstance(part, Image)}
         for old, now in zip(find_mentions(turn.prompt_text), new, strict=True):
-            expected = history.picture(sample, old, turn, replies, view)
+            expected = history.find_image(sample, old, turn, replies, view)
             assert (now in labels) == (expected is not None)
             assert expected is None or labels[now].digest == expected.digest
 

@@ -16,6 +16,10 @@ class UserError(WeftError):
     """A mistake in what the user gave: what is wrong, where, and what to do next."""
 
 
+class MessagesError(UserError):
+    """A benchmark's method returned something other than messages. Every turn would fail alike, so the run ends."""
+
+
 class ImageError(WeftError):
     """Bytes that are not a usable image. The message says why without naming a file, which the caller knows."""
 

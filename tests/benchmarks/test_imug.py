@@ -266,8 +266,8 @@ def test_without_reference_files_it_runs_and_says_so(tmp_path: Path, blobs: Blob
     ("spoil", "field", "message"),
     [
         (lambda r: r[0].pop("tasks"), "tasks", "must be a list of turns"),
-        (lambda r: r[0]["tasks"][1].update(turn=5), "tasks[1].turn", "2 is due"),
-        (lambda r: r[0]["tasks"][3]["output"].pop("answer"), "tasks[3].output.answer", "an answer key is due"),
+        (lambda r: r[0]["tasks"][1].update(turn=5), "tasks[1].turn", "2 is expected"),
+        (lambda r: r[0]["tasks"][3]["output"].pop("answer"), "tasks[3].output.answer", "an answer key is expected"),
         (
             lambda r: r[0]["tasks"][0]["output"].update(evaluation_points=[]),
             "tasks[0].output.evaluation_points",

@@ -338,7 +338,7 @@ def test_odd_keys_cost_their_question_at_most(tmp_path: Path, blobs: Blobs, serv
     assert len(dataset.samples) == 2 and [sample.turns[-1].gold.key for sample in dataset.samples] == ["AC", ""]
     assert dataset.samples[1].turns[1].gold.key == "B"
     told = [str(problem) for problem in dataset.problems if problem.severity == "warning"]
-    assert any("'note' is neither a text nor a picture: it is not shown" in one for one in told)
+    assert any("'note' is neither a text nor an image: it is not shown" in one for one in told)
     assert sum("the turn cannot be scored" in one for one in told) == 2
     run = evaluate(folder, tmp_path / "home", serve(answer=judge()))
     values = {(one.sample.split("/")[0], one.turn): one.value for one in run.verdicts}
@@ -393,7 +393,7 @@ def test_what_is_no_text_is_no_answer_and_the_last_of_two_counts(imug: Path, tmp
     (folder / COOKING / "question_1" / "result.json").write_text(json.dumps({"tasks": tasks}))
     run = evaluate(imug, tmp_path / "home", serve(answer=judge()), model=f"folder/{folder}")
     found = {one.turn: one for one in run.verdicts if one.sample.startswith("Cooking")}
-    assert found[1].value is None and "is no text" in found[1].reason and found[3].value == 1.0
+    assert found[1].value is None and "is not text" in found[1].reason and found[3].value == 1.0
 
 
 def test_a_question_without_a_key_is_unscored_whatever_was_replied(tmp_path: Path, serve: Serve):
@@ -407,7 +407,7 @@ def test_a_question_without_a_key_is_unscored_whatever_was_replied(tmp_path: Pat
 
 
 def test_slots_are_only_those_that_are_filled():
-    assert released.put("[[number]] of [[these]]", number=3) == "3 of [[these]]"
+    assert released.fill_text("[[number]] of [[these]]", number=3) == "3 of [[these]]"
 
 
 def test_a_dry_run_knows_what_official_prompts_have_been_answered(

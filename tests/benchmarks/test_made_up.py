@@ -293,9 +293,9 @@ def test_what_is_no_benchmark_says_what_it_lacks():
 
         def load(self, data: Any, blobs: Any) -> Any: ...
 
-    with pytest.raises(UserError, match="Half is no benchmark yet: it lacks build_messages, questions, tables"):
+    with pytest.raises(UserError, match="Half is not a benchmark yet: it lacks build_messages, questions, tables"):
         load_benchmark(Half)
-    with pytest.raises(UserError, match="make its class one of weft.benchmarks.Benchmark"):
+    with pytest.raises(UserError, match="derive its class from weft.benchmarks.Benchmark"):
         load_benchmark(object())
 
 

@@ -15,6 +15,7 @@ import weft
 from toy import toy_records, write_weave
 from weft.benchmarks.prompts import object_schema
 from weft.benchmarks.weave import Weave
+from weft.types import Question, Score, TurnRef
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-benchmark.md"
 
@@ -118,3 +119,60 @@ def test_one_metric_may_have_an_object_of_its_own(tmp_path: Path):
     data = write_weave(tmp_path / "data", toy_records())
     run = weft.evaluate(Nested, data=data, model="reference", judge="constant/5", home=tmp_path / "home")
     assert {verdict.value for verdict in run.verdicts} == {0.5}
+
+
+ENTRY = object_schema(reasoning={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
+
+
+@pytest.mark.parametrize("metric", ["correct", "score"])
+def test_a_reply_for_one_metric_is_flat_or_an_object_under_its_name_as_the_schema_asks(metric: str):
+    reply = {"reasoning": "nearly", "score": 7}
+    flat = Question((metric,), (), ENTRY, TurnRef())
+    nested = Question((metric,), (), object_schema(**{metric: ENTRY}), TurnRef())
+    expected = [Score(metric, 0.7, "nearly", 7.0)]
+    assert Weave().to_scores(flat, reply) == expected
+    assert Weave().to_scores(nested, {metric: reply}) == expected
+
+
+def test_several_metrics_have_an_object_each():
+    question = Question(("colour", "shape"), (), object_schema(colour=ENTRY, shape=ENTRY), TurnRef())
+    reply = {"colour": {"reasoning": "red", "score": 10}, "shape": {"reasoning": "round", "score": 0}}
+    assert [(score.metric, score.value) for score in Weave().to_scores(question, reply)] == [
+        ("colour", 1.0),
+        ("shape", 0.0),
+    ]
+
+
+WRONG_MESSAGES = """
+from weft.benchmarks.weave import Weave
+from weft.types import Message
+
+class Wrong(Weave):
+    name = "wrong"
+    def build_messages(self, sample, turn, dialogue, options):
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    "returned, problem",
+    [
+        ('(*dialogue, Message("user", turn.prompt))', "an int at position 0; expected Message"),
+        ('(*dialogue.values(), Message("user", turn.prompt))', "a Reply at position 0; expected Message"),
+        ('Message("user", turn.prompt)', "a Message; expected a tuple of Message"),
+        ("(message for message in ())", "a generator; expected a tuple of Message"),
+    ],
+)
+@pytest.mark.parametrize("extra", [[], ["--dry-run"]])
+def test_messages_of_a_wrong_type_end_the_command_with_one_line(
+    tmp_path: Path, returned: str, problem: str, extra: list[str]
+):
+    (tmp_path / "wrong.py").write_text(WRONG_MESSAGES.format(returned=returned))
+    write_weave(tmp_path / "data", toy_records())
+    command = ["run", "wrong.py:Wrong", "--data", "data", "--model", "copy", "--judge", "constant/5", "--home", "home"]
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", *command, *extra], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"weft: benchmark wrong: build_messages returned {problem}. `dialogue` maps")

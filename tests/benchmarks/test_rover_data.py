@@ -467,7 +467,7 @@ def test_offline_says_what_to_download_and_where(tmp_path: Path, monkeypatch: py
     told = str(caught.value)
     assert (
         "pip install -e '.[hub]'" in told
-        and f"download ROVER-IG/*.parquet from {hub.PLACE}/cheryyunl/ROVER into {tmp_path}/" in told
+        and f"download ROVER-IG/*.parquet from {hub.HUB_URL}/cheryyunl/ROVER into {tmp_path}/" in told
     )
 
 

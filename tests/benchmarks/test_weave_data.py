@@ -75,14 +75,14 @@ def record(**fields: Any) -> Callable[[Records], None]:
         (record(chats=[]), "chats", "must be a list of messages"),
         (lambda records: records[0]["chats"].pop(), "chats", "has 5 messages; they must come in pairs"),
         (lambda records: records[0].pop("idx"), "idx", "is missing"),
-        (chat(0, role="assistant"), "chats[0].role", "'user' is due"),
+        (chat(0, role="assistant"), "chats[0].role", "'user' is expected"),
         (
             chat(0, content="Look at Image #9"),
             "chats[0].content",
             '"Image #9" names an image that the record does not have (it has 3)',
         ),
         (chat(1, content="Image #9"), "chats[1].content", "does not have (it has 3)"),
-        (chat(1, content="a picture"), "chats[1].content", "must name the picture to make"),
+        (chat(1, content="a picture"), "chats[1].content", "must name the image to make"),
         (chat(1, type="video"), "chats[1].type", "must be 'text' or 'image'"),
         (chat(1, key_point=None), "chats[1].key_point", "needs at least one key point"),
         (
@@ -112,7 +112,7 @@ def record(**fields: Any) -> Callable[[Records], None]:
         (record(domain=[]), "domain", "none of the 16 domains"),
         (record(images=["imgs/a\0b.png", "imgs/toy_2.png", "imgs/toy_3.png"]), "images[0]", "cannot be read"),
         (chat(1, key_point={"GT #" + "9" * 5000: "As in <image>."}), "chats[1].key_point", "must be 'GT #k'"),
-        (chat(1, content="Image #" + "9" * 5000), "chats[1].content", "must name the picture to make"),
+        (chat(1, content="Image #" + "9" * 5000), "chats[1].content", "must name the image to make"),
     ],
 )
 def test_a_bad_record_is_named_and_left_out_and_the_others_stay(

@@ -1,5 +1,5 @@
-"""Benchmarks. `base.py` is the interface; beside it stands what all of them share: reading records, prompts, rows of
-tables, outputs made elsewhere. Then one folder each."""
+"""Benchmarks. `base.py` is the interface. Next to it are the parts that benchmarks share: options, reading records,
+prompts, rows of tables, outputs made elsewhere. Each benchmark has a folder."""
 
 from weft.benchmarks.base import (
     Benchmark,

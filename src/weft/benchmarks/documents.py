@@ -1,9 +1,10 @@
-"""Whole documents before a judge: sections of words and pictures in their order, every picture between numbered tags.
+"""Whole documents in a judge's prompt: sections of text and images in their order, each image between numbered tags.
 
-The count runs through all sections. What a dataset or a model wrote is fenced off, and tags in it are made harmless.
-Where there are more pictures than a judge may be shown, several that follow one another stand on one sheet, each with
-its number in its corner: the sheet is shown where the first of them stands, and the places of the others say so.
-Nothing is left out."""
+The numbers run through all sections. What a dataset or a model wrote is fenced off, and tags in it are escaped. If
+there are more images than a judge may be shown, neighbouring images of a section are tiled on a sheet, each with its
+number in its corner; the sheet is shown at the place of its first image, and the places of the others refer to it. No
+image is left out.
+"""
 
 import re
 from collections.abc import Sequence
@@ -21,25 +22,27 @@ if TYPE_CHECKING:
     from PIL import Image as Pil
 
 TAG = re.compile(r"<(\s{0,4}/?\s{0,4})(IMG_)", re.IGNORECASE)
-MAX_IMAGES = 20  # pictures that a judge is shown, sheets being one each
-SIDE = 1024  # of a picture on a sheet
+MAX_IMAGES = 20  # images that a judge is shown at once; a sheet counts as one
+TILE_SIDE = 1024  # pixels; the longest side of an image on a sheet
 MaxImages = Annotated[
     int,
     Meta(
-        description="Most pictures that the judge is shown at once; of more, several stand on one sheet.", ge=3, le=500
+        description="The most images that the judge is shown at once; if there are more, several share a sheet.",
+        ge=3,
+        le=500,
     ),
 ]
 SHEETS_NOTE = (
-    "There are many of them: several stand on one sheet, each with its number in its corner; the sheet is shown at the first of them, and "
-    "the tags of the others say where it is. A sheet is no collage of the model's. "
+    "There are many of them: several stand on one sheet, each with its number in its corner; the sheet is shown at "
+    "the first of them, and the tags of the others say where it is. A sheet is no collage of the model's. "
 )
 
 
 class DocumentSection(Struct, frozen=True):
-    """`title` stands before it; `what` is what the fence calls it."""
+    """A part of a document."""
 
-    title: str
-    description: str
+    title: str  # stands before the section
+    description: str  # what the fence's warning calls the section
     parts: tuple[Part, ...]
 
     @property
@@ -48,81 +51,97 @@ class DocumentSection(Struct, frozen=True):
 
 
 class Sheet(Struct, frozen=True):
+    """An image that shows several images of a document side by side."""
+
     image: Image
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # of the images on it, ascending
 
 
 def count_images(sections: Sequence[DocumentSection]) -> int:
+    """Count the images of all sections."""
     return sum(len(section.images) for section in sections)
 
 
 def format_sections(sections: Sequence[DocumentSection], sheets: Sequence[Sheet] = ()) -> list[Part]:
-    """All of them in their order, numbered from 0."""
-    made: list[Part] = []
+    """Format all sections as the parts of a prompt, with images numbered from 0."""
+    parts: list[Part] = []
     number = 0
     for section in sections:
-        inside: list[Part] = []
+        content: list[Part] = []
         for part in join_texts(section.parts):
             if isinstance(part, Image):
-                inside += [Text(f"\n<IMG_{number}>"), *_shown(part, number, sheets), Text(f"</IMG_{number}>\n")]
+                image = _format_image(part, number, sheets)
+                content += [Text(f"\n<IMG_{number}>"), *image, Text(f"</IMG_{number}>\n")]
                 number += 1
             elif isinstance(part, Text):
-                inside.append(Text(escape_tags(part.text)))
-        made += [Text(f"{section.title}\n"), *fence(inside or [Text("(nothing)")], section.description)]
-    return list(join_texts(made))
+                content.append(Text(escape_tags(part.text)))
+        fenced = fence(content or [Text("(nothing)")], section.description)
+        parts += [Text(f"{section.title}\n"), *fenced]
+    return list(join_texts(parts))
 
 
 def escape_tags(text: str) -> str:
-    """A text that cannot be taken for a place of a picture."""
+    """Escape what looks like an image's tag, so that no text can pass for the place of an image."""
     return TAG.sub("\u2039\\1\\2", text)
 
 
-def _shown(image: Image, number: int, sheets: Sequence[Sheet]) -> list[Part]:
-    sheet = next((one for one in sheets if number in one.numbers), None)
-    if sheet is None:
-        return [image]
-    if number == sheet.numbers[0]:
-        return [Text(f" sheet of IMG_{sheet.numbers[0]} to IMG_{sheet.numbers[-1]}: "), sheet.image]
-    return [Text(f" on the sheet that is shown at IMG_{sheet.numbers[0]} ")]
+def _format_image(image: Image, number: int, sheets: Sequence[Sheet]) -> list[Part]:
+    """Return what stands between an image's tags: the image, its sheet, or a reference to its sheet."""
+    for sheet in sheets:
+        if number not in sheet.numbers:
+            continue
+        first = sheet.numbers[0]
+        if number == first:
+            return [Text(f" sheet of IMG_{first} to IMG_{sheet.numbers[-1]}: "), sheet.image]
+        return [Text(f" on the sheet that is shown at IMG_{first} ")]
+    return [image]
 
 
 def build_sheets(sections: Sequence[DocumentSection], most: int, blobs: Blobs) -> list[Sheet]:
-    """Sheets of pictures that follow one another in a section, as small as they can be for all to come to at most
-    `most`."""
+    """Tile neighbouring images of each section on sheets, so that a judge is shown at most `most` images.
+
+    Sheets are as small as that allows, and there are none if all images can be shown.
+    """
     counts = [len(section.images) for section in sections]
     if sum(counts) <= most:
         return []
-    each = next(
-        size
-        for size in range(2, sum(counts) + 1)
-        if sum(-(-count // size) for count in counts) <= max(most, len(sections))
-    )
-    made: list[Sheet] = []
-    first = 0
+    size = _sheet_size(counts, most)
+    sheets: list[Sheet] = []
+    first_number = 0
     for section in sections:
-        for at in range(0, len(section.images), each):
-            some = section.images[at : at + each]
-            numbers = tuple(range(first + at, first + at + len(some)))
-            if len(some) > 1:
-                made.append(Sheet(blobs.put_pil(build_strip(_tiles(some, blobs), numbers)), numbers))
-        first += len(section.images)
-    return made
+        for start in range(0, len(section.images), size):
+            images = section.images[start : start + size]
+            if len(images) > 1:
+                numbers = tuple(range(first_number + start, first_number + start + len(images)))
+                sheets.append(Sheet(blobs.put_pil(build_strip(_build_tiles(images, blobs), numbers)), numbers))
+        first_number += len(section.images)
+    return sheets
 
 
-def _tiles(images: Sequence[Image], blobs: Blobs) -> "list[Pil.Image]":
-    """Each whole, none larger than a tile, on white of one size: whatever their shapes, a sheet of them can be made."""
+def _sheet_size(counts: Sequence[int], most: int) -> int:
+    """Return the fewest images a sheet must hold for all sections to come to at most `most` sheets."""
+    limit = max(most, len(counts))  # a section's sheets are its own, so there is at least one each
+    size = 2
+    while sum(-(-count // size) for count in counts) > limit:
+        size += 1
+    return size
+
+
+def _build_tiles(images: Sequence[Image], blobs: Blobs) -> "list[Pil.Image]":
+    """Shrink each image to fit a tile and centre it on white. All tiles have one size, so that they can be joined."""
     from PIL import Image as Pil
 
-    small: list[Pil.Image] = []
+    thumbnails: list[Pil.Image] = []
     for image in images:
-        with blobs.decode_within_memory(image) as opened:
-            picture = flatten(opened, "white")
-        picture.thumbnail((SIDE, SIDE))
-        small.append(picture)
-    size = max(picture.width for picture in small), max(picture.height for picture in small)
+        with blobs.decode_within_memory(image) as decoded:
+            thumbnail = flatten(decoded, "white")
+        thumbnail.thumbnail((TILE_SIDE, TILE_SIDE))
+        thumbnails.append(thumbnail)
+    width = max(thumbnail.width for thumbnail in thumbnails)
+    height = max(thumbnail.height for thumbnail in thumbnails)
     tiles: list[Pil.Image] = []
-    for picture in small:
-        tile = Pil.new("RGB", size, "white")
-        tile.paste(picture, ((size[0] - picture.width) // 2, (size[1] - picture.height) // 2))
+    for thumbnail in thumbnails:
+        tile = Pil.new("RGB", (width, height), "white")
+        tile.paste(thumbnail, ((width - thumbnail.width) // 2, (height - thumbnail.height) // 2))
         tiles.append(tile)
     return tiles

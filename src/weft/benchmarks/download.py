@@ -1,6 +1,8 @@
-"""Datasets by their names on the Hugging Face hub (extra `hub`). Offline, or without the extra, what to download and
-where to put it is said in full. Archives are unpacked beside themselves: plain files alone, none of them outside the
-folder, none of them a bomb."""
+"""Datasets from the Hugging Face hub (extra `hub`), by their names.
+
+Offline, or without the extra, the error says what to download by hand and where to put it. Archives are unpacked next
+to themselves: only regular files inside the dataset's folder, and never more bytes than an archive may expand to.
+"""
 
 import importlib
 import shutil
@@ -13,94 +15,102 @@ from typing import Any
 from weft.errors import UserError
 from weft.secrets import scrub
 
-PLACE = "https://huggingface.co/datasets"
-HUB_DATASETS = {  # name -> where it is, and which folders of it; all are as their authors' pages have them
+HUB_URL = "https://huggingface.co/datasets"
+HUB_DATASETS = {  # name -> its repository and the folders to download, as the authors' pages give them
     "weave": ("WeiChow/WEAVE", ("test",)),
     "rover": ("cheryyunl/ROVER", ("ROVER-IG", "ROVER-TG")),
     "rover-ig": ("cheryyunl/ROVER", ("ROVER-IG",)),
     "rover-tg": ("cheryyunl/ROVER", ("ROVER-TG",)),
 }
-LARGEST = 50_000_000_000  # bytes that an archive may come to
-RATIO = 200  # times its own size that one may come to
+PARQUET_DATASETS = ("rover", "rover-ig", "rover-tg")  # without a .parquet file their download is incomplete
+MAX_UNPACKED_BYTES = 50_000_000_000
+MAX_UNPACKED_RATIO = 200  # an archive may expand to so many times its size
+MIN_ARCHIVE_SIZE = 1_000_000  # smaller archives may expand as far as one of this size
 
 
 def download_dataset(name: str, out: Path | None) -> Path:
-    """A dataset that weft knows by name, or any other as OWNER/NAME; archives in it are unpacked."""
-    where, folders = HUB_DATASETS.get(name, (name, ()))
-    if "/" not in where:
+    """Download a dataset by weft's name for it, or by OWNER/NAME, unpack its archives, and return its folder."""
+    repository, folders = HUB_DATASETS.get(name, (name, ()))
+    if "/" not in repository:
         raise UserError(
-            f"weft does not know where {name} is on the hub (it knows {', '.join(HUB_DATASETS)}): give its name there, as in "
-            f"weft data get OWNER/NAME --out {name}; or point --data at the folder that you have"
+            f"weft does not know where {name} is on the hub (it knows {', '.join(HUB_DATASETS)}): give its name there, "
+            f"as in weft data get OWNER/NAME --out {name}; or point --data at the folder that you have"
         )
-    place = out or Path(name.rpartition("/")[2])
-    found = download_folders(where, place, list(folders), name, any_file=name not in ("rover", "rover-ig", "rover-tg"))
-    for archive in sorted(found.rglob("*.zip")):
+    folder = download_folders(
+        repository, out or Path(name.rpartition("/")[2]), folders, name, any_file=name not in PARQUET_DATASETS
+    )
+    for archive in sorted(folder.rglob("*.zip")):
         unpack_archive(archive)
-    return found
+    return folder
 
 
 def unpack_archive(archive: Path) -> None:
-    """Beside it, what is not there yet. Raises UserError for what does not belong into a dataset."""
+    """Unpack an archive into its own folder, except for files that are there already.
+
+    Raises UserError for an entry that is no regular file inside the folder, or if the archive expands too far.
+    """
+    limit = min(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * max(archive.stat().st_size, MIN_ARCHIVE_SIZE))
     with zipfile.ZipFile(archive) as opened:
         entries = opened.infolist()
-        if sum(one.file_size for one in entries) > min(LARGEST, RATIO * max(archive.stat().st_size, 1_000_000)):
+        size = sum(entry.file_size for entry in entries)
+        if size > limit:
             raise UserError(
-                f"{archive} would come to more than it can be trusted with; unpack it by hand, if you trust it"
+                f"{archive} would expand to {size:,} bytes, more than the limit of {limit:,}; "
+                "unpack it by hand, if you trust it"
             )
-        for one in entries:
-            path = PurePosixPath(one.filename)
-            if (
-                path.is_absolute()
-                or ".." in path.parts
-                or "\\" in one.filename
-                or stat.S_ISLNK(one.external_attr >> 16)
-            ):
-                raise UserError(f"{archive}: {one.filename!r} would not be a plain file inside its folder")
-            target = archive.parent / path
-            if one.is_dir() or (target.is_file() and target.stat().st_size == one.file_size):
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(f".part-{target.name}")
-            with opened.open(one) as source, part.open("wb") as made:
-                shutil.copyfileobj(source, made)
-            part.rename(target)
+        for entry in entries:
+            _unpack_entry(opened, entry, archive)
+
+
+def _unpack_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, archive: Path) -> None:
+    path = PurePosixPath(entry.filename)
+    leads_out = path.is_absolute() or ".." in path.parts or "\\" in entry.filename
+    if leads_out or stat.S_ISLNK(entry.external_attr >> 16):
+        raise UserError(f"{archive}: {entry.filename!r} would not be a plain file inside its folder")
+    target = archive.parent / path
+    if entry.is_dir() or (target.is_file() and target.stat().st_size == entry.file_size):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".part-{target.name}")
+    with opened.open(entry) as source, partial.open("wb") as destination:
+        shutil.copyfileobj(source, destination)
+    partial.rename(target)
 
 
 def download_folders(
-    name: str, out: Path | None, folders: Sequence[str], called: str, *, any_file: bool = False
+    repository: str, out: Path | None, folders: Sequence[str], name: str, *, any_file: bool = False
 ) -> Path:
-    """The folders of a dataset, in `out`, or where the hub's own library keeps what it fetched. `called` is what weft
-    calls it."""
-    if any_file:
-        kind = "*"
-    else:
-        kind = "*.parquet"
-    wanted = ", ".join(f"{folder}/{kind}" for folder in folders) or "all files"
-    if out:
-        where = f"{out}/"
-    else:
-        where = "a folder"
-    by_hand = f"by hand: download {wanted} from {PLACE}/{name} into {where}, keeping the folders, then give that folder as --data"
+    """Download folders of a hub dataset into `out`, or into the hub library's cache, and return where they are.
+
+    `name` is what weft calls the dataset. Unless `any_file`, at least one .parquet file must have come.
+    """
+    pattern = "*" if any_file else "*.parquet"
+    wanted = ", ".join(f"{folder}/{pattern}" for folder in folders) or "all files"
+    by_hand = (
+        f"by hand: download {wanted} from {HUB_URL}/{repository} into {f'{out}/' if out else 'a folder'}, "
+        "keeping the folders, then give that folder as --data"
+    )
     try:
         hub: Any = importlib.import_module("huggingface_hub")
     except ImportError:
         raise UserError(
-            f"{called}: fetching from the hub needs huggingface_hub, which is not here; install the extra, from the clone: "
-            f"pip install -e '.[hub]'; or {by_hand}"
+            f"{name}: fetching from the hub needs huggingface_hub, which is not installed; install the extra, from the "
+            f"clone: pip install -e '.[hub]'; or {by_hand}"
         ) from None
-    patterns = [f"{folder}/*" for folder in folders] or None
+    options: dict[str, Any] = {}
+    if folders:
+        options["allow_patterns"] = [f"{folder}/*" for folder in folders]
+    if out:
+        options["local_dir"] = out
     try:
-        told = hub.snapshot_download(
-            name, repo_type="dataset", allow_patterns=patterns, **({"local_dir": out} if out else {})
-        )
+        folder = Path(hub.snapshot_download(repository, repo_type="dataset", **options))
     except KeyboardInterrupt:
         raise
-    except Exception as error:  # whatever its library raises: no network, no such dataset, no permission, a full disk
-        why = scrub(str(error).strip().partition("\n")[0])[:300]
+    except Exception as error:  # whatever the library raises: no network, no such dataset, no permission, a full disk
+        problem = scrub(str(error).strip().partition("\n")[0])[:300]
         raise UserError(
-            f"{called}: {name} could not be fetched from the hub ({type(error).__name__}: {why}); {by_hand}"
+            f"{name}: {repository} could not be fetched from the hub ({type(error).__name__}: {problem}); {by_hand}"
         ) from None
-    found = Path(told)
-    if not any(one.is_file() for one in found.rglob(kind)):
-        raise UserError(f"{called}: {PLACE}/{name} has none of {wanted}; has it moved? Otherwise {by_hand}")
-    return found
+    if not any(path.is_file() for path in folder.rglob(pattern)):
+        raise UserError(f"{name}: {HUB_URL}/{repository} has none of {wanted}; has it moved? Otherwise {by_hand}")
+    return folder

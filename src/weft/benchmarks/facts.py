@@ -1,12 +1,12 @@
-"""What a benchmark keeps in `Verdict.detail`, `Mark.detail` and `Question.detail`: a frozen struct of its own.
+"""A benchmark's own struct in `Verdict.detail`, `Score.detail` and `Question.detail`.
 
     class ChoiceFacts(Struct, frozen=True, omit_defaults=True):
         key: str = ""
         dynamic: bool = False
 
-    facts_of(verdict.detail, ChoiceFacts).dynamic
+    read_facts(verdict.detail, ChoiceFacts).dynamic
 
-A verdict that comes from the journal has it as JSON does; this is the one place where it becomes the struct again.
+A verdict from the journal has the struct as decoded JSON; only `read_facts` turns it into the struct again.
 """
 
 from typing import Any, TypeVar
@@ -18,7 +18,9 @@ Facts = TypeVar("Facts", bound=Struct)
 
 
 def read_facts(detail: Any, kind: type[Facts]) -> Facts:
-    """The struct; one of defaults where nothing is known, as of a turn on which a benchmark's own code failed."""
+    """Return a `detail` as the struct `kind`: with its defaults if there is none, as when a benchmark's code failed."""
     if isinstance(detail, kind):
         return detail
-    return msgspec.convert(detail if isinstance(detail, dict) else {}, kind)
+    if not isinstance(detail, dict):
+        detail = {}
+    return msgspec.convert(detail, kind)

@@ -1,4 +1,4 @@
-"""Asking a model again in the same turn, where its reply does not answer yet: `Benchmark.follow_up`."""
+"""Asking a model again in the same turn if its reply does not answer yet: `Benchmark.follow_up`."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -7,15 +7,17 @@ from weft.types import Message, Reply, Turn
 
 
 class FollowUp:
+    """The rule by which a benchmark asks again."""
+
     max_tries: ClassVar[int] = 2
-    """The number of times a turn may be asked in all; a dry run prints it."""
+    """How often a turn may be asked in all; a dry run prints it."""
 
     def next_messages(
         self, turn: Turn, messages: tuple[Message, ...], reply: Reply, tries: int
     ) -> tuple[Message, ...] | None:
-        """The messages to send next, after `tries` replies the last of which is `reply`. None: do not ask again."""
+        """Return the messages to send after `tries` replies, of which `reply` is the last. None: do not ask again."""
         raise TypeError(f"{type(self).__name__} has no next_messages")
 
     def pick_reply(self, turn: Turn, replies: Sequence[Reply]) -> Reply:
-        """Which of several replies counts: by default the last. It is stored with the calls of all of them."""
+        """Return the reply that counts: by default the last. It is stored with the calls of all replies."""
         return replies[-1]

@@ -1,9 +1,10 @@
-"""Documents in files: lists of `{"text": ...}` and `{"image": ...}`, in records of a dataset or made elsewhere.
+"""Documents in files: lists of `{"text": ...}` and `{"image": ...}`, in a dataset's records or as a model's outputs.
 
-Made elsewhere they are <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, pictures beside
-it. Records as OpenING keeps them (`conversations`, with `output`; the last part of a picture's path) are read as well.
-A missing file is the model's; one that cannot be read, or names a picture that is not there, leaves its prompt
-unscored."""
+Outputs made elsewhere are <model>/<id>.json = {"output": [{"text": ...}, {"image": "<id>-o-0.png"}, ...]}, with the
+images in the same folder. OpenING's records (`conversations`, with `output`; only the last component of an image's path
+counts) are read as well. A missing file is the model's fault; a file that cannot be read, or names an image that does
+not exist, leaves its prompt unscored.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,19 +18,20 @@ from weft.store.blobs import Blobs
 from weft.types import Modality, Part, Text
 from weft.untrusted import dict_or_empty, read_json_file
 
-# of a record, of a document
-MOST_PARTS = 400
-MOST_MADE = 1000
+MAX_RECORD_PARTS = 400
+MAX_OUTPUT_PARTS = 1000
 
 
 class InterleavedOutputs(OutputFolder):
+    """A folder of documents, one <id>.json per prompt, as a model."""
+
     subfolders = ("",)
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         super().__init__(root, blobs)
         if not any(self._root.glob("*.json")) and not any(self._root.glob("*.jsonl")):
             raise UserError(
-                f"{root} has no document: <id>.json with an `output` of texts and pictures is looked for, one for each prompt"
+                f"{root} has no document: expected <id>.json with an `output` of texts and images, one for each prompt"
             )
 
     def find(self, name: str) -> Path | None:
@@ -40,78 +42,85 @@ class InterleavedOutputs(OutputFolder):
             entries = find_output(read_json_file(path))
         except UserError as error:
             raise CallError(str(error), NO_RETRY) from None
-        if entries is None or len(entries) > MOST_MADE:
+        if entries is None or len(entries) > MAX_OUTPUT_PARTS:
             raise CallError(
-                f"{path} has no `output` that is a list of at most {MOST_MADE} texts and pictures", NO_RETRY
+                f"{path} has no `output` that is a list of at most {MAX_OUTPUT_PARTS} texts and images", NO_RETRY
             )
-        made: list[Part] = []
-        for at, entry in enumerate(entries):
-            if isinstance(entry, str):
-                one: Mapping[str, Any] = {"text": entry}
-            else:
-                one = dict_or_empty(entry)
-            text = one.get("text")
-            image = one.get("image")
-            if (text is None and image is None) or not all(
-                value is None or isinstance(value, str) for value in (text, image)
-            ):
+        parts: list[Part] = []
+        for index, entry in enumerate(entries):
+            fields = _entry_fields(entry)
+            text = fields.get("text")
+            image = fields.get("image")
+            is_valid = isinstance(text, str | None) and isinstance(image, str | None)
+            if not is_valid or (text is None and image is None):
                 raise CallError(
-                    f"{path}: output[{at}] must be a text, or have `text` and `image`, each a text or null", NO_RETRY
+                    f"{path}: output[{index}] must be a text, or have `text` and `image`, each a text or null", NO_RETRY
                 )
-            made += [Text(text)] if text else []
-            made += super().read(self._picture(path, image), "image") if image else ()
-        return tuple(made)
+            if text:
+                parts.append(Text(text))
+            if image:
+                parts += super().read(self._find_image(path, image), "image")
+        return tuple(parts)
 
-    def _picture(self, path: Path, name: str) -> Path:
-        """Beside the document, whatever folders its name has before it."""
-        for place in (path.parent / name, path.parent / Path(name.replace("\\", "/")).name):
+    def _find_image(self, path: Path, name: str) -> Path:
+        """Return the image that a document names: at its path, or under its file name in the document's folder."""
+        for candidate in (path.parent / name, path.parent / Path(name.replace("\\", "/")).name):
             try:
-                there = place.is_file()
-            except (OSError, ValueError):  # a name that is none
-                there = False
-            if there:
-                return self.check_inside(place)
-        raise CallError(f"{path} names a picture that is not there: {name[:200]}", NO_RETRY)
+                exists = candidate.is_file()
+            except (OSError, ValueError):  # not a valid file name
+                exists = False
+            if exists:
+                return self.check_inside(candidate)
+        raise CallError(f"{path} names an image that does not exist: {name[:200]}", NO_RETRY)
 
 
 def find_output(record: Any) -> list[Any] | None:
-    """The output of a record of ours, or of one that keeps a conversation."""
-    facts = dict_or_empty(record)
-    turns: Any = facts.get("conversations")
-    if "output" not in facts and isinstance(turns, list):
-        none: dict[str, Any] = {}
-        facts = next((dict_or_empty(turn) for turn in cast(list[Any], turns) if "output" in dict_or_empty(turn)), none)
-    found = facts.get("output")
-    if isinstance(found, list):
-        return cast(list[Any], found)
+    """Return the `output` list of a record, or of the first turn in its `conversations` that has one."""
+    fields = dict_or_empty(record)
+    turns: Any = fields.get("conversations")
+    if "output" not in fields and isinstance(turns, list):
+        for turn in cast(list[Any], turns):
+            if "output" in dict_or_empty(turn):
+                fields = dict_or_empty(turn)
+                break
+    output = fields.get("output")
+    if isinstance(output, list):
+        return cast(list[Any], output)
     return None
 
 
 def read_parts(
-    records: Records, name: str, record: Mapping[str, Any], field: str, plain: Callable[[str], str] = str
+    records: Records, name: str, record: Mapping[str, Any], field: str, clean: Callable[[str], str] = str
 ) -> tuple[Part, ...]:
-    """Words and pictures of such a list, or of a plain text; of an entry with both, the words come first. `plain` makes
-    words what they are to be."""
-    if isinstance(record.get(field), str):
-        found: Any = [record.get(field)]
-    else:
-        found = record.get(field)
-    if not isinstance(found, list) or not found:
+    """Read a record's field that is such a list, or one text, into parts. In an entry with both, the text comes first.
+
+    `clean` is applied to every text. A malformed field makes the record `name` unusable.
+    """
+    value: Any = record.get(field)
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list) or not value:
         records.fail(name, field, 'must be a list of {"text": ...} and {"image": ...}, or a text')
-    some = cast(list[Any], found)
-    if len(some) > MOST_PARTS:
-        records.fail(name, field, f"has {len(some)} entries, more than {MOST_PARTS}")
-    made: list[Part] = []
-    for at, entry in enumerate(some):
-        place = f"{field}[{at}]"
-        if isinstance(entry, str):
-            one: Mapping[str, Any] = {"text": entry}
-        else:
-            one = dict_or_empty(entry)
-        if not one.get("text") and not one.get("image"):
-            records.fail(name, place, "has neither text nor image")
-        text = plain(records.optional_text(name, {place: one.get("text")}, place))
-        made += [Text(text)] if text else []
-        path = records.optional_text(name, {place: one.get("image")}, place)
-        made += [records.load_image(name, place, path)] if path else []
-    return tuple(made)
+    entries = cast(list[Any], value)
+    if len(entries) > MAX_RECORD_PARTS:
+        records.fail(name, field, f"has {len(entries)} entries, more than {MAX_RECORD_PARTS}")
+    parts: list[Part] = []
+    for index, entry in enumerate(entries):
+        entry_field = f"{field}[{index}]"
+        fields = _entry_fields(entry)
+        if not fields.get("text") and not fields.get("image"):
+            records.fail(name, entry_field, "has neither text nor image")
+        text = clean(records.optional_text(name, {entry_field: fields.get("text")}, entry_field))
+        if text:
+            parts.append(Text(text))
+        path = records.optional_text(name, {entry_field: fields.get("image")}, entry_field)
+        if path:
+            parts.append(records.load_image(name, entry_field, path))
+    return tuple(parts)
+
+
+def _entry_fields(entry: Any) -> Mapping[str, Any]:
+    """Return an entry as a mapping; a bare text stands for `{"text": ...}`."""
+    if isinstance(entry, str):
+        return {"text": entry}
+    return dict_or_empty(entry)

@@ -1,8 +1,8 @@
-"""Outputs made elsewhere as a model: each turn's reply is the file that the benchmark's own layout names for it.
+"""Outputs made elsewhere as a model: each turn's reply is the file that the benchmark's layout names for it.
 
-A missing file is an `empty` reply, the model's fault. A file that is there but cannot be opened is `failed`: unscored,
-with the reason. Names are looked up only inside the folder; a name that leads out of it, by `..` or by a link, is
-refused."""
+A missing file is an `empty` reply, the model's fault. A file that cannot be read is a `failed` reply: unscored, with
+the reason. Files are looked up only inside the folder; a path that leads out of it, by `..` or by a link, is refused.
+"""
 
 import asyncio
 from pathlib import Path
@@ -18,10 +18,10 @@ from weft.untrusted import read_file, read_text_file
 
 
 class OutputFolder(UncachedEndpoint):
-    """A benchmark with a layout of its own overrides `find`, and where texts lie elsewhere, `send`."""
+    """A folder of outputs. A benchmark with a layout of its own overrides `find`, or `send` if texts are elsewhere."""
 
     depends_on_input = False
-    subfolders = ("", "imgs")  # WEAVE's scripts keep outputs in OUT/imgs and are pointed at either
+    subfolders = ("", "imgs")  # WEAVE's scripts write to OUT/imgs and accept either folder
 
     def __init__(self, root: Path, blobs: Blobs) -> None:
         if not root.is_dir():
@@ -31,10 +31,10 @@ class OutputFolder(UncachedEndpoint):
         self._blobs = blobs
 
     async def send(self, messages: tuple[Message, ...], want: Request) -> EndpointReply:
+        """Return the output file of the request's turn as a reply; the messages are ignored."""
         if not want.turn_ref.file:
             raise CallError(
-                "this benchmark does not say what its output files are called, so a folder of them cannot be scored",
-                FATAL,
+                "this benchmark does not name its output files, so a folder of them cannot be scored", FATAL
             )
         path = self.find(want.turn_ref.file)
         if path is None:
@@ -42,20 +42,19 @@ class OutputFolder(UncachedEndpoint):
         return self.build_sent(await asyncio.to_thread(self.read, path, want.modality), want.modality)
 
     def find(self, name: str) -> Path | None:
-        places = [
-            self.check_inside(self._root / inner / name)
-            for inner in self.subfolders
-            if (self._root / inner / name).is_file()
-        ]
-        if places:
-            return places[0]
+        """Return the output file of this name, or None if the model made none."""
+        paths = [self._root / subfolder / name for subfolder in self.subfolders]
+        existing = [self.check_inside(path) for path in paths if path.is_file()]
+        if existing:
+            return existing[0]
         return None
 
     def read(self, path: Path, kind: Modality) -> tuple[Part, ...]:
+        """Read an output file as the parts of a reply. Raises CallError if it cannot be read."""
         try:
             if kind == "text":
-                # as a text file is read everywhere
-                return (Text(read_text_file(path).replace("\r\n", "\n").replace("\r", "\n")),)
+                text = read_text_file(path).replace("\r\n", "\n").replace("\r", "\n")  # universal newlines
+                return (Text(text),)
             return (self._blobs.put(read_file(path, MAX_BYTES, ImageError), durable=False),)
         except ImageError as error:
             raise CallError(f"{path} {error}", NO_RETRY) from None
@@ -65,18 +64,21 @@ class OutputFolder(UncachedEndpoint):
             raise CallError(f"{path} cannot be read: {error}", NO_RETRY) from None
 
     def build_sent(self, parts: tuple[Part, ...], kind: Modality) -> EndpointReply:
+        """Build the endpoint's reply from an output's parts."""
         outcome, reason = outcome_of(parts, kind)
         return EndpointReply(parts, outcome, reason, served_model=self.name)
 
     def check_inside(self, path: Path) -> Path:
+        """Return the path. Raises CallError if it leads out of the folder."""
         try:
-            there = path.resolve().is_relative_to(self._root)
+            is_inside = path.resolve().is_relative_to(self._root)
         except (OSError, ValueError, RuntimeError):
-            there = False
-        if not there:
+            is_inside = False
+        if not is_inside:
             raise CallError(f"{path} leads out of {self._root}", NO_RETRY)
         return path
 
 
 def from_spec(spec: ModelSpec, blobs: Blobs) -> OutputFolder:
+    """Build the model `folder/PATH`."""
     return OutputFolder(Path(spec.model), blobs)

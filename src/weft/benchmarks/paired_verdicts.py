@@ -1,5 +1,7 @@
-"""A judge's verdicts beside what others say of the very same, for tables of agreement: a paper's own, and those of
-all."""
+"""A judge's verdicts paired with other scores of the same outputs (people's, or another judge's), for agreement tables.
+
+pairs.measure_metric("accuracy")     # the agreement on one metric, and the judge's verdicts behind it
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,78 +11,88 @@ from weft.benchmarks.base import SampleGroups
 from weft.stats.agreement import Agreement, NullableEstimate, measure_agreement
 from weft.types import Cell, Verdict
 
-DIGITS = 3  # of a correlation
-FLAT = 1e-9  # an interval's width that is rounding
-MIN_VERDICTS = 5  # verdicts behind a correlation that is shown: of two points it is always 1 or -1
-NOT_PRINTED = "not printed"  # what a paper has in a figure alone
+DIGITS = 3  # decimals of a correlation
+ROUNDING_WIDTH = 1e-9  # an interval that is no wider is a rounding error
+MIN_VERDICTS = 5  # fewer verdicts show no correlation: that of two points is always 1 or -1
+NOT_PRINTED = "not printed"  # stands for numbers that a paper shows only in a figure
+
+
+def _keep_all(verdict: Verdict) -> bool:
+    return True
 
 
 class PairedVerdicts(Struct, frozen=True):
-    """`pairs` are a judge's verdict and what the others say, as a share of full marks; `clusters` what each sample
-    belongs to."""
+    """One run's judged verdicts, each with the other side's score."""
 
-    name: str
-    pairs: Sequence[tuple[Verdict, float]]
+    name: str  # the run's title
+    pairs: Sequence[tuple[Verdict, float]]  # the judge's verdict, the other score as a share of full marks
     groups: SampleGroups
-    clusters: Mapping[str, str]
+    clusters: Mapping[str, str]  # sample id -> what is resampled together
     judge: str
-    other: str = "people"
+    other: str = "people"  # who gave the other scores
     dataset: str = ""
     run: str = ""
 
-    def measure(self, keep: Callable[[Verdict], bool] = lambda _: True) -> Agreement:
-        """How far they agree on some of it."""
+    def measure(self, keep: Callable[[Verdict], bool] = _keep_all) -> Agreement:
+        """Measure the agreement on the verdicts that `keep` accepts."""
         return measure_agreement(self.group_by_cluster(keep))
 
-    def verdicts(self, keep: Callable[[Verdict], bool] = lambda _: True) -> list[Verdict]:
-        """The judge's, of some of it."""
+    def verdicts(self, keep: Callable[[Verdict], bool] = _keep_all) -> list[Verdict]:
+        """Return the judge's verdicts that `keep` accepts."""
         return [verdict for verdict, _ in self.pairs if keep(verdict)]
 
     def measure_metric(self, metric: str) -> tuple[Agreement, list[Verdict]]:
-        """How far they agree on a metric, and the judge's verdicts."""
-        return self.measure(lambda one: one.metric == metric), self.verdicts(lambda one: one.metric == metric)
+        """Measure the agreement on one metric; return it with the judge's verdicts."""
 
-    def group_by_cluster(
-        self, keep: Callable[[Verdict], bool] = lambda _: True
-    ) -> dict[str, list[tuple[float, float]]]:
-        made: dict[str, list[tuple[float, float]]] = {}
-        for verdict, right in self.pairs:
+        def keep(verdict: Verdict) -> bool:
+            return verdict.metric == metric
+
+        return self.measure(keep), self.verdicts(keep)
+
+    def group_by_cluster(self, keep: Callable[[Verdict], bool] = _keep_all) -> dict[str, list[tuple[float, float]]]:
+        """Return (judge's value, other score) by cluster, of the verdicts that `keep` accepts."""
+        clusters: dict[str, list[tuple[float, float]]] = {}
+        for verdict, other_score in self.pairs:
             if keep(verdict):
-                made.setdefault(self.clusters.get(verdict.sample, verdict.sample), []).append(
-                    (verdict.value or 0.0, right)
-                )
-        return made
+                cluster = self.clusters.get(verdict.sample, verdict.sample)
+                clusters.setdefault(cluster, []).append((verdict.value or 0.0, other_score))
+        return clusters
 
 
 def build_measure_cell(
-    one: NullableEstimate, n: int, verdicts: Sequence[Verdict] = (), *, full: float = 1.0, digits: int = DIGITS
+    estimate: NullableEstimate, n: int, verdicts: Sequence[Verdict] = (), *, full: float = 1.0, digits: int = DIGITS
 ) -> Cell:
-    """On the paper's scale, with so many decimals; a dash where it is undefined. An interval of no width is none: where
-    drawing again changes nothing, it says nothing. `verdicts` are the `n` of a run's judge that were compared, where it
-    is of those."""
-    if one.value is None:
+    """Build the cell of an estimate over `n` items, scaled so that 1 becomes `full`. An undefined one is a dash.
+
+    `verdicts` are the judge's that were compared. An interval without width is left out: resampling changed nothing.
+    """
+    if estimate.value is None:
         return Cell(None)
-    if (one.high or 0.0) - (one.low or 0.0) > FLAT:
-        bounds = (one.low, one.high)
-    else:
-        bounds = (None, None)
-    low, high = (None if bound is None else _rounded(full * bound, digits) for bound in bounds)
-    return Cell(_rounded(full * one.value, digits), n, n, low, high, digits=digits, verdicts=verdicts)
+    low: float | None = None
+    high: float | None = None
+    if (estimate.high or 0.0) - (estimate.low or 0.0) > ROUNDING_WIDTH:
+        low = _round(estimate.low, full, digits)
+        high = _round(estimate.high, full, digits)
+    return Cell(_round(estimate.value, full, digits), n, n, low, high, digits=digits, verdicts=verdicts)
 
 
-def build_correlation_cell(one: NullableEstimate, n: int, verdicts: Sequence[Verdict] = ()) -> Cell:
-    """A dash where there is too little."""
-    if n >= MIN_VERDICTS:
-        return build_measure_cell(one, n, verdicts)
-    return Cell(None)
-
-
-def _rounded(value: float, digits: int) -> float:
-    """With two decimals more than are shown; what is shown as nothing has no minus."""
-    if round(value, digits):
-        return round(value, digits + 2)
-    return 0.0
+def build_correlation_cell(estimate: NullableEstimate, n: int, verdicts: Sequence[Verdict] = ()) -> Cell:
+    """Build the cell of a correlation: a dash if fewer than `MIN_VERDICTS` items were compared."""
+    if n < MIN_VERDICTS:
+        return Cell(None)
+    return build_measure_cell(estimate, n, verdicts)
 
 
 def build_count_cell(number: int, verdicts: Sequence[Verdict] = ()) -> Cell:
+    """Build the cell of a count, which has no decimals and no interval."""
     return Cell(float(number), number, number, count=True, verdicts=verdicts)
+
+
+def _round(value: float | None, full: float, digits: int) -> float | None:
+    """Scale and round to two decimals more than are shown. What is shown as zero is zero, never -0.0."""
+    if value is None:
+        return None
+    scaled = full * value
+    if not round(scaled, digits):
+        return 0.0
+    return round(scaled, digits + 2)

@@ -1,5 +1,7 @@
-"""What is done before a model is asked: `Benchmark.preparation`. It reads the judge's prompts and outputs made
-elsewhere, has the data completed by auxiliary models, describes a dataset, and writes a folder for a user's own data.
+"""What happens before a model is asked: `Benchmark.preparation`.
+
+It reads the judge's prompts and outputs made elsewhere, lets auxiliary models complete the data, describes a dataset,
+and writes a template folder for a user's own data.
 
 `template` and `outputs` are given by keyword; the rest is a method of a subclass:
 
@@ -7,7 +9,7 @@ elsewhere, has the data completed by auxiliary models, describes a dataset, and 
         def describe_data(self, dataset): ...
 
     class PlanViz(Benchmark):
-        preparation = PlanVizPreparation(template=write_template, outputs=Outputs)
+        preparation = PlanVizPreparation(template=write_template, outputs=PlanVizOutputs)
 """
 
 import inspect
@@ -28,29 +30,40 @@ if TYPE_CHECKING:
 
 
 class Preparation(Struct, frozen=True, kw_only=True):
+    """A benchmark's preparation; the defaults suit a benchmark whose data need none."""
+
     template: Callable[[Path], None] | None = None
-    """Writes a folder that users fill with data of their own, with an example of each kind."""
+    """Writes a folder with an example of each kind, which users fill with their own data."""
     outputs: Callable[[Path, Blobs], Endpoint] = OutputFolder
-    """Outputs made elsewhere, as a model: by default files with the names in `Turn.file`."""
+    """Reads outputs made elsewhere as a model: by default files named by `Turn.file`."""
 
     def rubrics(self, benchmark: "Benchmark", prompts: str) -> Rubrics:
-        """The judge's prompts. `weft`: `rubrics/*.md` beside the code of the benchmark's class, or of the class that it
-        extends; `official:DIR`: the paper's, from a checkout of its repository."""
+        """Read the judge's prompts.
+
+        `weft` reads `rubrics/*.md` in the folder of the benchmark's class, or else of a class that it extends;
+        `official:DIR` reads the paper's prompts from a checkout of its repository.
+        """
         folders = [Path(inspect.getfile(kind)).parent for kind in type(benchmark).__mro__[:-1]]
-        folder = next((one for one in folders if (one / "rubrics").is_dir()), folders[0])
-        return read_rubrics(folder, prompts, benchmark.official, benchmark.name)
+        for folder in folders:
+            if (folder / "rubrics").is_dir():
+                return read_rubrics(folder, prompts, benchmark.official, benchmark.name)
+        return read_rubrics(folders[0], prompts, benchmark.official, benchmark.name)
 
     def auxiliary_models(self, options: Any) -> Mapping[str, str]:
-        """Models that complete the data before the run, by role, named as a user names them. Their replies are cached
-        and paid for like all others."""
+        """Return the names of models that complete the data before the run, by role, as a user would write them.
+
+        Their replies are cached and paid for like all others.
+        """
         return {}
 
     async def prepare(self, dataset: LoadedDataset, options: Any, models: Mapping[str, Model]) -> LoadedDataset:
-        """The dataset that a run uses: by default the one that was loaded. What is changed must change the digest.
+        """Return the dataset that a run uses: by default the one that was loaded. A changed dataset needs a new digest.
+
         `models` are the auxiliary models by role. In a dry run their replies have the note `stand-in`: ask as many
-        questions as a real run would."""
+        questions as a real run would.
+        """
         return dataset
 
     def describe_data(self, dataset: LoadedDataset) -> list[str]:
-        """Facts about a dataset that `weft data check` prints, line by line."""
+        """Return lines about a dataset that `weft data check` prints."""
         return []

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 
 class Presentation(Struct, frozen=True, kw_only=True):
+    """How a benchmark's results are presented."""
+
     title: str = ""
     """The name that its paper uses; without one, the benchmark's `name` is shown."""
     axis_names: Mapping[str, tuple[str, ...]] = {}
-    """The names of an axis's groups, where they are the same in every dataset."""
+    """The names of an axis's groups, if they are the same in every dataset."""
     distribution_metrics: tuple[str, ...] = ()
     """Metrics whose distribution is plotted, besides that of the headline score."""
     max_score: float = 1.0
@@ -39,37 +41,47 @@ class Presentation(Struct, frozen=True, kw_only=True):
     pairwise: bool = False
     """A verdict compares two models. Such runs have no headline score; `ranking` is plotted instead."""
     turn_names: tuple[str, ...] = ()
-    """The names of a sample's turns, where they are not a dialogue but several ways of asking the same."""
+    """The names of a sample's turns, if they are not a dialogue but several ways of asking the same."""
 
     def describe_options(self, options: Any) -> list[str]:
-        """The options in words, for a run's title: by default those that differ from their defaults."""
-        usual = asdict(type(options)())
-        changed = {name: value for name, value in asdict(options).items() if value != usual[name]}
-        return [name if value is True else f"{name} {value}" for name, value in changed.items()]
+        """Describe the options for a run's title: by default those that differ from their defaults."""
+        defaults = asdict(type(options)())
+        descriptions: list[str] = []
+        for name, value in asdict(options).items():
+            if value == defaults[name]:
+                continue
+            if value is True:
+                descriptions.append(name)
+            else:
+                descriptions.append(f"{name} {value}")
+        return descriptions
 
     def describe_outputs(self, options: Any) -> list[str]:
-        """The options in words for outputs made elsewhere: nobody knows what the model was shown for them."""
+        """Describe the options that matter for outputs made elsewhere, for which the model's inputs are unknown."""
         return []
 
     def describe_gold(self, gold: Any) -> list[str]:
-        """What a person is shown of a turn's gold data (as JSON has it), line by line. Nothing: all of it, folded."""
+        """Return lines that show a person a turn's gold data (decoded from JSON). Empty: all of it is shown, folded."""
         return []
 
     def side_by_side(self, gold: Any) -> list[tuple[str, tuple[Part, ...]]]:
-        """What a turn's page shows side by side instead of the reply, each with its title, from the turn's gold data as
-        JSON has it."""
+        """Return (title, parts) that a turn's page shows side by side instead of the reply.
+
+        `gold` is the turn's gold data, decoded from JSON.
+        """
         return []
 
     def canonical_group(self, axis: str, name: str) -> str:
-        """The data's own name of a group that a user names, as in `--domain "visual"`."""
+        """Return the dataset's name of a group that a user names, as in `--domain "visual"`."""
         return name
 
     def ranking(self, runs: "Sequence[RunResults]") -> tuple[str, list[dict[str, Any]]]:
-        """Of pairwise verdicts: what is plotted, and its rows, the best first. A row has `name`, `series`, the value
-        under what it is called, `low` and `high`."""
+        """Return the ranking from pairwise verdicts: what the plotted value is called, and its rows, the best first.
+
+        A row has `name`, `series`, `low`, `high`, and the value under what it is called.
+        """
         return "", []
 
-    def agreement_tables(self, found: "PairedVerdicts") -> Iterable[Table]:
-        """How far the judge agrees with annotators, as the paper shows it, with the numbers that it prints; by default
-        nothing."""
+    def agreement_tables(self, paired: "PairedVerdicts", /) -> Iterable[Table]:
+        """Yield the paper's tables of agreement between judge and annotators, with the numbers that it prints."""
         return ()

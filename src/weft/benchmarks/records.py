@@ -1,8 +1,16 @@
 """From records to Samples, for every benchmark whose data are records and images.
 
-A record that cannot be used is left out, with every one of its problems named by file, record and field; the others are
+A record that cannot be used is left out, with each of its problems named by file, record and field; the others are
 loaded. Images are found through the record, never through other files' names, and must lie inside the dataset. Samples
-are streamed: a dataset's digest comes from its files, then records are read as they are wanted, a few ahead."""
+are streamed: a dataset's digest comes from its files, then records are read on demand, a few ahead.
+
+    class ColourRecords(Records):
+        def sample(self, name, record):
+            image = self.load_image(name, "image", record["image"])
+            ...
+
+    ColourRecords(file, folder, blobs).dataset("colours", read_json_array(file))
+"""
 
 import hashlib
 import itertools
@@ -24,115 +32,124 @@ from weft.store.images import MAX_BYTES
 from weft.types import Dataset, Image, Problem, Sample
 from weft.untrusted import read_file
 
-OTHERS = {"tabletop.json": "tabletop"}  # a file beside the data that tells that they are not the benchmark's own
-LONGEST = 200_000  # characters of a field
-IN_HAND = 12  # records that are being read at a time
-# so many records are read first, and are quick if they take so many seconds each
-PROBE = 16
-QUICK = 0.002
-MOST_KNOWN = 20_000  # images that are remembered by their path, so that one which many records show is read once
+Severity = Literal["error", "warning"]
+FOREIGN_DATASETS = {"tabletop.json": "tabletop"}  # a file next to the data -> whose data they are
+MAX_TEXT_LENGTH = 200_000
+MAX_RECORDS_IN_FLIGHT = 12
+PROBE_RECORDS = 16  # so many records are read first, without threads
+QUICK_RECORD_S = 0.002  # if they took no longer than this each, threads would only slow the rest down
+MAX_CACHED_IMAGES = 20_000  # by path: an image that many records show is read once
 
 
 class UnusableRecord(Exception):
-    """A record cannot be used any further."""
+    """The record that is being read cannot be used; its problem has been reported."""
 
 
 class RecordResult(msgspec.Struct, frozen=True):
-    """A record that was read: what problems call it, its sample if it can be used, and its problems."""
+    """What reading a record gave."""
 
-    called: str
-    sample: Sample | None
+    label: str  # the record's name in problems
+    sample: Sample | None  # None if the record cannot be used
     problems: Sequence[Problem]
 
 
 class Records:
-    """A benchmark writes `sample`; `called` is what problems call a record. Iterating gives the samples; `problems` are
-    those found by then."""
+    """The records of a dataset, as samples. A benchmark's subclass writes `sample`.
+
+    Iterating yields the usable samples; `problems` has those of the records read so far.
+    """
 
     id_field = "id"
     duplicate_message = "repeats the {field} of {first}: {id}"
 
-    def __init__(self, file: Path, pictures: Path, blobs: Blobs) -> None:
+    def __init__(self, file: Path, image_folder: Path, blobs: Blobs) -> None:
         self._file = file
         self._blobs = blobs
-        self._pictures = pictures.resolve()
-        # of file and pictures together
-        root = Path(os.path.commonpath([file.parent.absolute(), pictures.absolute()])).resolve()
-        if not self._pictures.is_relative_to(root):
+        self._image_folder = image_folder.resolve()
+        root = Path(os.path.commonpath([file.parent.absolute(), image_folder.absolute()])).resolve()
+        if not self._image_folder.is_relative_to(root):
             raise UserError(
-                f"{pictures} leads out of the dataset, to {self._pictures}: put the pictures there, or give the folder it leads to"
+                f"{image_folder} leads out of the dataset, to {self._image_folder}: put the images there, or give the "
+                "folder it leads to"
             )
-        self._known: dict[str, Image] = {}
+        self._images_by_path: dict[str, Image] = {}
         self._rows: RecordRows | None = None
-        self._own = threading.local()  # the problems of the record that a thread reads
+        self._thread = threading.local()  # its `problems` are those of the record that the thread is reading
         self.problems: list[Problem] = []
-        # records whose problems are there: it may be read more than once, and by two at a time
-        self._told: set[str] = set()
+        # A record may be read repeatedly, even by two iterations at a time; its problems are listed once.
+        self._labels_with_problems: set[str] = set()
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
+        """Build the sample of a record. `name` is the record's label, for problems. Written by a subclass."""
         raise TypeError(f"{type(self).__name__} has no sample")
 
-    def record_label(self, at: int, record: Any) -> str:
-        return f"record {at}"
+    def record_label(self, index: int, record: Any, /) -> str:
+        """Return what problems call a record: by default its number, from 0."""
+        return f"record {index}"
 
     def locate(self, image: str) -> Path:
-        """Where an image lies that the files name, for the dataset's digest."""
-        return self._pictures / image
+        """Return the path of an image that the files name, for the dataset's digest."""
+        return self._image_folder / image
 
-    def dataset(self, name: str, rows: RecordRows | Iterable[Any], beside: Iterable[str] = ()) -> Dataset:
-        """What can be used of the records, streamed. `beside` are digests of other files that decide what a sample
-        is."""
-        self._rows = found = rows if isinstance(rows, RecordRows) else ListRows(rows)
-        digest = digest_dataset([found.digest, *beside], [(image, self.locate(image)) for image in found.images])
-        other = next((what for file, what in OTHERS.items() if (self._file.parent / file).exists()), name)
-        return Dataset(other, digest, self, self.problems, found.count)
+    def dataset(self, name: str, rows: RecordRows | Iterable[Any], other_digests: Iterable[str] = ()) -> Dataset:
+        """Build the dataset, streamed. `other_digests` are of further files that decide what a sample is."""
+        if not isinstance(rows, RecordRows):
+            rows = ListRows(rows)
+        self._rows = rows
+        images = [(image, self.locate(image)) for image in rows.images]
+        digest = digest_dataset([rows.digest, *other_digests], images)
+        for file, owner in FOREIGN_DATASETS.items():
+            if (self._file.parent / file).exists():
+                name = owner
+                break
+        return Dataset(name, digest, self, self.problems, rows.count)
 
     def __iter__(self) -> Iterator[Sample]:
-        """In the order of the files; of two with one id the first counts."""
-        first: dict[str, str] = {}
-        for read in self._read_all(enumerate(self._rows or ())):
-            problems = list(read.problems)
-            if read.sample is not None and read.sample.id in first:
-                told = self.duplicate_message.format(
-                    field=self.id_field, first=first[read.sample.id], id=read.sample.id
+        """Yield the samples in the order of the files. Of two records with the same id, the first counts."""
+        labels_by_id: dict[str, str] = {}
+        for result in self._read_all(enumerate(self._rows or ())):
+            problems = list(result.problems)
+            sample = result.sample
+            if sample is not None and sample.id in labels_by_id:
+                message = self.duplicate_message.format(
+                    field=self.id_field, first=labels_by_id[sample.id], id=sample.id
                 )
-                problems.append(self._problem("error", read.called, self.id_field, told))
-            if problems and read.called not in self._told:
-                self._told.add(read.called)
+                problems.append(self._problem("error", result.label, self.id_field, message))
+                sample = None
+            if problems and result.label not in self._labels_with_problems:
+                self._labels_with_problems.add(result.label)
                 self.problems += sorted(problems, key=lambda problem: problem.field)
-            if read.sample is None or read.sample.id in first:
-                continue
-            first[read.sample.id] = read.called
-            yield read.sample
+            if sample is not None:
+                labels_by_id[sample.id] = result.label
+                yield sample
 
     def load_image(self, name: str, field: str, path: str) -> Image:
-        """A picture of the dataset, in the store. One that many records show is read once."""
-        known = self._known.get(path)
-        if known is not None:
-            return known
-        full = self._pictures / path
+        """Put an image file of the dataset into the blob store. An image that many records show is read once."""
+        cached = self._images_by_path.get(path)
+        if cached is not None:
+            return cached
+        full_path = self._image_folder / path
         try:
-            inside = not PurePosixPath(path).is_absolute() and full.resolve().is_relative_to(self._pictures)
-        except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, links in a circle
+            is_inside = not PurePosixPath(path).is_absolute() and full_path.resolve().is_relative_to(self._image_folder)
+        except (OSError, ValueError, RuntimeError) as error:  # a NUL in the path, circular links
             self.fail(name, field, f"{path!r} cannot be read: {error}")
-        if not inside:
+        if not is_inside:
             self.fail(name, field, f"{path!r} leads out of the dataset")
         try:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[path] = image = self._blobs.put(read_file(full, MAX_BYTES, ImageError), durable=False)
-            return image
+            image = self._blobs.put(read_file(full_path, MAX_BYTES, ImageError), durable=False)
         except ImageError as error:
             self.fail(name, field, f"{path} {error}")
+        except FileNotFoundError:
+            self.fail(name, field, f"{path} does not exist")
         except OSError as error:
-            if isinstance(error, FileNotFoundError):
-                why = "does not exist"
-            else:
-                why = f"cannot be read: {error.strerror}"
-            self.fail(name, field, f"{path} {why}")
+            self.fail(name, field, f"{path} cannot be read: {error.strerror}")
+        if len(self._images_by_path) >= MAX_CACHED_IMAGES:
+            self._images_by_path.clear()
+        self._images_by_path[path] = image
+        return image
 
     def store_image(self, name: str, field: str, data: bytes) -> Image:
-        """A picture that the record itself holds, in the store."""
+        """Put an image that the record itself contains into the blob store."""
         if len(data) > MAX_BYTES:
             self.fail(name, field, f"has {len(data):,} bytes, more than the limit of {MAX_BYTES:,}")
         try:
@@ -141,84 +158,95 @@ class Records:
             self.fail(name, field, str(error))
 
     def text(self, name: str, record: Mapping[str, Any], field: str) -> str:
-        """A text that must be there."""
-        found = self.optional_text(name, record, field)
-        if not found.strip():
+        """Return a text field that must not be missing or empty."""
+        text = self.optional_text(name, record, field)
+        if not text.strip():
             self.fail(name, field, "is missing or empty")
-        return found
+        return text
 
     def optional_text(self, name: str, record: Mapping[str, Any], field: str) -> str:
-        found: Any = record.get(field)
-        if found is not None and not isinstance(found, str):
-            self.fail(name, field, f"must be text, not {type(found).__name__}")
-        if found is not None and len(found) > LONGEST:
-            self.fail(name, field, f"has {len(found):,} characters, more than the limit of {LONGEST:,}")
-        return found or ""
+        """Return a text field, or "" if it is missing or null."""
+        value: Any = record.get(field)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self.fail(name, field, f"must be text, not {type(value).__name__}")
+        if len(value) > MAX_TEXT_LENGTH:
+            self.fail(name, field, f"has {len(value):,} characters, more than the limit of {MAX_TEXT_LENGTH:,}")
+        return value
 
     def fail(self, name: str, field: str, message: str) -> NoReturn:
+        """Report an error of a record and leave the record out."""
         self.report_problem("error", name, field, message)
         raise UnusableRecord
 
-    def report_problem(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> None:
+    def report_problem(self, severity: Severity, name: str, field: str, message: str) -> None:
+        """Report a problem of a record. A warning does not leave the record out."""
         self.add_problem(self._problem(severity, name, field, message))
 
-    def _problem(self, severity: Literal["error", "warning"], name: str, field: str, message: str) -> Problem:
+    def _problem(self, severity: Severity, name: str, field: str, message: str) -> Problem:
         return Problem(severity, self._file.name, name, field, message)
 
     def add_problem(self, problem: Problem) -> None:
-        """Of the record that is being read, or of none."""
-        found: list[Problem] | None = vars(self._own).get("problems")
-        (self.problems if found is None else found).append(problem)
+        """Add a problem to those of the record that this thread is reading, or to the dataset's if it reads none."""
+        problems: list[Problem] = vars(self._thread).get("problems", self.problems)
+        problems.append(problem)
 
     def _read_all(self, numbered: Iterable[tuple[int, Any]]) -> Iterator[RecordResult]:
-        """In threads where pictures have to be decoded, which takes long and lets others work; else threads would only
-        get in each other's way. Few records are in hand at a time."""
+        """Read records in order, a few ahead.
+
+        Threads are used only where records are slow, because images must be decoded, which releases the GIL.
+        """
         rest = iter(numbered)
-        began = time.perf_counter()
-        for one in itertools.islice(rest, PROBE):
-            yield self._read(one)
-        if time.perf_counter() - began < PROBE * QUICK:
+        start = time.perf_counter()
+        for numbered_record in itertools.islice(rest, PROBE_RECORDS):
+            yield self._read(numbered_record)
+        if time.perf_counter() - start < PROBE_RECORDS * QUICK_RECORD_S:
             yield from map(self._read, rest)
             return
         with ThreadPoolExecutor(4) as pool:
-            reading: deque[Future[RecordResult]] = deque()
-            for one in rest:
-                reading.append(pool.submit(self._read, one))
-                if len(reading) >= IN_HAND:
-                    yield reading.popleft().result()
-            while reading:
-                yield reading.popleft().result()
+            in_flight: deque[Future[RecordResult]] = deque()
+            for numbered_record in rest:
+                in_flight.append(pool.submit(self._read, numbered_record))
+                if len(in_flight) >= MAX_RECORDS_IN_FLIGHT:
+                    yield in_flight.popleft().result()
+            while in_flight:
+                yield in_flight.popleft().result()
 
-    def _read(self, numbered: tuple[int, Any]) -> RecordResult:
-        at, record = numbered
-        name = f"record {at}"
-        self._own.problems = problems = list[Problem]()
+    def _read(self, numbered_record: tuple[int, Any]) -> RecordResult:
+        """Read one record. Whatever it contains, it costs only itself; an error of the blob store is raised."""
+        index, record = numbered_record
+        label = f"record {index}"
+        problems: list[Problem] = []
+        self._thread.problems = problems
         try:
             if isinstance(record, (bytes, msgspec.Raw)):
                 record = msgspec.json.decode(record)
-            name = self.record_label(at, record)
+            label = self.record_label(index, record)
             if not isinstance(record, dict) or not record:
-                self.fail(name, "", "must be an object")
-            return RecordResult(name, self.sample(name, cast(dict[str, Any], record)), problems)
-        except StoreError:  # not the record's fault, and it would go on with the next
+                self.fail(label, "", "must be an object")
+            return RecordResult(label, self.sample(label, cast(dict[str, Any], record)), problems)
+        except StoreError:  # the next record would meet it again
             raise
         except UnusableRecord:
-            return RecordResult(name, None, problems)
+            pass
         except (msgspec.DecodeError, UnicodeError) as error:
-            self.report_problem("error", name, "", f"broken JSON: {error}")
+            self.report_problem("error", label, "", f"broken JSON: {error}")
         except RecursionError:
-            self.report_problem("error", name, "", "broken JSON: it is nested too deep")
-        except Exception as error:  # whatever a record holds, it costs only itself
-            self.report_problem("error", name, "", f"cannot be read: {type(error).__name__}: {error}")
+            self.report_problem("error", label, "", "broken JSON: it is nested too deep")
+        except Exception as error:
+            self.report_problem("error", label, "", f"cannot be read: {type(error).__name__}: {error}")
         finally:
-            del self._own.problems
-        return RecordResult(name, None, problems)
+            del self._thread.problems
+        return RecordResult(label, None, problems)
 
 
 def digest_samples(samples: Sequence[Sample]) -> str:
-    """Of the samples as one JSON array, which is never there as a whole."""
+    """Compute the digest of the samples as one JSON array, which is never in memory as a whole."""
     digest = hashlib.sha256(b"[")
-    for at, sample in enumerate(samples):
-        digest.update((b"," if at else b"") + msgspec.json.encode(sample, order="deterministic"))
+    separator = b""
+    for sample in samples:
+        digest.update(separator + msgspec.json.encode(sample, order="deterministic"))
+        separator = b","
     digest.update(b"]")
     return digest.hexdigest()

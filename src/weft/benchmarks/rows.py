@@ -1,4 +1,10 @@
-"""Rows of tables: those of runs in both arithmetics, and those of papers; and cells with their intervals."""
+"""Rows of tables (those of runs, in both arithmetics, and those of papers) and cells with their intervals.
+
+def cells(run, official):
+    return {metric: build_mean_cell([v for v in run.verdicts if v.metric == metric]) for metric in METRICS}
+
+Table("Mine", METRICS, build_rows(runs, cells))
+"""
 
 import importlib.resources
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +19,7 @@ from weft.types import Cell, Row, Table, Verdict
 
 
 class CountedVerdict(Struct, frozen=True):
-    """A verdict as a table counts it, where that is not by its own value, metric or sample."""
+    """A verdict that a table counts with another value, metric or sample than its own."""
 
     verdict: Verdict
     value: float | None
@@ -23,18 +29,21 @@ class CountedVerdict(Struct, frozen=True):
 
 AnyVerdict = Verdict | CountedVerdict
 VerdictT = TypeVar("VerdictT", bound=Verdict | CountedVerdict)
-WeightedTerms = Sequence[tuple[float, Sequence[AnyVerdict]]]  # with their weights
-RunCells = Callable[[RunResults, bool], Mapping[str, Cell]]  # of a run, by the official arithmetic or not
-RunBreakdown = Callable[[RunResults, bool], Mapping[str, Mapping[str, Cell]]]  # the same of its parts
+WeightedTerms = Sequence[tuple[float, Sequence[AnyVerdict]]]  # (weight, verdicts whose mean is weighted)
+RunCells = Callable[[RunResults, bool], Mapping[str, Cell]]  # (run, official arithmetic or not) -> cells by column
+RunBreakdown = Callable[[RunResults, bool], Mapping[str, Mapping[str, Cell]]]  # the same, by row
 
 
 def build_rows(runs: Iterable[RunResults], cells: RunCells, of: str = "", paper: Sequence[Row] = ()) -> tuple[Row, ...]:
-    """A row for each run, two where strict and official differ; then those of a paper. `of` is the slice that ours
-    show."""
+    """Build a row for each run, or two if strict and official differ, followed by the rows of a paper.
+
+    `of` names the part of each run that its row shows.
+    """
     rows: list[Row] = []
     for run in runs:
-        strict, official = cells(run, False), cells(run, True)
-        if {name: cell.value for name, cell in strict.items()} == {name: cell.value for name, cell in official.items()}:
+        strict = cells(run, False)
+        official = cells(run, True)
+        if _values(strict) == _values(official):
             rows.append(Row(run.name, strict, subset=of, run=run.run, judge=run.judge))
         else:
             rows.append(Row(run.name, strict, arithmetic="strict", subset=of, run=run.run, judge=run.judge))
@@ -43,68 +52,85 @@ def build_rows(runs: Iterable[RunResults], cells: RunCells, of: str = "", paper:
 
 
 def build_breakdown(
-    run: RunResults, title: str, columns: tuple[str, ...], parts: RunBreakdown, digits: int = 3
+    run: RunResults, title: str, columns: tuple[str, ...], breakdown: RunBreakdown, digits: int = 3
 ) -> Iterator[Table]:
-    """A table of a run's parts; two, each of which says which it is, where strict and official differ."""
-    strict, official = parts(run, False), parts(run, True)
-    values = [
-        {name: {column: cell.value for column, cell in cells.items()} for name, cells in some.items()}
-        for some in (strict, official)
-    ]
-    ways = {"": strict} if values[0] == values[1] else {", strict": strict, ", official": official}
-    for way, some in ways.items():
-        if not some:
-            continue
-        rows = [Row(name, cells, kind="part", run=run.run, judge=run.judge) for name, cells in some.items()]
-        yield Table(f"{run.name}: {title}{way}", columns, tuple(rows), digits=digits, kind="breakdown")
+    """Build a table of a run's parts, or one for each arithmetic if strict and official differ."""
+    strict = breakdown(run, False)
+    official = breakdown(run, True)
+    tables = {", strict": strict, ", official": official}
+    if _nested_values(strict) == _nested_values(official):
+        tables = {"": strict}
+    for suffix, parts in tables.items():
+        if parts:
+            rows = tuple(Row(name, cells, kind="part", run=run.run, judge=run.judge) for name, cells in parts.items())
+            yield Table(f"{run.name}: {title}{suffix}", columns, rows, digits=digits, kind="breakdown")
+
+
+def _values(cells: Mapping[str, Cell]) -> dict[str, float | None]:
+    return {column: cell.value for column, cell in cells.items()}
+
+
+def _nested_values(parts: Mapping[str, Mapping[str, Cell]]) -> dict[str, dict[str, float | None]]:
+    return {name: _values(cells) for name, cells in parts.items()}
 
 
 def read_published(package: str) -> Mapping[str, Any]:
-    """A benchmark's `published.json`."""
+    """Read a benchmark's `published.json`: the numbers that its paper prints."""
     return msgspec.json.decode(importlib.resources.files(package).joinpath("published.json").read_bytes())
 
 
 def build_published_rows(
     table: Mapping[str, Any], name: Callable[[Mapping[str, Any]], str], columns: Mapping[str, str], judge: str
 ) -> list[Row]:
-    """Rows of a paper's table; `columns` says under which key of a row the value of a column stands."""
-    rows: Sequence[Mapping[str, Any]] = table.get("rows", ())
-    return [
-        Row(name(row), {column: Cell(row[key]) for column, key in columns.items()}, kind="published", judge=judge)
-        for row in rows
-    ]
+    """Build the rows of a paper's table. `columns` maps each column to its key in `published.json`."""
+    rows: list[Row] = []
+    for published in table.get("rows", ()):
+        cells = {column: Cell(published[key]) for column, key in columns.items()}
+        rows.append(Row(name(published), cells, kind="published", judge=judge))
+    return rows
 
 
 def build_mean_cell(terms: WeightedTerms | Sequence[AnyVerdict], *, digits: int = 3, scale: float = 1.0) -> Cell:
-    """The mean of some verdicts, or a weighted sum of several such means (`[(weight, verdicts), ...]`), with its 95%
-    interval by dialogue and how many items stand behind it. A term without a scored item leaves the cell without a
-    value."""
-    weighted: WeightedTerms = [(1.0, terms)] if not terms or isinstance(terms[0], AnyVerdict) else terms  # pyright: ignore[reportAssignmentType]
+    """Build the cell of a mean of verdicts, or of a weighted sum of such means (`[(weight, verdicts), ...]`).
+
+    It has a 95% interval, resampled by sample, and the number of verdicts behind it. If a term has no scored verdict,
+    the cell has no value. Values are multiplied by `scale`.
+    """
+    weighted: WeightedTerms = terms  # pyright: ignore[reportAssignmentType]
+    if not terms or isinstance(terms[0], AnyVerdict):
+        weighted = [(1.0, terms)]  # pyright: ignore[reportAssignmentType]
     clusters: list[tuple[float, dict[str, list[float]]]] = []
-    for weight, counted in weighted:
-        by_sample: dict[str, list[float]] = {}
-        for one in counted:
-            if one.value is not None:
-                by_sample.setdefault(one.sample, []).append(scale * one.value)
-        clusters.append((weight, by_sample))
-    scored = [sum(map(len, some.values())) for _, some in clusters]
-    behind = flatten_verdicts([counted for _, counted in weighted])
-    if not all(scored):
-        return Cell(None, sum(scored), len(behind), verdicts=behind)
-    value = sum(
-        weight * sum(map(sum, some.values())) / count for (weight, some), count in zip(clusters, scored, strict=True)
-    )
-    low, high = bootstrap_interval(clusters) or (None, None)
-    bounds = (None if low is None else round(low, digits), None if high is None else round(high, digits))
-    return Cell(round(value, digits), sum(scored), len(behind), *bounds, verdicts=behind)
+    for weight, verdicts in weighted:
+        values_by_sample: dict[str, list[float]] = {}
+        for verdict in verdicts:
+            if verdict.value is not None:
+                values_by_sample.setdefault(verdict.sample, []).append(scale * verdict.value)
+        clusters.append((weight, values_by_sample))
+    counts = [sum(map(len, values_by_sample.values())) for _, values_by_sample in clusters]
+    all_verdicts = flatten_verdicts([verdicts for _, verdicts in weighted])
+    if not all(counts):
+        return Cell(None, sum(counts), len(all_verdicts), verdicts=all_verdicts)
+    value = 0.0
+    for (weight, values_by_sample), count in zip(clusters, counts, strict=True):
+        value += weight * sum(map(sum, values_by_sample.values())) / count
+    low: float | None = None
+    high: float | None = None
+    interval = bootstrap_interval(clusters)
+    if interval is not None:
+        low = round(interval[0], digits)
+        high = round(interval[1], digits)
+    return Cell(round(value, digits), sum(counts), len(all_verdicts), low, high, verdicts=all_verdicts)
 
 
 def flatten_verdicts(groups: Sequence[Sequence[AnyVerdict]]) -> Sequence[Verdict]:
-    """The verdicts behind a number: the sequence itself, where it is one of verdicts."""
-    if len(groups) == 1 and all(isinstance(one, Verdict) for one in groups[0]):
+    """Return all verdicts behind a number. A single group of plain verdicts is returned as the same object."""
+    if len(groups) == 1 and all(isinstance(verdict, Verdict) for verdict in groups[0]):
         return groups[0]  # pyright: ignore[reportReturnType]
-    return [unwrap_verdict(one) for group in groups for one in group]
+    return [unwrap_verdict(verdict) for group in groups for verdict in group]
 
 
-def unwrap_verdict(one: AnyVerdict) -> Verdict:
-    return one.verdict if isinstance(one, CountedVerdict) else one
+def unwrap_verdict(verdict: AnyVerdict) -> Verdict:
+    """Return the verdict itself of one that is counted differently."""
+    if isinstance(verdict, CountedVerdict):
+        return verdict.verdict
+    return verdict

@@ -82,7 +82,7 @@ def build_option(name: str, kind: Any, settings: Mapping[str, Any], *flags: str)
 
 def build_own_parameters(benchmark: Any) -> list[inspect.Parameter]:
     """Return a benchmark's own options, and one option for each of its axes, which selects the samples of a group."""
-    from weft.benchmarks.base import list_options
+    from weft.benchmarks.options import list_options
 
     options = list_options(benchmark.Options)
     parameters: list[inspect.Parameter] = []

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from weft.benchmarks.base import JudgedTurn
 from weft.benchmarks.outputs import OutputFolder
 from weft.calls.caller import EndpointDown, Halt, RunHalted
-from weft.errors import BudgetReached, ImageError, StoreError, WeftError, wrap_error
+from weft.errors import BudgetReached, ImageError, MessagesError, StoreError, WeftError, wrap_error
 from weft.evaluation.judging import TurnJudge, check_messages
 from weft.evaluation.plan import RunPlan
 from weft.models.adapt import adapt_messages_async
@@ -41,8 +41,12 @@ from weft.types import (
 )
 
 MAX_TRIES = 8  # of a turn
+DIALOGUE_HINT = (
+    "`dialogue` maps a turn's number to its Reply: to show an earlier turn, write "
+    'Message("user", sample.turns[n].prompt) and Message("assistant", dialogue[n].output)'
+)
 DRAWS_PER_TRY = 100  # a strategy may use draw numbers of its own within each try
-RUN_ENDING = (BudgetReached, EndpointDown, RunHalted, StoreError)  # errors that end a run
+RUN_ENDING = (BudgetReached, EndpointDown, MessagesError, RunHalted, StoreError)  # errors that end a run
 Attempt = tuple[tuple[Message, ...], Reply]  # the messages as they were sent, and the reply
 
 
@@ -88,10 +92,12 @@ class LiveReplies:
         turn_ref = TurnRef(sample.id, turn.number, turn.file, benchmark.name)
         try:
             messages = benchmark.build_messages(sample, turn, dialogue, self._plan.options)
-            check_messages(messages)
+            check_messages(messages, f"benchmark {benchmark.name}: build_messages returned")
             required: Sequence[int] = ()
             if self._depends_on_input:
                 required = sorted(benchmark.depends_on(sample, turn, self._plan.options))
+        except MessagesError as error:
+            raise MessagesError(f"{error}. {DIALOGUE_HINT}") from None
         except Exception as error:
             return "[]", self._fail(turn_ref, error)
         for number in required:
@@ -133,6 +139,7 @@ class LiveReplies:
             next_messages = follow_up.next_messages(turn, messages, attempts[-1][1], len(attempts))
             if next_messages is None:
                 return
+            check_messages(next_messages, f"benchmark {self._plan.benchmark.name}: next_messages returned")
             messages = next_messages
             next_request = replace(request, draw=DRAWS_PER_TRY * len(attempts))
             attempts.append(await self._call_model(messages, next_request))

@@ -8,11 +8,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from weft.benchmarks.base import Assessment, Check, JudgedTurn
 from weft.calls.caller import EndpointDown, Halt, RunHalted
-from weft.errors import BudgetReached, ImageError, StoreError, UnusableJudge, format_trace, wrap_error
+from weft.errors import BudgetReached, ImageError, MessagesError, StoreError, UnusableJudge, format_trace, wrap_error
 from weft.evaluation.plan import RunPlan
 from weft.judges.vlm import VlmJudge
 from weft.secrets import scrub
@@ -182,7 +182,7 @@ def check_items(items: Sequence[Assessment], turn_ref: TurnRef, expected_metrics
             turn = (item.turn_ref.sample, item.turn_ref.turn)
             metrics = item.metrics
         if isinstance(item, Question):
-            check_messages(item.messages)
+            check_messages(item.messages, "a question's messages hold")
             variant = item.variant
         if turn != (turn_ref.sample, turn_ref.turn) or not metrics or not set(metrics) <= set(expected_metrics):
             raise ValueError(
@@ -201,21 +201,38 @@ def check_items(items: Sequence[Assessment], turn_ref: TurnRef, expected_metrics
         )
 
 
-def check_messages(messages: tuple[Message, ...]) -> None:
-    """Raise TypeError if a message holds anything but Text, Image and Thought, before it is sent."""
-    for message in messages:
-        parts: tuple[Any, ...] = message.parts
-        for part in parts:
-            if not isinstance(part, Text | Image | Thought):
-                raise TypeError(
-                    f"a part of a message is a {type(part).__name__}, {str(part)[:60]!r}; "
-                    "parts are Text, Image or Thought"
-                )
-            if isinstance(part, Image):
-                continue
-            text: Any = part.text
-            if not isinstance(text, str):
-                raise TypeError(f"the text of a {type(part).__name__} is a {type(text).__name__}: it must be a str")
+def check_messages(messages: Any, source: str) -> None:
+    """Check the messages that a benchmark wrote, before they are sent. `source` begins the error ("... returned").
+
+    Raises MessagesError for anything but a tuple or list of `Message`: the benchmark's code is wrong. Raises TypeError
+    for a part that is no Text, Image or Thought: that may be the fault of one reply, and costs one turn.
+    """
+    if not isinstance(messages, tuple | list):
+        raise MessagesError(f"{source} {_with_article(messages)}; expected a tuple of Message")
+    for position, message in enumerate(cast(Sequence[Any], messages)):
+        if not isinstance(message, Message):
+            raise MessagesError(f"{source} {_with_article(message)} at position {position}; expected Message")
+        _check_parts(message)
+
+
+def _check_parts(message: Message) -> None:
+    parts: tuple[Any, ...] = message.parts
+    for part in parts:
+        if not isinstance(part, Text | Image | Thought):
+            raise TypeError(
+                f"a part of a message is {_with_article(part)}, {str(part)[:60]!r}; parts are Text, Image or Thought"
+            )
+        if isinstance(part, Image):
+            continue
+        text: Any = part.text
+        if not isinstance(text, str):
+            raise TypeError(f"the text of a {type(part).__name__} is {_with_article(text)}: it must be a str")
+
+
+def _with_article(value: object) -> str:
+    name = type(value).__name__
+    article = "an" if name[0] in "aeiouAEIOU" else "a"
+    return f"{article} {name}"
 
 
 def _describe(plan: RunPlan, turn_ref: TurnRef) -> str:

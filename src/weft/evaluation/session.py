@@ -23,7 +23,7 @@ from weft.benchmarks.prompts import Rubrics
 from weft.calls.caller import Halt, RetryPolicy
 from weft.calls.interrupts import INTERRUPT_GRACE_S, Interrupted, await_interruptible, find_root_error, on_interrupt
 from weft.calls.roles import Limits, ModelsByRole
-from weft.errors import UserError, WeftError, format_trace
+from weft.errors import MessagesError, UserError, WeftError, format_trace
 from weft.evaluation.config import RunConfig
 from weft.evaluation.dry_run import RoleEstimate, estimate_run
 from weft.evaluation.generate import LiveReplies
@@ -273,6 +273,9 @@ class Session:
             if self.left_nothing:  # nobody was ever reached: that is a mistake to tell, and no run
                 self.journal.remove_run(run)
                 return
+            if isinstance(self.halt.reason, MessagesError):  # a mistake in the benchmark's code: no table of half a run
+                self.journal.end_run(run, "stopped")
+                raise self.halt.reason
             self._note_what_was_read()
             due = (self.progress.turns, self.progress.verdicts_expected)
             self.journal.end_run(run, "stopped" if self.halt.reason else "finished", expected=due, shard=shard)

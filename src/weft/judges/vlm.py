@@ -66,7 +66,7 @@ class ReplyReader(Protocol):
         """Parse a reply in plain text; None where it is to be read as JSON."""
         ...
 
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
+    def to_scores(self, question: Question, reply: dict[str, Any], /) -> Sequence[Score]:
         """Score a parsed reply. Raises UnusableReply for what a schema cannot express."""
         ...
 

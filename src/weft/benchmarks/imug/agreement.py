@@ -1,5 +1,7 @@
-"""Table 7 of the paper: Pearson's correlation between the judge and people, for pictures and dynamic questions, by
-class."""
+"""Table 7 of the paper: Pearson's correlation between judge and annotators.
+
+It is shown for images and for dynamic questions, by class.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +19,7 @@ NOTE = "Pearson's r. Avg: the plain mean of the six. Published: two people; one 
 
 
 def kind_of(verdict: Verdict) -> str:
+    """Return the table's kind of a verdict, or "" for a static question, which no judge scores."""
     if verdict.metric == "points":
         return "Img."
     if is_dynamic(verdict):
@@ -24,31 +27,28 @@ def kind_of(verdict: Verdict) -> str:
     return ""
 
 
-def tables(found: PairedVerdicts) -> Iterator[Table]:
-    keys = {f"{name} {kind}": f"{SHORT_NAMES[name]}_{key}" for name in CLASSES for kind, key in KINDS.items()}
+def tables(paired: PairedVerdicts) -> Iterator[Table]:
+    """Yield the agreement table of one run, with the paper's rows if the data are IMUG-Bench's own."""
+    keys: dict[str, str] = {}
     cells: dict[str, Cell] = {}
-    for name in CLASSES:
-        for kind in KINDS:
+    for class_name in CLASSES:
+        for kind, key in KINDS.items():
+            column = f"{class_name} {kind}"
+            keys[column] = f"{SHORT_NAMES[class_name]}_{key}"
 
-            def keep(one: Verdict, name: str = name, kind: str = kind) -> bool:
-                return found.groups[one.sample].get("class") == name and kind_of(one) == kind
+            def keep(verdict: Verdict, class_name: str = class_name, kind: str = kind) -> bool:
+                return paired.groups[verdict.sample].get("class") == class_name and kind_of(verdict) == kind
 
-            some = found.measure(keep)
-            cells[f"{name} {kind}"] = build_correlation_cell(some.pearson, some.n, found.verdicts(keep))
+            agreement = paired.measure(keep)
+            cells[column] = build_correlation_cell(agreement.pearson, agreement.n, paired.verdicts(keep))
     values = [cell.value for cell in cells.values() if cell.value is not None]
+    mean = NullableEstimate(None)
     if len(values) == len(keys):
-        whole = NullableEstimate(sum(values) / len(values))
-    else:
-        whole = NullableEstimate(None)
-    ours = Row(
-        found.name,
-        {**cells, "Avg": build_measure_cell(whole, len(found.pairs), found.verdicts())},
-        run=found.run,
-        judge=found.judge,
-    )
-    if found.dataset != "tabletop":
-        paper: dict[str, Any] = read_published("weft.benchmarks.imug")["table7"]
-    else:
-        paper = {}
-    theirs = build_published_rows(paper, lambda row: row["model"], {**keys, "Avg": "Avg"}, JUDGE)
-    yield Table("Agreement as in IMUG-Bench, Table 7", (*keys, "Avg"), (ours, *theirs), NOTE, 3, "mixed")
+        mean = NullableEstimate(sum(values) / len(values))
+    cells["Avg"] = build_measure_cell(mean, len(paired.pairs), paired.verdicts())
+    row = Row(paired.name, cells, run=paired.run, judge=paired.judge)
+    paper: dict[str, Any] = {}
+    if paired.dataset != "tabletop":
+        paper = read_published("weft.benchmarks.imug")["table7"]
+    published = build_published_rows(paper, lambda row: row["model"], {**keys, "Avg": "Avg"}, JUDGE)
+    yield Table("Agreement as in IMUG-Bench, Table 7", (*keys, "Avg"), (row, *published), NOTE, 3, "mixed")

@@ -1,9 +1,9 @@
-"""IMUG-Bench's files: `benchmark.jsonl`, `images/`, and where they are there the two reference files and the grid
-truth.
+"""IMUG-Bench's files: `benchmark.jsonl`, `images/`, and if present the two reference files and the grids of `grid_gt/`.
 
 A sample's key is (domain, subdomain, sample_id). A record that cannot be used is left out, with its problems named by
-file, line and field. Without reference files the benchmark still runs: a picture is judged beside the most recent one
-before it, a dynamic question beside all earlier replies."""
+file, line and field. Without reference files the benchmark still runs: an image is judged against the most recent image
+before it, a dynamic question against all earlier replies.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,63 +21,62 @@ from weft.types import Dataset, Part, Sample, Text, Turn
 from weft.untrusted import dict_or_empty, parse_json, read_bytes_file
 
 DYNAMIC = "<DYNAMIC>"
-Key = tuple[str, str, str]
+SampleKey = tuple[str, str, str]  # domain, subdomain, sample_id
+Grid = tuple[tuple[str, ...], ...]  # three rows of three cells: 0, 1, r or g
+UNUSABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)  # what a malformed line raises
 
 
 class ImageReference(Struct, frozen=True):
-    """A picture beside which another is judged: what turn `turn` (1-based) was given (`input`) or made (`output`)."""
+    """An image that another is judged against."""
 
-    turn: int
-    kind: str
+    turn: int  # numbered from 1
+    kind: str  # what the turn showed the model (`input`) or made (`output`), or the most `recent` image
 
 
 class ChoiceGold(Struct, frozen=True):
-    """Gold of a text turn: `key` are the letters that are certain, `raw` the key as written; a dynamic one is completed
-    from the replies of `looks_at` (1-based turns), which a reference file lists, or nobody does. A static one without a
-    letter cannot be scored."""
+    """Gold of a text turn: a multiple-choice question. A static one without a letter cannot be scored."""
 
     question: str
-    key: str
-    raw: str
-    dynamic: bool = False
-    looks_at: tuple[int, ...] = ()
-    single: bool = True
-    listed: bool = True
-    first: str | None = None  # the words of the request's first item
+    key: str  # the letters that are certainly right
+    raw: str  # the key as written
+    dynamic: bool = False  # whether the judge completes the key from the replies of `looks_at`
+    looks_at: tuple[int, ...] = ()  # turns, numbered from 1
+    single: bool = True  # whether exactly one option is right
+    listed: bool = True  # whether a reference file has `looks_at`
+    first: str | None = None  # the text of the prompt's first item
 
 
 class PointsGold(Struct, frozen=True):
-    """Gold of an image turn: evaluation points, what the picture is judged beside, and the true grid where there is
-    one."""
+    """Gold of an image turn."""
 
-    points: tuple[str, ...]
+    points: tuple[str, ...]  # the evaluation points, as sentences
     references: tuple[ImageReference, ...]
-    grid: tuple[tuple[str, ...], ...] | None = None
-    first: str | None = None
+    grid: Grid | None = None  # the expected grid, of the cubes tasks
+    first: str | None = None  # the text of the prompt's first item
 
 
 class ReferenceLinks(Struct, frozen=True):
-    """What the files beside the benchmark say, by sample; None where a file is not there."""
+    """What the files next to the benchmark say, by sample. None: there is no such file."""
 
-    images: Mapping[Key, Mapping[int, tuple[ImageReference, ...]]] | None
-    dynamic: Mapping[tuple[Key, int], tuple[int, ...]] | None
-    grids: Mapping[tuple[Key, int], tuple[tuple[str, ...], ...]]
+    images: Mapping[SampleKey, Mapping[int, tuple[ImageReference, ...]]] | None  # by turn, from 1
+    dynamic: Mapping[tuple[SampleKey, int], tuple[int, ...]] | None
+    grids: Mapping[tuple[SampleKey, int], Grid]
 
 
 def load(data: Path, blobs: Blobs) -> Dataset:
+    """Open IMUG-Bench's files, streamed. Its digest covers the reference files and the grids."""
     folder = find(data)
     file = folder / "benchmark.jsonl"
-    beside = [
-        path for path in (folder / "image_references.jsonl", folder / "dynamic_references.jsonl") if path.is_file()
-    ]
-    grids = sorted((folder / "grid_gt").glob("*.jsonl"))
-    digests = [f"{path.name} {digest_file(path)}" for path in (*beside, *grids)]
-    return ImugRecords(file, folder / "images", blobs, read_reference_links(folder)).dataset(
-        "imug", read_json_lines(file), digests
-    )
+    references = (folder / "image_references.jsonl", folder / "dynamic_references.jsonl")
+    files = [path for path in references if path.is_file()]
+    files += sorted((folder / "grid_gt").glob("*.jsonl"))
+    digests = [f"{path.name} {digest_file(path)}" for path in files]
+    records = ImugRecords(file, folder / "images", blobs, read_reference_links(folder))
+    return records.dataset("imug", read_json_lines(file), digests)
 
 
 def find(data: Path) -> Path:
+    """Find the folder with `benchmark.jsonl`, given it or the folder above."""
     for folder in (data, data / "data"):
         if (folder / "benchmark.jsonl").is_file():
             return folder
@@ -85,218 +84,223 @@ def find(data: Path) -> Path:
 
 
 def read_reference_links(folder: Path) -> ReferenceLinks:
-    """The reference files and the grid truth. A line that cannot be read is an error of the user's: references are not
-    guessed."""
-    images: dict[Key, dict[int, tuple[ImageReference, ...]]] | None = None
+    """Read the reference files and the grids. Raises UserError for a malformed line: references are not guessed."""
+    images: dict[SampleKey, dict[int, tuple[ImageReference, ...]]] | None = None
     path = folder / "image_references.jsonl"
     if path.is_file():
         images = {}
-        for where, line in _lines(path):
+        for position, line in _read_lines(path):
             try:
-                turns = {
-                    int(link["turn_idx"]): tuple(
-                        ImageReference(int(ref["ref_turn"]), str(ref["ref_type"])) for ref in link["refs"]
-                    )
-                    for link in line["reference_links"]
-                }
-                images[_key(line)] = turns
-            except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
-    dynamic: dict[tuple[Key, int], tuple[int, ...]] | None = None
+                images[_sample_key(line)] = _parse_image_references(line)
+            except UNUSABLE as error:
+                raise UserError(f"{position}: cannot be used as references: {type(error).__name__} {error}") from None
+    dynamic: dict[tuple[SampleKey, int], tuple[int, ...]] | None = None
     path = folder / "dynamic_references.jsonl"
     if path.is_file():
         dynamic = {}
-        for where, line in _lines(path):
+        for position, line in _read_lines(path):
             try:
-                dynamic[_key(line), int(line["turn_idx"])] = tuple(sorted(int(turn) for turn in line["ref_turn_idxs"]))
-            except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise UserError(f"{where}: cannot be used as references: {type(error).__name__} {error}") from None
-    return ReferenceLinks(images, dynamic, _grids(folder / "grid_gt"))
+                turns = sorted(map(int, line["ref_turn_idxs"]))
+                dynamic[_sample_key(line), int(line["turn_idx"])] = tuple(turns)
+            except UNUSABLE as error:
+                raise UserError(f"{position}: cannot be used as references: {type(error).__name__} {error}") from None
+    return ReferenceLinks(images, dynamic, _read_grids(folder / "grid_gt"))
 
 
-def _grids(folder: Path) -> dict[tuple[Key, int], tuple[tuple[str, ...], ...]]:
-    made: dict[tuple[Key, int], tuple[tuple[str, ...], ...]] = {}
-    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
-        named = path.stem.split("__")
-        if len(named) != 3:
+def _parse_image_references(line: Mapping[str, Any]) -> dict[int, tuple[ImageReference, ...]]:
+    references: dict[int, tuple[ImageReference, ...]] = {}
+    for link in line["reference_links"]:
+        turn = int(link["turn_idx"])
+        references[turn] = tuple(ImageReference(int(ref["ref_turn"]), str(ref["ref_type"])) for ref in link["refs"])
+    return references
+
+
+def _read_grids(folder: Path) -> dict[tuple[SampleKey, int], Grid]:
+    grids: dict[tuple[SampleKey, int], Grid] = {}
+    if not folder.is_dir():
+        return grids
+    for path in sorted(folder.glob("*.jsonl")):
+        names = path.stem.split("__")
+        if len(names) != 3:
             raise UserError(f"{path}: a grid's file is called Domain__subdomain__sample_id.jsonl")
-        domain, subdomain, sample = named
-        for where, line in _lines(path):
+        domain, subdomain, sample_id = names
+        for position, line in _read_lines(path):
+            turn: Any = line.get("turn")
             grid: Any = line.get("grid")
-            if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or type(line.get("turn")) is not int:
-                raise UserError(f"{where}: a grid is three rows of three cells, with its turn")
-            rows = tuple(
-                tuple(str(cell) for cell in cast(list[Any], row))
-                for row in cast(list[Any], grid)
-                if isinstance(row, (list, str))
+            if not isinstance(grid, list) or len(cast(list[Any], grid)) != 3 or type(turn) is not int:
+                raise UserError(f"{position}: a grid is three rows of three cells, with its turn")
+            grids[(domain, subdomain, sample_id), turn] = tuple(
+                _parse_grid_row(row, position) for row in cast(list[Any], grid)
             )
-            if len(rows) != 3 or any(len(row) != 3 or set(row) - set("01rg") for row in rows):
-                raise UserError(f"{where}: a grid is three rows of three cells, each 0, 1, r or g")
-            made[(domain, subdomain, sample), int(line["turn"])] = rows
-    return made
+    return grids
 
 
-def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parse_grid_row(row: Any, position: str) -> tuple[str, ...]:
+    if isinstance(row, (list, str)):
+        cells = tuple(map(str, cast(list[Any], row)))
+        if len(cells) == 3 and set(cells) <= set("01rg"):
+            return cells
+    raise UserError(f"{position}: a grid is three rows of three cells, each 0, 1, r or g")
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each line's position, for errors, and its JSON object."""
     for number, line in enumerate(read_bytes_file(path).splitlines(), start=1):
         if line.strip():
             yield f"{path.name}: line {number}", dict_or_empty(parse_json(line, f"{path}: line {number}"))
 
 
-def _key(line: Mapping[str, Any]) -> Key:
+def _sample_key(line: Mapping[str, Any]) -> SampleKey:
     return str(line["domain"]), str(line["subdomain"]), str(line["sample_id"])
 
 
 class ImugRecords(Records):
+    """IMUG-Bench's records: `domain`, `subdomain`, `sample_id`, `system_prompt` and `tasks`, one for each turn."""
+
     id_field = "sample_id"
 
-    def __init__(self, file: Path, pictures: Path, blobs: Blobs, links: ReferenceLinks) -> None:
-        super().__init__(file, pictures, blobs)
+    def __init__(self, file: Path, image_folder: Path, blobs: Blobs, links: ReferenceLinks) -> None:
+        super().__init__(file, image_folder, blobs)
         self._links = links
         if links.images is None:
-            self.report_problem(
-                "warning", "", "", "there is no image_references.jsonl: pictures are judged beside the most recent one"
-            )
+            message = "there is no image_references.jsonl: images are judged against the most recent one"
+            self.report_problem("warning", "", "", message)
         if links.dynamic is None:
-            self.report_problem(
-                "warning",
-                "",
-                "",
-                "there is no dynamic_references.jsonl: dynamic questions are judged beside all earlier replies",
-            )
+            message = "there is no dynamic_references.jsonl: dynamic questions are judged against all earlier replies"
+            self.report_problem("warning", "", "", message)
 
-    def record_label(self, at: int, record: Any) -> str:
-        return f"line {at + 1}"
+    def record_label(self, index: int, record: Any) -> str:
+        return f"line {index + 1}"
 
     def sample(self, name: str, record: dict[str, Any]) -> Sample:
-        task = record.get("subdomain", record.get("category"))
-        key = (str(record.get("domain") or ""), str(task or ""), str(record.get("sample_id") or ""))
+        subdomain = record.get("subdomain", record.get("category"))
+        key = (str(record.get("domain") or ""), str(subdomain or ""), str(record.get("sample_id") or ""))
         for field, value in zip(("domain", "subdomain", "sample_id"), key, strict=True):
-            if not value or any(char in value for char in "/\\") or value.startswith(".") or not value.isprintable():
+            if not value or set(value) & set("/\\") or value.startswith(".") or not value.isprintable():
                 self.fail(name, field, f"{value[:80]!r} must be a plain name")
         tasks: Any = record.get("tasks")
         if not isinstance(tasks, list) or not tasks:
             self.fail(name, "tasks", "must be a list of turns")
-        turns = tuple(self._turn(name, key, at, dict_or_empty(one)) for at, one in enumerate(cast(list[Any], tasks)))
+        turns: list[Turn] = []
+        for index, task in enumerate(cast(list[Any], tasks)):
+            turns.append(self._turn(name, key, index, dict_or_empty(task)))
         system: Any = record.get("system_prompt")
+        if not isinstance(system, str):
+            system = ""
         groups = {"domain": key[0], "task": key[1], "class": CLASS_OF.get(key[0], "Unassigned")}
         if groups["class"] == "Unassigned":
-            self.report_problem(
-                "warning", name, "domain", f"{key[0]!r} is in no class; it counts in the overall numbers alone"
-            )
-        return Sample("/".join(key), turns, (), groups, system if isinstance(system, str) else "")
+            message = f"{key[0]!r} is in no class; it counts only in the overall numbers"
+            self.report_problem("warning", name, "domain", message)
+        return Sample("/".join(key), tuple(turns), (), groups, system)
 
-    def _turn(self, name: str, key: Key, at: int, task: dict[str, Any]) -> Turn:
-        field = f"tasks[{at}]"
-        if str(task.get("turn")) != str(at + 1):
-            self.fail(
-                name,
-                f"{field}.turn",
-                f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {at + 1} is due",
-            )
-        ask = tuple(self._ask(name, f"{field}.input", task.get("input")))
-        words: Any = dict_or_empty(cast(list[Any], task["input"])[0]).get("text")
-        if isinstance(words, str):
-            first = words
-        else:
+    def _turn(self, name: str, key: SampleKey, index: int, task: dict[str, Any]) -> Turn:
+        field = f"tasks[{index}]"
+        number = index + 1
+        if str(task.get("turn")) != str(number):
+            message = f"is {task.get('turn')!r}; turns are numbered from 1 without a gap, so {number} is expected"
+            self.fail(name, f"{field}.turn", message)
+        prompt = tuple(self._prompt(name, f"{field}.input", task.get("input")))
+        first: Any = dict_or_empty(cast(list[Any], task["input"])[0]).get("text")
+        if not isinstance(first, str):
             first = None
         folder = f"{key[0]}/{key[1]}/question_{key[2]}"
         output = dict_or_empty(task.get("output"))
         if task.get("modality") == "text":
-            gold = self._choice(name, f"{field}.output.answer", key, at + 1, output.get("answer"), ask, first)
-            if gold.dynamic or not gold.key:
-                truth = ()
-            else:
-                truth = (Text(gold.key),)
-            return Turn(at, ask, "text", truth, None, f"{folder}/result.json", gold)
+            gold = self._choice(name, f"{field}.output.answer", key, number, output.get("answer"), prompt, first)
+            reference: tuple[Part, ...] = ()
+            if gold.key and not gold.dynamic:
+                reference = (Text(gold.key),)
+            return Turn(index, prompt, "text", reference, None, f"{folder}/result.json", gold)
         if task.get("modality") != "image":
             self.fail(name, f"{field}.modality", f"is {task.get('modality')!r}; it must be 'text' or 'image'")
-        points: Any = output.get("evaluation_points")
-        if (
-            not isinstance(points, list)
-            or not points
-            or not all(isinstance(point, str) for point in cast(list[Any], points))
-        ):
-            self.fail(name, f"{field}.output.evaluation_points", "must be a list of sentences")
-        references = self._references(name, field, key, at + 1)
-        grid = self._links.grids.get((key, at + 1))
-        if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
-            self.report_problem("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
-        gold = PointsGold(tuple(cast(list[str], points)), references, grid, first)
-        return Turn(at, ask, "image", (), None, f"{folder}/turn_{at + 1}_output.png", gold)
+        gold = self._points(name, field, key, number, output.get("evaluation_points"), first)
+        return Turn(index, prompt, "image", (), None, f"{folder}/turn_{number}_output.png", gold)
 
-    def _ask(self, name: str, field: str, items: Any) -> Iterator[Part]:
+    def _prompt(self, name: str, field: str, items: Any) -> Iterator[Part]:
         if not isinstance(items, list) or not items:
-            self.fail(name, field, "must be a list of texts and pictures")
-        for at, item in enumerate(cast(list[Any], items)):
+            self.fail(name, field, "must be a list of texts and images")
+        for index, item in enumerate(cast(list[Any], items)):
+            item_field = f"{field}[{index}]"
             for kind, value in dict_or_empty(item).items():
                 if kind == "text" and isinstance(value, str):
                     yield Text(value)
                 elif kind == "image" and isinstance(value, str):
-                    yield self.load_image(name, f"{field}[{at}].image", value)
+                    yield self.load_image(name, f"{item_field}.image", value)
                 elif kind in ("text", "image"):
-                    self.fail(name, f"{field}[{at}]", f"{kind!r} is neither a text nor the name of a picture")
+                    self.fail(name, item_field, f"{kind!r} is neither a text nor the name of an image")
                 else:
-                    self.report_problem(
-                        "warning", name, f"{field}[{at}]", f"{kind!r} is neither a text nor a picture: it is not shown"
-                    )
+                    message = f"{kind!r} is neither a text nor an image: it is not shown"
+                    self.report_problem("warning", name, item_field, message)
+
+    def _points(self, name: str, field: str, key: SampleKey, turn: int, points: Any, first: str | None) -> PointsGold:
+        points_field = f"{field}.output.evaluation_points"
+        if not isinstance(points, list) or not points:
+            self.fail(name, points_field, "must be a list of sentences")
+        if not all(isinstance(point, str) for point in cast(list[Any], points)):
+            self.fail(name, points_field, "must be a list of sentences")
+        references = self._references(name, field, key, turn)
+        grid = self._links.grids.get((key, turn))
+        if key[0] == "Geometric_Coloring" and key[1].startswith("cubes_") and grid is None:
+            self.report_problem("warning", name, field, "grid_gt has no grid for it: it goes to the judge")
+        return PointsGold(tuple(cast(list[str], points)), references, grid, first)
 
     def _choice(
-        self, name: str, field: str, key: Key, turn: int, answer: Any, ask: tuple[Part, ...], first: str | None
+        self,
+        name: str,
+        field: str,
+        key: SampleKey,
+        turn: int,
+        answer: Any,
+        prompt: tuple[Part, ...],
+        first: str | None,
     ) -> ChoiceGold:
         if not isinstance(answer, str):
-            self.fail(name, field, "an answer key is due: option letters, or <DYNAMIC>")
-        question = next((part.text for part in ask if isinstance(part, Text)), "")
+            self.fail(name, field, "an answer key is expected: option letters, or <DYNAMIC>")
+        question = next((part.text for part in prompt if isinstance(part, Text)), "")
         dynamic = DYNAMIC in answer
-        offered = find_options(question)
-        certain = answer.replace(DYNAMIC, " ").strip(" +")
-        sure = "".join(sorted(parse_key(certain) or ()))
-        strange = [letter for letter in sure if letter not in offered] if offered else []
-        if (certain and not sure) or strange or not (certain or dynamic):
-            has = ", ".join(offered) or LETTERS
-            self.report_problem(
-                "warning",
-                name,
-                field,
-                f"{answer!r} names no option of its question (it has {has}): the turn cannot be scored",
-            )
-            sure = ""
+        options = find_options(question)
+        written = answer.replace(DYNAMIC, " ").strip(" +")
+        letters = "".join(sorted(parse_key(written) or ()))
+        is_unreadable = bool(written) and not letters
+        is_unknown_option = bool(options) and not set(letters) <= set(options)
+        if is_unreadable or is_unknown_option or not (written or dynamic):
+            available = ", ".join(options) or LETTERS
+            message = f"{answer!r} names no option of its question (it has {available}): the turn cannot be scored"
+            self.report_problem("warning", name, field, message)
+            letters = ""
             dynamic = False
         looks_at: tuple[int, ...] = ()
-        found: tuple[int, ...] | None = None
+        is_listed = False
         if dynamic:
-            if self._links.dynamic is not None:
-                found = self._links.dynamic.get((key, turn))
-            else:
-                found = None
-            if found is not None:
-                looks_at = found
-            else:
-                looks_at = tuple(range(1, turn))
-            if found is None and self._links.dynamic is not None:
-                self.report_problem(
-                    "warning",
-                    name,
-                    field,
-                    "dynamic_references.jsonl does not have it: it is judged beside all earlier replies",
-                )
-            if any(not 1 <= other < turn for other in looks_at) or not looks_at:
-                self.fail(name, field, f"its references {list(looks_at)} must be turns before turn {turn}")
-        single = key[:2] != ("Botany", "natural_growth") and not (dynamic and sure)
-        return ChoiceGold(question, sure, answer, dynamic, looks_at, single, found is not None, first)
+            looks_at, is_listed = self._dynamic_references(name, field, key, turn)
+        single = key[:2] != ("Botany", "natural_growth") and not (dynamic and letters)
+        return ChoiceGold(question, letters, answer, dynamic, looks_at, single, is_listed, first)
 
-    def _references(self, name: str, field: str, key: Key, turn: int) -> tuple[ImageReference, ...]:
+    def _dynamic_references(self, name: str, field: str, key: SampleKey, turn: int) -> tuple[tuple[int, ...], bool]:
+        """Return the turns that a dynamic question is about, and whether a reference file lists them."""
+        turns: tuple[int, ...] | None = None
+        if self._links.dynamic is not None:
+            turns = self._links.dynamic.get((key, turn))
+            if turns is None:
+                message = "dynamic_references.jsonl does not have it: it is judged against all earlier replies"
+                self.report_problem("warning", name, field, message)
+        is_listed = turns is not None
+        if turns is None:
+            turns = tuple(range(1, turn))
+        if not turns or any(not 1 <= other < turn for other in turns):
+            self.fail(name, field, f"its references {list(turns)} must be turns before turn {turn}")
+        return turns, is_listed
+
+    def _references(self, name: str, field: str, key: SampleKey, turn: int) -> tuple[ImageReference, ...]:
+        """Return the images that the image of a turn is judged against."""
         if self._links.images is None:
             return (ImageReference(0, "recent"),)
-        found = self._links.images.get(key, {}).get(turn, ())
-        for reference in found:
-            if reference.kind == "input":
-                latest = turn
-            else:
+        references = self._links.images.get(key, {}).get(turn, ())
+        for reference in references:
+            latest = turn
+            if reference.kind != "input":
                 latest = turn - 1
             if reference.kind not in ("input", "output") or not 1 <= reference.turn <= latest:
-                self.fail(
-                    name,
-                    field,
-                    f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}",
-                )
-        return found
+                message = f"image_references.jsonl: turn {turn} refers to the {reference.kind} of turn {reference.turn}"
+                self.fail(name, field, message)
+        return references

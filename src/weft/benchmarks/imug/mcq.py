@@ -1,11 +1,11 @@
-"""Multiple choice, read and scored twice: as the paper means it (`strict`) and as the released `score_mcq.py` computes
-it (`official`).
+"""Multiple choice, read and scored twice: as the paper means it (`strict`) and as the released `score_mcq.py` does.
 
-Score = max(0, right - wrong chosen) / due, times a weight for the form of the reply: 1 for nothing but letters, 0.75
-for letters with separators (strict: or with their own option texts), 0.5 for anything longer. The official reader sees
-only letters that stand alone, so that `BCD` is no answer and a key of several letters is no key: both score 0. How
-strict finds the letters in a longer reply is ours, not the paper's, which has no rule for it (docs/errata.md lists what
-it does)."""
+Score = max(0, right - wrong letters chosen) / right letters in the key, times a weight for the form of the reply: 1 for
+nothing but letters, 0.75 for letters with separators (strict: or with their own option texts), 0.5 for anything longer.
+The released reader sees only letters that stand alone, so that `BCD` is no answer and a key of several letters is no
+key: both score 0. How strict finds the letters in a longer reply is weft's own, since the paper has no rule for it
+(docs/errata.md lists what it does).
+"""
 
 import re
 import unicodedata
@@ -37,44 +37,44 @@ _GOES_ON = re.compile(  # what follows a letter that is meant, where after an ar
 
 
 def find_options(question: str) -> dict[str, str]:
-    """The options of a question by letter: lines such as `A. black`, or all of them on one line."""
-    lines = dict(_OPTION.findall(question))
-    inline = _on_one_line(question)
-    if len(inline) > len(lines):
+    """Return the options of a question by letter: lines such as `A. black`, or all of them on one line."""
+    on_lines: dict[str, str] = dict(_OPTION.findall(question))
+    inline = _find_inline_options(question)
+    if len(inline) > len(on_lines):
         return inline
-    return lines
+    return on_lines
 
 
-def _on_one_line(question: str) -> dict[str, str]:
-    """Options that follow one another, `A. black B. silver`: letters in their order, from A on."""
-    marks: list[re.Match[str]] = []
+def _find_inline_options(question: str) -> dict[str, str]:
+    """Return options that follow one another, as in `A. black B. silver`: letters in their order, from A on."""
+    matches: list[re.Match[str]] = []
     for match in _INLINE.finditer(question):
         if match.group(1) == "A":
-            marks = [match]
-        elif marks and match.group(1) == LETTERS[len(marks)]:
-            marks.append(match)
-    ends = [*(mark.start() for mark in marks[1:]), *([len(question)] if marks else [])]
-    texts = [
-        question[mark.end() : end].partition("\n")[0].strip(" \t,;(") for mark, end in zip(marks, ends, strict=True)
-    ]
-    return {mark.group(1): text for mark, text in zip(marks, texts, strict=True) if text}
+            matches = [match]
+        elif matches and match.group(1) == LETTERS[len(matches)]:
+            matches.append(match)
+    options: dict[str, str] = {}
+    end = len(question)
+    for match in reversed(matches):
+        text = question[match.end() : end].partition("\n")[0].strip(" \t,;(")
+        if text:
+            options[match.group(1)] = text
+        end = match.start()
+    return dict(sorted(options.items()))
 
 
 def parse_key(key: str) -> set[str] | None:
-    """The letters of a key however it is written: `BCD`; `B, C and D`; `(b)`. None if it holds anything else."""
-    words = [word for word in re.split(r"[\W_]+", _KEY_WORD.sub(" ", unicodedata.normalize("NFKC", key))) if word]
+    """Return the letters of a key, however written: `BCD`; `B, C and D`; `(b)`. None if it holds anything else."""
+    letters_only = _KEY_WORD.sub(" ", unicodedata.normalize("NFKC", key))
+    words = [word for word in re.split(r"[\W_]+", letters_only) if word]
     if not words or not all(re.fullmatch("[A-G]+|[a-g]", word) for word in words):
         return None
     return set("".join(words).upper())
 
 
-def key_letters(answer: str) -> set[str]:
-    """The letters of an answer key, however they are written: `BCD`, `B, C, D`."""
-    return set(re.sub(r"[^A-G]", "", answer.replace("<DYNAMIC>", "")))
-
-
-def read_choice(response: str, offered: Mapping[str, str] | None = None) -> tuple[set[str], float]:
-    """The letters a reply chooses, and the weight of its form."""
+def read_choice(response: str, options: Mapping[str, str] | None = None) -> tuple[set[str], float]:
+    """Return the letters that a reply chooses, and the weight of its form. `options` are the question's, by letter."""
+    options = options or {}
     text = _BEFORE.sub(" ", _THOUGHT.sub(" ", unicodedata.normalize("NFKC", response))).strip()
     if not text:
         return set(), 0.0
@@ -82,86 +82,90 @@ def read_choice(response: str, offered: Mapping[str, str] | None = None) -> tupl
         return set(text), 1.0
     if _SMALL.fullmatch(text):
         return set(re.sub(r"[^a-g]", "", text).upper()), 0.75
-    told = _by_lines(text, offered or {}) or _by_text(text, offered or {})
-    if told:
-        return told, 0.75
-    for letter, option in (offered or {}).items():  # letters inside an option's own text are no choices
+    quoted = _read_option_lines(text, options) or _read_option_text(text, options)
+    if quoted:
+        return quoted, 0.75
+    for letter, option in options.items():  # letters inside an option's own text are no choices
         text = re.sub(rf"(?<![A-Za-z0-9]){letter}[.):]?\s*{re.escape(option)}", f"{letter}. ", text)
-    runs = [match for match in _RUN.finditer(text) if not _is_article(text, match)]
-    chosen = {letter for match in runs for letter in match.group()}
-    if not chosen:
+    matches = [match for match in _RUN.finditer(text) if not _is_article(text, match)]
+    letters = set("".join(match.group() for match in matches))
+    if not letters:
         return set(), 0.0
-    return chosen, 0.5 if _NOT_WORD.sub("", _rest(text, runs)) else 0.75
+    if _NOT_WORD.sub("", _remove(text, matches)):
+        return letters, 0.5
+    return letters, 0.75
 
 
-def score_strict(response: str, answer: str, offered: Mapping[str, str] | None = None) -> float:
-    """Strict: 0 to 1."""
-    due = key_letters(answer)
-    if not due:
+def score_strict(response: str, answer: str, options: Mapping[str, str] | None = None) -> float:
+    """Score a reply from 0 to 1 as the paper means it. Raises ValueError if the key `answer` has no letter."""
+    key = set(re.sub(r"[^A-G]", "", answer.replace("<DYNAMIC>", "")))
+    if not key:
         raise ValueError(f"the answer key {answer!r} has no letter")
-    chosen, weight = read_choice(response, offered)
-    return _share(chosen, due) * weight
+    letters, weight = read_choice(response, options)
+    return _share(letters, key) * weight
 
 
 def find_standalone_letters(text: str) -> set[str]:
-    """Letters that stand alone."""
+    """Return the letters that stand alone, the only ones that the released scorer sees."""
     return set(_ALONE.findall(text))
 
 
 def score_as_released(response: str, answer: str) -> float:
-    """What the released scorer gives, defects included: 0 to 1, rounded to four digits."""
-    due = find_standalone_letters(answer)
-    chosen = find_standalone_letters(response)
+    """Score a reply as the released scorer does, defects included: 0 to 1, rounded to four digits."""
+    key = find_standalone_letters(answer)
+    letters = find_standalone_letters(response)
     text = response.strip()
-    if not due or not text:
+    if not key or not text:
         return 0.0
+    weight = 0.5
     if _ONLY.fullmatch(text):
         weight = 1.0
-    else:
-        if _SEPARATED.fullmatch(text):
-            weight = 0.75
-        else:
-            weight = 0.5
-    return round(_share(chosen, due) * weight, 4)
+    elif _SEPARATED.fullmatch(text):
+        weight = 0.75
+    return round(_share(letters, key) * weight, 4)
 
 
-def _share(chosen: set[str], due: set[str]) -> float:
-    return max(0.0, (len(chosen & due) - len(chosen - due)) / len(due))
+def _share(letters: set[str], key: set[str]) -> float:
+    return max(0.0, (len(letters & key) - len(letters - key)) / len(key))
 
 
 def _is_article(text: str, match: re.Match[str]) -> bool:
-    """A lone `A` before a word in small letters is English, unless that word says something of option A (`A is right`,
-    `A shows ...`), or it is called an option (`Option A best matches`)."""
+    """Whether a lone `A` is the English article.
+
+    It is, before a word in small letters, unless that word says something about option A (`A is right`, `A shows ...`)
+    or the letter is called an option (`Option A best matches`).
+    """
     following = re.match(r" ([a-z]+)", text[match.end() :])
     if match.group() != "A" or following is None or _NAMED.search(text[: match.start()]):
         return False
     return _GOES_ON.fullmatch(following.group(1)) is None
 
 
-def _rest(text: str, runs: list[re.Match[str]]) -> str:
-    for match in reversed(runs):
+def _remove(text: str, matches: list[re.Match[str]]) -> str:
+    for match in reversed(matches):
         text = text[: match.start()] + text[match.end() :]
     return text
 
 
-def _by_lines(text: str, offered: Mapping[str, str]) -> set[str]:
-    """Letters of a reply whose every line is an option's letter, alone or with its own text; nothing otherwise."""
-    chosen: set[str] = set()
+def _read_option_lines(text: str, options: Mapping[str, str]) -> set[str]:
+    """Return the letters of a reply whose every line is an option's letter, alone or with its own text; else none."""
+    letters: set[str] = set()
     for line in filter(str.strip, text.splitlines()):
         match = _LINE.fullmatch(line.strip())
-        if match is None or _bare(match.group(2)) not in ("", _bare(offered.get(match.group(1), ""))):
+        if match is None or _normalize(match.group(2)) not in ("", _normalize(options.get(match.group(1), ""))):
             return set()
-        chosen.add(match.group(1))
-    return chosen
+        letters.add(match.group(1))
+    return letters
 
 
-def _by_text(text: str, offered: Mapping[str, str]) -> set[str]:
-    """A reply that is an option's own text and nothing else chooses it."""
-    chosen = {letter for letter, option in offered.items() if _bare(option) and _bare(option) == _bare(text)}
-    if len(chosen) == 1:
-        return chosen
+def _read_option_text(text: str, options: Mapping[str, str]) -> set[str]:
+    """Return the letter of the one option whose text is the whole reply; else none."""
+    normalized = _normalize(text)
+    letters = {letter for letter, option in options.items() if _normalize(option) and _normalize(option) == normalized}
+    if len(letters) == 1:
+        return letters
     return set()
 
 
-def _bare(text: str) -> str:
+def _normalize(text: str) -> str:
     return _NOT_WORD.sub("", text).lower()

@@ -1,5 +1,8 @@
-"""IMUG-Bench's released scripts (`scripts/auxiliary`): letters read one by one, points averaged as they came, grids by
-their own reader; the judge looks at what is left where an image is missing. Scores are percent."""
+"""IMUG-Bench's released scripts (`scripts/auxiliary`). Scores are percent.
+
+They read letters only if they stand alone, average whatever points come back, read grids by their own reader, and if an
+image is missing, have the judge look at the remaining ones.
+"""
 
 from collections.abc import Mapping
 
@@ -9,32 +12,35 @@ from weft.benchmarks.imug.outputs import ERROR_PREFIX
 from weft.benchmarks.official import FAILED, UNSCORED, Official
 from weft.types import MissingScore, OfficialReading, Question, Verdict
 
-UNLISTED = MissingScore("the released scripts do not know this question for a dynamic one")
-NO_KEY = MissingScore("nobody worked out its key")
+UNLISTED = MissingScore("the released scripts do not list this question as a dynamic one")
+NO_KEY = MissingScore("its key was not worked out")
 
 
 class ImugOfficial(Official):
+    """What IMUG-Bench's released scripts ask and compute."""
+
     prompts = released.SYSTEM
     settings = released.SETTINGS
     published_judge = "qwen3-vl-235b-a22b-thinking"
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        """The share of a choice; the mean of the points, from 0 to 5."""
-        is_choice = "choice" in question.metrics
-        if is_choice:
-            found = released.read_choice_as_released(question, text)
+        """Read the share of a choice, or the mean of the points, from 0 to 5."""
+        if "choice" in question.metrics:
+            score = released.read_choice_as_released(question, text)
         else:
-            found = released.read_points_as_released(text)
-        if found is None:
+            score = released.read_points_as_released(text)
+        if score is None:
             return {}
-        return {question.metrics[0]: OfficialReading(found)}
+        return {question.metrics[0]: OfficialReading(score)}
 
     def score(self, verdict: Verdict) -> float | MissingScore:
-        """Of a hundred, reckoned as the scripts do: a mean of fifths is not rounded as a mean of points is."""
-        found = super().score(verdict)
-        if isinstance(found, MissingScore):
-            return found
-        return (20 if verdict.metric == "points" else 100) * found
+        """Return the score in percent, computed in the scripts' order: other orders round differently."""
+        score = super().score(verdict)
+        if isinstance(score, MissingScore):
+            return score
+        if verdict.metric == "points":
+            return 20 * score
+        return 100 * score
 
     def find_reading(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.metric == "choice" and read_choice_facts(verdict).unlisted:
@@ -43,30 +49,31 @@ class ImugOfficial(Official):
 
     def reading_without_reply(self, verdict: Verdict) -> OfficialReading | MissingScore:
         if verdict.metric == "choice":
-            return _choice(verdict, read_choice_facts(verdict))
-        if verdict.value is None or verdict.by == "failure":
-            if verdict.value is None:
-                return UNSCORED
+            return _read_choice(verdict, read_choice_facts(verdict))
+        if verdict.value is None:
+            return UNSCORED
+        if verdict.by == "failure":
             return FAILED
         points = read_points_facts(verdict).points
         return OfficialReading(sum(points) / len(points))
 
     def lacks_official_question(self, verdict: Verdict) -> bool:
-        """A missing image, of which nobody had the rest looked at as they do."""
+        """Whether an image is missing and the judge was not asked about the remaining ones as the scripts ask."""
         return verdict.metric == "points" and verdict.by == "failure" and verdict.variant_reading is None
 
 
 OFFICIAL = ImugOfficial()
 
 
-def _choice(verdict: Verdict, facts: ChoiceFacts) -> OfficialReading | MissingScore:
-    """A question is counted whatever was replied, the client's own `ERROR:` included; not if nobody worked out its
-    key."""
+def _read_choice(verdict: Verdict, facts: ChoiceFacts) -> OfficialReading | MissingScore:
+    """Score a choice from its key and the raw reply, even if that is the client's own `ERROR:`.
+
+    A question whose key was not worked out is left out, unless no key could give the reply a point.
+    """
     key = facts.union or facts.key
     if not key.strip():
         return NO_KEY
     if facts.dynamic and (verdict.by == "failure" or facts.response.startswith(ERROR_PREFIX)):
-        # without a letter, whatever the key is
         if mcq.find_standalone_letters(facts.response):
             return NO_KEY
         return OfficialReading(0.0)

@@ -1,12 +1,12 @@
-"""IMUG-Bench's protocol: the whole dialogue so far, with the model's own replies, in order; each reply is text or one
-picture.
+"""IMUG-Bench's protocol: the whole dialogue so far, with the model's own replies; each reply is text or one image.
 
-A turn that failed puts no words in the model's mouth: its request stays in the history, its reply is absent, and the
-dialogue goes on. A static question is scored by its key, without a judge; a dynamic one by the key that the judge works
-out from the model's own replies. Under `official` inputs are the released client's, and what is missing is judged as
-its scripts do (docs/errata.md)."""
+A turn that failed invents no reply: its request stays in the history, its reply is absent, and the dialogue goes on. A
+static question is scored by its key, without a judge; a dynamic one by the key that the judge works out from the
+model's own replies. Under `official`, inputs are the released client's, and missing images are judged as its scripts do
+(docs/errata.md).
+"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +43,44 @@ from weft.types import (
 )
 from weft.untrusted import dict_or_empty
 
+ReferenceImage = tuple[int, str, Image]  # turn, from 1; whether `given` or `made` there; the image
+
 
 class ImugPresentation(Presentation, frozen=True):
+    """How IMUG-Bench's results are shown."""
+
     def describe_options(self, options: ImugOptions) -> list[str]:
-        return [options.history, *(["official inputs"] if options.official else []), *_turns(options)]
+        descriptions: list[str] = [options.history]
+        if options.official:
+            descriptions.append("official inputs")
+        return [*descriptions, *_describe_turns(options)]
 
     def describe_outputs(self, options: ImugOptions) -> list[str]:
-        return [*(["official"] if options.official else []), *_turns(options)]
+        if options.official:
+            return ["official", *_describe_turns(options)]
+        return _describe_turns(options)
 
-    def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
-        return agreement.tables(found)
+    def agreement_tables(self, paired: PairedVerdicts) -> Iterable[Table]:
+        return agreement.tables(paired)
 
     def describe_gold(self, gold: Any) -> list[str]:
-        facts = dict_or_empty(gold)
-        if "points" in facts:
-            return [str(point) for point in facts["points"]]
-        if "raw" in facts:
-            return [f"the key: {facts['raw']}"]
+        fields = dict_or_empty(gold)
+        if "points" in fields:
+            return list(map(str, fields["points"]))
+        if "raw" in fields:
+            return [f"the key: {fields['raw']}"]
         return []
 
 
+def _describe_turns(options: ImugOptions) -> list[str]:
+    if options.turns == "all":
+        return []
+    return [f"{options.turns} turns"]
+
+
 class ImugPreparation(Preparation, frozen=True):
+    """How IMUG-Bench's prompts and outputs are read."""
+
     def rubrics(self, benchmark: Benchmark, prompts: str) -> Rubrics:
         if prompts.startswith("official:"):
             return released.read_released_rubrics(Path(prompts.removeprefix("official:")))
@@ -71,6 +88,8 @@ class ImugPreparation(Preparation, frozen=True):
 
 
 class Imug(Benchmark):
+    """IMUG-Bench."""
+
     name = "imug"
     version = "1"
     metrics = ("choice", "points")
@@ -97,8 +116,8 @@ class Imug(Benchmark):
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def parse_options(self, given: Mapping[str, Any]) -> ImugOptions:
-        options: ImugOptions = super().parse_options(given)
+    def parse_options(self, values: Mapping[str, Any]) -> ImugOptions:
+        options: ImugOptions = super().parse_options(values)
         if options.official and options.history == "none":
             raise UserError("official inputs are the whole dialogue: leave out history none, or official")
         return options
@@ -109,181 +128,196 @@ class Imug(Benchmark):
     def build_messages(
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: ImugOptions
     ) -> tuple[Message, ...]:
+        messages: list[Message] = []
         system = sample.system
         if not system.strip() and not options.official:
             system = self.preparation.rubrics(self, "weft").texts["system"].strip()
-        messages = [Message("system", (Text(system),))] if system else []
-        for earlier in sample.turns[: turn.number] if options.history != "none" else ():
+        if system:
+            messages.append(Message("system", (Text(system),)))
+        earlier_turns = sample.turns[: turn.number]
+        if options.history == "none":
+            earlier_turns = ()
+        for earlier in earlier_turns:
             messages.append(Message("user", earlier.prompt))
-            said = self._said(earlier, dialogue.get(earlier.number))
-            if options.official and not said and self.includes(earlier, options):
-                said = self._kept(earlier, dialogue.get(earlier.number))
-            if said:
-                messages.append(Message("assistant", said))
+            reply = dialogue.get(earlier.number)
+            output = _history_output(earlier, reply)
+            if options.official and not output and self.includes(earlier, options):
+                output = _released_placeholder(earlier, reply)
+            if output:
+                messages.append(Message("assistant", output))
         return (*messages, Message("user", turn.prompt))
-
-    def _said(self, turn: Turn, reply: Reply | None) -> tuple[Text | Image, ...]:
-        """What stands in the history for a reply: the answer, or the picture that counts."""
-        if reply is None:
-            return ()
-        if turn.modality == "image":
-            if reply.last_image:
-                return (reply.last_image,)
-            return ()
-        if reply.text and reply.outcome != "failed":
-            return (Text(reply.raw_text),)
-        return ()
-
-    def _kept(self, turn: Turn, reply: Reply | None) -> tuple[Text, ...]:
-        """What the released client keeps of a reply that has not what was due: blanks as they are, a word of its own
-        for all else."""
-        if reply is not None and turn.modality == "text" and reply.outcome == "empty":
-            blank = reply.raw_text
-        else:
-            blank = ""
-        return (Text(blank or "Error"),)
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         if turn.modality == "text":
             return ("choice",)
         return ("points",)
 
-    def _facts(self, turn: Turn, reply: Reply) -> ChoiceFacts | PointsFacts:
-        gold: ChoiceGold | PointsGold = turn.gold
-        if isinstance(gold, ChoiceGold):
-            return build_choice_facts(gold, reply.raw_text)
-        return build_zero_points(len(gold.points))
-
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
         if answered.turn.modality == "text":
-            return self._choice(answered)
+            yield from self._assess_choice(answered)
+            return
         gold: PointsGold = answered.turn.gold
-        detail = self._facts(answered.turn, answered.reply)
+        detail = _build_detail(answered)
         if gold.grid is not None:
-            return [answered.check("points", lambda blobs: [self._grid(answered, blobs)], detail)]
-        lost = [ref.turn for ref in gold.references if ref.kind == "output" and answered.is_unavailable(ref.turn - 1)]
-        if lost:
-            why = f"it is judged beside the picture of turn {lost[0]}, which has no reply through no fault of the model"
-            return [
-                answered.verdict("points", None, why, detail=detail),
-                *(self._about_nothing(answered) if answered.is_precomputed else ()),
-            ]
-        return [self._about_points(answered)]
+            yield answered.check("points", lambda blobs: [_score_cubes(answered, blobs)], detail)
+            return
+        for reference in gold.references:
+            if reference.kind == "output" and answered.is_unavailable(reference.turn - 1):
+                reason = (
+                    f"it is judged against the image of turn {reference.turn}, which has no reply through no fault of "
+                    "the model"
+                )
+                yield answered.verdict("points", None, reason, detail=detail)
+                if answered.is_precomputed:
+                    yield from self._ask_about_missing_image(answered)
+                return
+        yield self._ask_points(answered)
 
     def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        """Zero, and what the scripts ask about a picture that is not there."""
-        if answered.turn.modality == "text" and not answered.turn.gold.key and not answered.turn.gold.dynamic:
-            return self._choice(answered)
-        zeros = score_zero(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
-        return [*zeros, *self._about_nothing(answered)]
+        """Yield zeros, and under `official` what the scripts ask about a missing image."""
+        gold: ChoiceGold | PointsGold = answered.turn.gold
+        if isinstance(gold, ChoiceGold) and not gold.key and not gold.dynamic:
+            yield from self._assess_choice(answered)
+            return
+        yield from score_zero(answered, self.metrics_for(answered.turn), _build_detail(answered))
+        yield from self._ask_about_missing_image(answered)
 
     def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        lost = leave_unscored(answered, self.metrics_for(answered.turn), self._facts(answered.turn, answered.reply))
-        return [*lost, *(self._about_nothing(answered) if answered.is_precomputed else ())]
+        yield from leave_unscored(answered, self.metrics_for(answered.turn), _build_detail(answered))
+        if answered.is_precomputed:
+            yield from self._ask_about_missing_image(answered)
 
-    def _about_nothing(self, answered: JudgedTurn) -> list[Question]:
-        """The scripts have the judge look at what is left."""
-        if not answered.options.official or answered.turn.modality == "text":
-            return []
-        return [replace(self._about_points(answered), variant=OFFICIAL_VARIANT)]
+    def _ask_about_missing_image(self, answered: JudgedTurn) -> Iterator[Question]:
+        """Yield the scripts' question about the images that remain, under `official` alone."""
+        if answered.options.official and answered.turn.modality != "text":
+            yield replace(self._ask_points(answered), variant=OFFICIAL_VARIANT)
 
-    def _about_points(self, answered: JudgedTurn) -> Question:
-        made = answered.reply.last_image
-        due = len(answered.turn.gold.points)
+    def _ask_points(self, answered: JudgedTurn) -> Question:
+        image = answered.reply.last_image
+        gold: PointsGold = answered.turn.gold
         if answered.rubrics.official:
-            more = {"gold": answered.turn.gold.points, "detail": build_zero_points(due)}
-            return released.build_points_question(answered, made, rubric.points_schema(due), more)
-        return rubric.build_points_question(answered, made, self._references(answered))
+            count = len(gold.points)
+            more = {"gold": gold.points, "detail": build_zero_points(count)}
+            return released.build_points_question(answered, image, rubric.points_schema(count), more)
+        return rubric.build_points_question(answered, image, _reference_images(answered))
 
-    def _grid(self, answered: JudgedTurn, blobs: Blobs) -> Verdict:
-        """The cubes tasks are read from pixels, without a judge."""
-        gold: PointsGold = answered.turn.gold
-        assert gold.grid is not None
-        with blobs.decode_within_memory(answered.image) as picture:
-            known = picture.width * picture.height <= MAX_PIXELS
-            found = grid.read_grid(picture)
-            if known:
-                theirs = read_grid_as_released(picture)
-            else:
-                theirs = None
-        scores = grid.score_grid(found, gold.grid, len(gold.points))
-        if found is None:
-            seen = "no lattice"
-        else:
-            seen = " / ".join("".join(row) for row in found)
-        why = f"{seen} was read, {' / '.join(''.join(row) for row in gold.grid)} is right"
-        by_script = grid.score_grid(theirs, gold.grid, len(gold.points))
-        reading = OfficialReading(sum(by_script) / len(by_script) if known else None)
-        more: dict[str, Any] = {"detail": PointsFacts(tuple(scores)), "score": sum(scores), "reading": reading}
-        return answered.verdict("points", sum(scores) / (5 * len(scores)), why, **more)
-
-    def _choice(self, answered: JudgedTurn) -> list[Assessment]:
+    def _assess_choice(self, answered: JudgedTurn) -> Iterator[Assessment]:
+        """Yield a verdict by the key, or the question that works out a dynamic key."""
         gold: ChoiceGold = answered.turn.gold
-        answer = answered.reply.text
-        detail = self._facts(answered.turn, answered.reply)
+        detail = _build_detail(answered)
         if not gold.dynamic and not gold.key:
-            return [answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)]
+            yield answered.verdict("choice", None, f"its key, {gold.raw!r}, names no option", detail=detail)
+            return
         if not gold.dynamic:
+            answer = answered.reply.text
             value = mcq.score_strict(answer, gold.key, mcq.find_options(gold.question))
-            return [
-                answered.verdict("choice", value, f"said {answer.strip()[:80]!r}; {gold.key} is right", detail=detail)
-            ]
-        lost = [number for number in gold.looks_at if answered.is_unavailable(number - 1)]
-        if lost:
-            asked = self.includes(answered.sample.turns[lost[0] - 1], answered.options)
-            if asked:
-                what = "has no reply through no fault of the model"
-            else:
-                what = f"is not asked in a run of {answered.options.turns} turns"
-            why = f"its right answer depends on turn {lost[0]}, which {what}"
-            asks = answered.options.official and answered.is_precomputed  # as the scripts do, of whatever is there
-            by_script = [replace(rubric.build_key_question(answered), variant=OFFICIAL_VARIANT)] if asks else []
-            return [answered.verdict("choice", None, why, detail=detail), *by_script]
-        return [rubric.build_key_question(answered)]
+            reason = f"said {answer.strip()[:80]!r}; {gold.key} is right"
+            yield answered.verdict("choice", value, reason, detail=detail)
+            return
+        unavailable = [number for number in gold.looks_at if answered.is_unavailable(number - 1)]
+        if not unavailable:
+            yield rubric.build_key_question(answered)
+            return
+        problem = f"is not asked in a run of {answered.options.turns} turns"
+        if self.includes(answered.sample.turns[unavailable[0] - 1], answered.options):
+            problem = "has no reply through no fault of the model"
+        reason = f"its right answer depends on turn {unavailable[0]}, which {problem}"
+        yield answered.verdict("choice", None, reason, detail=detail)
+        if answered.options.official and answered.is_precomputed:  # the scripts ask with whatever replies there are
+            yield replace(rubric.build_key_question(answered), variant=OFFICIAL_VARIANT)
 
-    def _references(self, answered: JudgedTurn) -> list[tuple[int, str, Image]]:
-        """What the picture is judged beside: turn (1-based), whether given or made there, and the picture."""
-        gold: PointsGold = answered.turn.gold
-        shown: list[tuple[int, str, Image]] = []
-        for reference in gold.references:
-            if reference.kind == "recent":
-                shown += self._recent(answered)
-            elif reference.kind == "output":
-                own = answered.image_of_turn(reference.turn - 1)
-                shown += [(reference.turn, "made", own)] if own else []
-            else:
-                shown += [
-                    (reference.turn, "given", image) for image in _given(answered.sample.turns[reference.turn - 1])
-                ]
-        return shown
+    def to_scores(self, question: Question, reply: dict[str, Any]) -> Sequence[Score]:
+        if "choice" in question.metrics:
+            return [rubric.score_choice(question, reply)]
+        return [rubric.score_points(question, reply)]
 
-    def _recent(self, answered: JudgedTurn) -> list[tuple[int, str, Image]]:
-        turn = answered.turn
-        given = _given(turn)
-        if given:
-            return [(turn.number + 1, "given", given[-1])]
-        for earlier in reversed(answered.sample.turns[: turn.number]):
-            own = answered.image_of_turn(earlier.number)
+
+def _history_output(turn: Turn, reply: Reply | None) -> tuple[Text | Image, ...]:
+    """Return what the history shows of a reply: the answer, or the image that counts."""
+    if reply is None:
+        return ()
+    if turn.modality == "image" and reply.last_image:
+        return (reply.last_image,)
+    if turn.modality != "image" and reply.text and reply.outcome != "failed":
+        return (Text(reply.raw_text),)
+    return ()
+
+
+def _released_placeholder(turn: Turn, reply: Reply | None) -> tuple[Text, ...]:
+    """Return what the released client stores for a reply without the expected output: its blanks, else `Error`."""
+    if reply is not None and turn.modality == "text" and reply.outcome == "empty" and reply.raw_text:
+        return (Text(reply.raw_text),)
+    return (Text("Error"),)
+
+
+def _build_detail(answered: JudgedTurn) -> ChoiceFacts | PointsFacts:
+    gold: ChoiceGold | PointsGold = answered.turn.gold
+    if isinstance(gold, ChoiceGold):
+        return build_choice_facts(gold, answered.reply.raw_text)
+    return build_zero_points(len(gold.points))
+
+
+def _score_cubes(answered: JudgedTurn, blobs: Blobs) -> Verdict:
+    """Score an image of the cubes tasks, which is read from pixels, without a judge."""
+    gold: PointsGold = answered.turn.gold
+    assert gold.grid is not None
+    count = len(gold.points)
+    reading = OfficialReading()
+    with blobs.decode_within_memory(answered.image) as image:
+        cells = grid.read_grid(image)
+        if image.width * image.height <= MAX_PIXELS:
+            released_points = grid.score_grid(read_grid_as_released(image), gold.grid, count)
+            reading = OfficialReading(sum(released_points) / count)
+    points = grid.score_grid(cells, gold.grid, count)
+    description = "no lattice"
+    if cells is not None:
+        description = _format_grid(cells)
+    return answered.verdict(
+        "points",
+        sum(points) / (5 * count),
+        f"{description} was read, {_format_grid(gold.grid)} is right",
+        detail=PointsFacts(tuple(points)),
+        score=sum(points),
+        reading=reading,
+    )
+
+
+def _format_grid(cells: grid.Grid) -> str:
+    return " / ".join(map("".join, cells))
+
+
+def _reference_images(answered: JudgedTurn) -> list[ReferenceImage]:
+    """Return the images that the model's image is judged against."""
+    gold: PointsGold = answered.turn.gold
+    references: list[ReferenceImage] = []
+    for reference in gold.references:
+        if reference.kind == "recent":
+            references += _most_recent_image(answered)
+        elif reference.kind == "output":
+            own = answered.image_of_turn(reference.turn - 1)
             if own:
-                return [(earlier.number + 1, "made", own)]
-            given = _given(earlier)
-            if given:
-                return [(earlier.number + 1, "given", given[-1])]
-        return []
-
-    def to_scores(self, question: Question, found: dict[str, Any]) -> Sequence[Score]:
-        return [
-            rubric.score_choice(question, found)
-            if "choice" in question.metrics
-            else rubric.score_points(question, found)
-        ]
+                references.append((reference.turn, "made", own))
+        else:
+            for image in _prompt_images(answered.sample.turns[reference.turn - 1]):
+                references.append((reference.turn, "given", image))
+    return references
 
 
-def _turns(options: ImugOptions) -> list[str]:
-    if options.turns != "all":
-        return [f"{options.turns} turns"]
+def _most_recent_image(answered: JudgedTurn) -> list[ReferenceImage]:
+    """Return the last image before the model's own: of this turn's prompt, else of the latest turn that has one."""
+    turn = answered.turn
+    images = _prompt_images(turn)
+    if images:
+        return [(turn.number + 1, "given", images[-1])]
+    for earlier in reversed(answered.sample.turns[: turn.number]):
+        own = answered.image_of_turn(earlier.number)
+        if own:
+            return [(earlier.number + 1, "made", own)]
+        images = _prompt_images(earlier)
+        if images:
+            return [(earlier.number + 1, "given", images[-1])]
     return []
 
 
-def _given(turn: Turn) -> list[Image]:
+def _prompt_images(turn: Turn) -> list[Image]:
     return [part for part in turn.prompt if isinstance(part, Image)]

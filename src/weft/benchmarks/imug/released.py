@@ -1,8 +1,9 @@
 """IMUG-Bench's two questions to the judge as the released scripts ask them, defects included (docs/errata.md).
 
-Their words are nowhere in weft: prompts and the texts that the scripts put together are read from the user's checkout,
-the latter from the f-strings of two functions, which are parsed and never run. What follows from a reply is as the
-scripts compute it."""
+Their words are nowhere in weft: prompts, and the texts that the scripts assemble, are read from the user's checkout.
+The latter come from the f-strings of two functions, which are parsed and never run. Replies are read as the scripts
+read them.
+"""
 
 import json
 import math
@@ -23,29 +24,30 @@ from weft.types import Image, Message, Part, Question, Text, Turn
 FOLDER = "scripts/auxiliary"
 SYSTEM = {"dynamic": f"{FOLDER}/dynamic_prompt.txt", "points": f"{FOLDER}/eval_prompt.txt"}
 SETTINGS = {"temperature": 0.1}
-LARGEST = 1_000_000  # what is more is no score in any arithmetic
+MAX_SCORE = 1_000_000  # a larger number is not a score in either arithmetic
 INSTRUCTION = "task['input'][0]['text']"
 QUESTION = "target_task['input'][0]['text']"
 
 
 def read_released_rubrics(checkout: Path) -> Rubrics:
-    """Prompts by name; a text that is put together has slots."""
-    found = read_files(checkout, SYSTEM.values())
-    texts = {name: found[file] for name, file in SYSTEM.items()}
-    picture = PromptFunction.read(checkout, f"{FOLDER}/score_image.py", "evaluate_task")
-    texts["reference label"] = picture.find_template(
+    """Read the prompts by name. A text that the scripts assemble becomes a template with slots."""
+    files = read_files(checkout, SYSTEM.values())
+    texts = {name: files[file] for name, file in SYSTEM.items()}
+    image = PromptFunction.read(checkout, f"{FOLDER}/score_image.py", "evaluate_task")
+    texts["reference label"] = image.find_template(
         {"index + 1": "number", "reference_turn": "turn", "reference['ref_type']": "kind"}
     )
-    texts["target label"] = picture.find_template({"len(images) + 1": "number"})
-    texts["listed picture"] = picture.find_template({"description": "label"})
-    texts["listed point"] = picture.find_template({"index + 1": "number", "point": "point"})
-    texts["pictures"] = picture.find_constant("image_text")
-    texts["points message"] = picture.find_template(
+    texts["target label"] = image.find_template({"len(images) + 1": "number"})
+    texts["listed picture"] = image.find_template({"description": "label"})
+    texts["listed point"] = image.find_template({"index + 1": "number", "point": "point"})
+    texts["pictures"] = image.find_constant("image_text")
+    texts["points message"] = image.find_template(
         {"image_text": "pictures", INSTRUCTION: "instruction", "point_text": "points"}
     )
     key = PromptFunction.read(checkout, f"{FOLDER}/resolve_dynamic_answers.py", "resolve_answer")
     texts["turns"] = key.find_constant("reference_text")
-    texts["no question"], texts["no answer"] = key.find_default("text"), key.find_default("answer")
+    texts["no question"] = key.find_default("text")
+    texts["no answer"] = key.find_default("answer")
     texts["see picture"] = key.find_template({"image_index": "number"})
     texts["turn"] = key.find_template({"reference_turn": "turn", "question": "question", "answer": "answer"})
     texts["several"], texts["single"] = key.find_alternatives("choice_type")
@@ -56,100 +58,119 @@ def read_released_rubrics(checkout: Path) -> Rubrics:
 
 
 def build_key_question(
-    answered: JudgedTurn, schema: dict[str, Any], accepts: dict[str, Any], more: Mapping[str, Any]
+    answered: JudgedTurn, schema: dict[str, Any], accepted_schema: dict[str, Any], more: Mapping[str, Any]
 ) -> Question:
-    """One text, then the pictures of the turns that it is about. A reply in words is told as the benchmark's own
-    answer."""
+    """Build the question for a dynamic key: one text, then the images of the turns that it is about.
+
+    A text turn's reply is given as the dataset's own answer, not the model's.
+    """
     gold: ChoiceGold = answered.turn.gold
     texts = answered.rubrics.texts
-    images = list[Part]()
-    told = texts["turns"]
+    images: list[Image] = []
+    turns = texts["turns"]
     for number in sorted(gold.looks_at):
         turn = answered.sample.turns[number - 1]
-        if turn.modality == "image":
-            own = answered.image_of_turn(number - 1)
-        else:
-            own = None
-        if own is not None:
-            images.append(own)
-            said = put(texts["see picture"], number=len(images))
-        else:
-            if isinstance(turn.gold, ChoiceGold):
-                said = turn.gold.raw
-            else:
-                said = texts["no answer"]
-        told += put(texts["turn"], turn=number, question=_first(turn, texts["no question"]), answer=said)
-    several = answered.sample.groups["domain"] == "Botany" and answered.sample.groups["task"] == "natural_growth"
-    kind = texts["several" if several else "single"]
-    asked = put(
-        texts["dynamic message"], turns=told, turn=answered.turn.number + 1, question=_first(answered.turn), type=kind
+        answer = texts["no answer"]
+        if isinstance(turn.gold, ChoiceGold):
+            answer = turn.gold.raw
+        image = answered.image_of_turn(number - 1)
+        if turn.modality == "image" and image is not None:
+            images.append(image)
+            answer = fill_text(texts["see picture"], number=len(images))
+        question = _first_text(turn, texts["no question"])
+        turns += fill_text(texts["turn"], turn=number, question=question, answer=answer)
+    groups = answered.sample.groups
+    choice_type = texts["single"]
+    if groups["domain"] == "Botany" and groups["task"] == "natural_growth":
+        choice_type = texts["several"]
+    message = fill_text(
+        texts["dynamic message"],
+        turns=turns,
+        turn=answered.turn.number + 1,
+        question=_first_text(answered.turn),
+        type=choice_type,
     )
-    return _question(
-        "choice", answered, "dynamic", (Text(asked), *images), schema, {**more, "accepted_schema": accepts}
-    )
+    parts = (Text(message), *images)
+    return _build_question("choice", answered, "dynamic", parts, schema, {**more, "accepted_schema": accepted_schema})
 
 
 def build_points_question(
-    answered: JudgedTurn, made: Image | None, schema: dict[str, Any], more: Mapping[str, Any]
+    answered: JudgedTurn, judged: Image | None, schema: dict[str, Any], more: Mapping[str, Any]
 ) -> Question:
-    """References, then the picture, then one text. Labels count references that are not there; a picture that is not
-    there leaves the last reference in its place."""
+    """Build the question about an image: its references, then the image `judged`, then one text.
+
+    As in the scripts, labels count missing references too, and if the image itself is missing, the last reference
+    stands in its place.
+    """
     gold: PointsGold = answered.turn.gold
     texts = answered.rubrics.texts
-    shown: list[tuple[str, Image]] = []
-    for at, reference in enumerate(gold.references):
-        image = _picture(answered, reference)
+    labels: list[str] = []
+    images: list[Image] = []
+    for number, reference in enumerate(gold.references, start=1):
+        image = _reference_image(answered, reference)
         if image is not None:
-            label = put(texts["reference label"], number=at + 1, turn=reference.turn, kind=reference.kind)
-            shown.append((label, image))
-    if made is not None:
-        shown.append((put(texts["target label"], number=len(shown) + 1), made))
-    listed = texts["pictures"] + "".join(put(texts["listed picture"], label=label) for label, _ in shown)
-    points = "\n".join(
-        put(texts["listed point"], number=number, point=point) for number, point in enumerate(gold.points, start=1)
+            label = fill_text(texts["reference label"], number=number, turn=reference.turn, kind=reference.kind)
+            labels.append(label)
+            images.append(image)
+    if judged is not None:
+        labels.append(fill_text(texts["target label"], number=len(images) + 1))
+        images.append(judged)
+    image_list = texts["pictures"] + "".join(fill_text(texts["listed picture"], label=label) for label in labels)
+    points: list[str] = []
+    for number, point in enumerate(gold.points, start=1):
+        points.append(fill_text(texts["listed point"], number=number, point=point))
+    message = fill_text(
+        texts["points message"],
+        pictures=image_list,
+        instruction=_first_text(answered.turn),
+        points="\n".join(points),
     )
-    asked = put(texts["points message"], pictures=listed, instruction=_first(answered.turn), points=points)
-    parts = (*(image for _, image in shown), Text(asked))
-    return _question("points", answered, "points", parts, schema, more)
+    return _build_question("points", answered, "points", (*images, Text(message)), schema, more)
 
 
 def read_choice_as_released(question: Question, text: str) -> float | None:
-    """The share that the scripts give the model's answer by the key in a judge's reply: any letter of it counts. None:
-    they ask again."""
+    """Return the share that the scripts give the model's answer by the key in a judge's reply. None: they ask again.
+
+    Any letter in the reply's key counts.
+    """
     gold, answer = question.gold
-    found = _object(text)
-    if found is None:
+    reply = _find_object(text)
+    if reply is None:
         return None
-    said = str(found.get("determined_answer", "")).upper()
-    letters = set(re.findall("[A-G]", said)) | set(re.findall("[A-G]", gold.raw.partition("<DYNAMIC>")[0]))
+    key = str(reply.get("determined_answer", "")).upper()
+    certain = gold.raw.partition("<DYNAMIC>")[0]
+    letters = set(re.findall("[A-G]", key)) | set(re.findall("[A-G]", certain))
     return mcq.score_as_released(answer, "".join(sorted(letters)))
 
 
 def read_points_as_released(text: str) -> float | None:
-    """The mean of the points that came back, whatever they are: from 0 to 5, if they keep to their scale. None: they
-    ask again."""
-    found = _object(text)
-    if found is not None:
-        results: Any = found.get("evaluation_results", [])
-    else:
-        results = []
-    if not isinstance(results, list) or not all(isinstance(one, dict) for one in cast(list[Any], results)):
+    """Return the mean of whatever points came back: from 0 to 5, if they keep to their scale. None: they ask again."""
+    reply = _find_object(text) or {}
+    results: Any = reply.get("evaluation_results", [])
+    if not isinstance(results, list):
         return None
-    try:
-        scores = [float(one.get("score")) for one in cast(list[dict[str, Any]], results)]  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if not scores or any(math.isnan(score) or abs(score) > LARGEST for score in scores):
+    scores: list[float] = []
+    for result in cast(list[Any], results):
+        if not isinstance(result, dict):
+            return None
+        try:
+            score = float(cast(dict[str, Any], result).get("score"))  # pyright: ignore[reportArgumentType]
+        except (TypeError, ValueError, OverflowError):
+            return None
+        if math.isnan(score) or abs(score) > MAX_SCORE:
+            return None
+        scores.append(score)
+    if not scores:
         return None
     return sum(scores) / len(scores)
 
 
-def put(text: str, **slots: object) -> str:
-    """The text with its slots filled, all at once; what only looks like one stays."""
+def fill_text(text: str, **slots: object) -> str:
+    """Fill a text's slots, all at once; what only looks like a slot stays."""
     return re.sub(r"\[\[(\w+)\]\]", lambda match: str(slots.get(match.group(1), match.group())), text)
 
 
-def _question(
+def _build_question(
     metric: str,
     answered: JudgedTurn,
     system: str,
@@ -161,35 +182,33 @@ def _question(
     return Question((metric,), messages, schema, answered.turn_ref, text_only=True, **more)
 
 
-def _picture(answered: JudgedTurn, reference: ImageReference) -> Image | None:
-    """Of a turn's input, the first picture alone."""
+def _reference_image(answered: JudgedTurn, reference: ImageReference) -> Image | None:
+    """Return a reference's image. Of a turn's prompt, the scripts show only the first image."""
     if reference.kind == "output":
         return answered.image_of_turn(reference.turn - 1)
+    turn = answered.turn
     if reference.turn:
         turn = answered.sample.turns[reference.turn - 1]
-    else:
-        turn = answered.turn
     return next((part for part in turn.prompt if isinstance(part, Image)), None)
 
 
-def _first(turn: Turn, otherwise: str = "") -> str:
-    """The words of the first item of a request: the scripts look at no other."""
+def _first_text(turn: Turn, default: str = "") -> str:
+    """Return the text of a prompt's first item, the only one that the scripts look at."""
     gold: ChoiceGold | PointsGold = turn.gold
     if gold.first is None:
-        return otherwise
+        return default
     return gold.first
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """From the first brace to the last."""
+def _find_object(text: str) -> dict[str, Any] | None:
+    """Parse the JSON object from the first brace to the last; None if there is none."""
     match = re.search(r"\{.*\}", text, re.DOTALL)
+    if match is None:
+        return None
     try:
-        if match:
-            found: Any = json.loads(match.group())
-        else:
-            found = None
+        parsed: Any = json.loads(match.group())
     except (ValueError, RecursionError):
         return None
-    if isinstance(found, dict):
-        return cast(dict[str, Any], found)
+    if isinstance(parsed, dict):
+        return cast(dict[str, Any], parsed)
     return None

@@ -1,11 +1,11 @@
-"""IMUG-Bench's two questions to the judge: the true answer to a dynamic question, and the evaluation points of a
-picture.
+"""IMUG-Bench's two questions to the judge: the right answer to a dynamic question, and an image's evaluation points.
 
 The judge sees what the model really replied, text included, and only letters that are options of the question are an
-answer. Points must come back complete, each once; what is missing is asked for again.
+answer. Points must come back complete, each once; otherwise the judge is asked again.
 
-Material: `made`; `given 2`, `made 3`: what those turns gave or made; for a dynamic question `reply 1`, `reply 2`, ...:
-what the model said in the turns that it is about."""
+Material: `made`; `given 2`, `made 3`: what those turns showed the model or made; for a dynamic question `reply 1`,
+`reply 2`, ...: the model's replies to the turns that it is about.
+"""
 
 import functools
 import itertools
@@ -24,114 +24,127 @@ LABELS = {"given": "given in turn {}", "made": "made by the model in turn {}"}
 
 
 def build_key_question(answered: JudgedTurn) -> Question:
-    """Which letters are right, given the replies that the question is about. What the model chose is not shown."""
+    """Ask which letters are right, given the replies that the question is about. The model's choice is not shown."""
     gold: ChoiceGold = answered.turn.gold
-    told: list[Part] = []
+    turns: list[Part] = []
     material: dict[str, tuple[Part, ...]] = {}
     for number in gold.looks_at:
+        output: tuple[Part, ...] = ()
         if number - 1 in answered.dialogue:
-            parts = answered.dialogue[number - 1].output
-        else:
-            parts = ()
-        material[f"reply {number}"] = parts
-        asked = f"\nTurn {number}. Asked: {answered.sample.turns[number - 1].prompt_text}\nReplied: "
-        told += [Text(asked), *(parts or (Text("(nothing)"),))]
-    letters = "".join(mcq.find_options(gold.question)) or mcq.LETTERS
-    schema = object_schema(
-        reasoning={"type": "string"}, determined_answer={"type": "string", "enum": _answers(letters, gold.single)}
-    )
-    accepts = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string"})
+            output = answered.dialogue[number - 1].output
+        material[f"reply {number}"] = output
+        prompt = answered.sample.turns[number - 1].prompt_text
+        turns += [Text(f"\nTurn {number}. Asked: {prompt}\nReplied: "), *(output or (Text("(nothing)"),))]
+    answers = _possible_answers("".join(mcq.find_options(gold.question)) or mcq.LETTERS, gold.single)
+    schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string", "enum": answers})
+    accepted_schema = object_schema(reasoning={"type": "string"}, determined_answer={"type": "string"})
     more = {
         "material": material,
         "gold": (gold, answered.reply.raw_text),
         "detail": build_choice_facts(gold, answered.reply.raw_text),
     }
     if answered.rubrics.official:
-        return released.build_key_question(answered, schema, accepts, more)
-    if gold.single:
-        how = "Exactly one option is right."
-    else:
-        how = "One option or several may be right."
-    if gold.key:
-        how = f"{', '.join(gold.key)} is certainly right; say which others are right as well, or {gold.key} alone if none is."
+        return released.build_key_question(answered, schema, accepted_schema, more)
     slots: dict[str, Sequence[Part]] = {
-        "turns": fence(told, "the earlier turns, as they really went"),
+        "turns": fence(turns, "the earlier turns, as they really went"),
         "question": fence([Text(gold.question)], "the question with its options"),
-        "choice": (Text(how),),
+        "choice": (Text(_describe_choice(gold)),),
     }
-    return answered.ask(
-        "choice", fill_slots(answered.rubrics.texts["dynamic"], slots), schema, accepted_schema=accepts, **more
-    )
+    parts = fill_slots(answered.rubrics.texts["dynamic"], slots)
+    return answered.ask("choice", parts, schema, accepted_schema=accepted_schema, **more)
+
+
+def _describe_choice(gold: ChoiceGold) -> str:
+    """Tell the judge how many options may be right, and which certainly are."""
+    if gold.key:
+        return (
+            f"{', '.join(gold.key)} is certainly right; say which others are right as well, "
+            f"or {gold.key} alone if none is."
+        )
+    if gold.single:
+        return "Exactly one option is right."
+    return "One option or several may be right."
 
 
 def build_points_question(
-    answered: JudgedTurn, made: Image | None, references: Sequence[tuple[int, str, Image]]
+    answered: JudgedTurn, judged: Image | None, references: Sequence[tuple[int, str, Image]]
 ) -> Question:
-    """How far a picture meets each point; references and the picture itself, if there is one, under labels that agree
-    with their order."""
+    """Ask how far an image meets each evaluation point.
+
+    `references` are (turn from 1, `given` or `made`, image). They are shown before the image `judged`, if there is one,
+    each under a label with its number.
+    """
     gold: PointsGold = answered.turn.gold
-    named = [(LABELS[kind].format(turn), image) for turn, kind, image in references]
-    shown: list[Part] = []
-    for number, (name, image) in enumerate([*named, *([("the picture to judge", made)] if made else [])], start=1):
-        shown += [Text(f"\nImage_{number} ({name}):\n"), image]
-    material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else ()}
+    labelled: list[tuple[str, Image]] = []
+    material: dict[str, tuple[Part, ...]] = {"made": (judged,) if judged else ()}
     for turn, kind, image in references:
-        material[f"{kind} {turn}"] = (*material.get(f"{kind} {turn}", ()), image)
-    listed = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
+        labelled.append((LABELS[kind].format(turn), image))
+        name = f"{kind} {turn}"
+        material[name] = (*material.get(name, ()), image)
+    if judged:
+        labelled.append(("the picture to judge", judged))
+    images: list[Part] = []
+    for number, (label, image) in enumerate(labelled, start=1):
+        images += [Text(f"\nImage_{number} ({label}):\n"), image]
+    numbered_points = "\n".join(f"{number}. {point}" for number, point in enumerate(gold.points, start=1))
     slots: dict[str, Sequence[Part]] = {
-        "pictures": shown,
+        "pictures": images,
         "instruction": fence([Text(answered.turn.prompt_text)], "the instruction that the model was given"),
-        "points": fence([Text(listed)], "the points"),
+        "points": fence([Text(numbered_points)], "the points"),
     }
     parts = fill_slots(answered.rubrics.texts["points"], slots)
-    more = {"material": material, "gold": gold.points, "detail": build_zero_points(len(gold.points))}
-    return answered.ask("points", parts, points_schema(len(gold.points)), **more)
+    count = len(gold.points)
+    more = {"material": material, "gold": gold.points, "detail": build_zero_points(count)}
+    return answered.ask("points", parts, points_schema(count), **more)
 
 
-def score_choice(question: Question, found: dict[str, Any]) -> Score:
-    """The model's choice by the key that the judge worked out."""
+def score_choice(question: Question, reply: dict[str, Any]) -> Score:
+    """Score the model's choice by the key that the judge worked out."""
     gold, answer = question.gold
-    union = "".join(sorted({*gold.key, *_letters(question, found["determined_answer"])}))
-    none = {letter for letter, text in mcq.find_options(gold.question).items() if text.lower().startswith("none of")}
-    # what is certain and "none of the above" exclude each other
-    key = "".join(letter for letter in union if letter not in none) or union
+    options = mcq.find_options(gold.question)
+    union = "".join(sorted({*gold.key, *_read_key(question, reply["determined_answer"])}))
+    # A certain letter and "none of the above" exclude each other.
+    key = "".join(letter for letter in union if not options.get(letter, "").lower().startswith("none of")) or union
     detail = ChoiceFacts(answer, key, dynamic=True, unlisted=not gold.listed, union=union if union != key else "")
-    value = mcq.score_strict(answer, key, mcq.find_options(gold.question))
-    return Score("choice", value, f"{key} is right: {found['reasoning']}", detail=detail)
+    value = mcq.score_strict(answer, key, options)
+    return Score("choice", value, f"{key} is right: {reply['reasoning']}", detail=detail)
 
 
-def score_points(question: Question, found: dict[str, Any]) -> Score:
-    results: list[dict[str, Any]] = found["evaluation_results"]
+def score_points(question: Question, reply: dict[str, Any]) -> Score:
+    """Score an image by its points. Raises UnusableReply unless every point has exactly one entry."""
+    results: list[dict[str, Any]] = reply["evaluation_results"]
     ids = [int(result["point_id"]) for result in results]
-    due = len(question.gold)
-    missing = [number for number in range(1, due + 1) if number not in ids]
-    if missing or len(ids) != due:
+    expected = len(question.gold)
+    missing = [str(number) for number in range(1, expected + 1) if number not in ids]
+    if missing or len(ids) != expected:
+        problem = "a point is scored twice"
         if missing:
-            what = f"points {', '.join(map(str, missing))} are missing"
-        else:
-            what = "a point is scored twice"
-        raise UnusableReply(f"{what}; every point from 1 to {due} needs exactly one entry")
-    scores = [int(result["score"]) for result in sorted(results, key=lambda one: one["point_id"])]
-    why = "; ".join(f"{result['point_id']}: {result['score']}, {result['reason']}" for result in results)
-    return Score("points", sum(scores) / (5 * due), why, sum(scores), PointsFacts(tuple(scores)))
+            problem = f"points {', '.join(missing)} are missing"
+        raise UnusableReply(f"{problem}; every point from 1 to {expected} needs exactly one entry")
+    in_order = sorted(results, key=lambda result: result["point_id"])
+    points = [int(result["score"]) for result in in_order]
+    reason = "; ".join(f"{result['point_id']}: {result['score']}, {result['reason']}" for result in results)
+    return Score("points", sum(points) / (5 * expected), reason, sum(points), PointsFacts(tuple(points)))
 
 
-def _letters(question: Question, said: str) -> str:
-    """The letters of a key as judges write them: `BD`, `DB`, `B, D`, `b`, `B.`, `B and D`. Only options of the question
-    are an answer."""
+def _read_key(question: Question, text: str) -> str:
+    """Read a key as judges write it: `BD`, `DB`, `B, D`, `b`, `B.`, `B and D`.
+
+    Raises UnusableReply if it names anything but options of the question.
+    """
     allowed = question.schema["properties"]["determined_answer"]["enum"]
-    letters = mcq.parse_key(said)
+    letters = mcq.parse_key(text)
+    key = text
     if letters is not None:
         key = "".join(sorted(letters))
-    else:
-        key = said
     if key not in allowed:
-        raise UnusableReply(f"$.determined_answer: {said[:80]!r} is none of {', '.join(allowed[:31])}")
+        raise UnusableReply(f"$.determined_answer: {text[:80]!r} is none of {', '.join(allowed[:31])}")
     return key
 
 
 @functools.cache
 def points_schema(count: int) -> dict[str, Any]:
+    """Build the schema of a reply with `count` evaluation points."""
     entry = object_schema(
         point_id={"type": "integer", "enum": list(range(1, count + 1))},
         reason={"type": "string"},
@@ -140,9 +153,11 @@ def points_schema(count: int) -> dict[str, Any]:
     return object_schema(evaluation_results={"type": "array", "items": entry})
 
 
-def _answers(letters: str, single: bool) -> list[str]:
+def _possible_answers(letters: str, single: bool) -> list[str]:
+    """Return every answer that a question allows: each letter, and unless `single` each combination of letters."""
     if single:
-        most = 1
-    else:
-        most = len(letters)
-    return ["".join(some) for size in range(1, most + 1) for some in itertools.combinations(letters, size)]
+        return list(letters)
+    answers: list[str] = []
+    for size in range(1, len(letters) + 1):
+        answers += map("".join, itertools.combinations(letters, size))
+    return answers

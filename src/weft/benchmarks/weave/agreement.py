@@ -1,4 +1,4 @@
-"""Figure 6d of the paper: Pearson's correlation between the judge and people, by metric. Its values are not printed."""
+"""Figure 6d of the paper: Pearson's correlation between judge and annotators, by metric. Its values are not printed."""
 
 from collections.abc import Iterator
 
@@ -8,22 +8,20 @@ from weft.benchmarks.weave.tables import SHORT_NAMES
 from weft.types import Cell, Row, Table
 
 
-def tables(found: PairedVerdicts) -> Iterator[Table]:
+def tables(paired: PairedVerdicts) -> Iterator[Table]:
+    """Yield the agreement table of one run, with the paper's row if the data are WEAVEBench's own."""
     cells: dict[str, Cell] = {}
-    for metric, short in SHORT_NAMES.items():
-        some, behind = found.measure_metric(metric)
-        cells[short] = build_correlation_cell(some.pearson, some.n, behind)
-    rows = [Row(found.name, cells, run=found.run, judge=found.judge)]
+    for metric, column in SHORT_NAMES.items():
+        agreement, verdicts = paired.measure_metric(metric)
+        cells[column] = build_correlation_cell(agreement.pearson, agreement.n, verdicts)
+    rows = [Row(paired.name, cells, run=paired.run, judge=paired.judge)]
     note = ""
-    if found.dataset != "tabletop":
+    if paired.dataset != "tabletop":
         paper = read_published("weft.benchmarks.weave")["figure6d"]
-        rows.append(
-            Row(
-                f"{paper['judge']} and {paper['raters']} experts: {NOT_PRINTED}",
-                {},
-                kind="published",
-                judge=paper["judge"],
-            )
+        name = f"{paper['judge']} and {paper['raters']} experts: {NOT_PRINTED}"
+        rows.append(Row(name, {}, kind="published", judge=paper["judge"]))
+        note = (
+            f"Figure 6d has no printed values; the text says that all are above {paper['above']} "
+            f"({paper['items']} items)."
         )
-        note = f"Figure 6d has no printed values; the text says that all are above {paper['above']} ({paper['items']} items)."
     yield Table("Agreement as in WEAVE, Figure 6d (Pearson's r)", tuple(cells), tuple(rows), note, 3, "mixed")

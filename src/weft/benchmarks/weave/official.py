@@ -1,5 +1,7 @@
-"""WEAVE's released scripts (`eval/main.py`, `summarize.py`): they have a missing output judged all the same, and take
-whatever number a reply holds. Scores are out of ten."""
+"""WEAVE's released scripts (`eval/main.py`, `summarize.py`). Scores are out of ten.
+
+They have missing outputs judged like all others, and take whatever number a reply contains.
+"""
 
 import json
 import math
@@ -9,10 +11,12 @@ from typing import Any, cast
 from weft.benchmarks.official import FAILED, UNSCORED, Official
 from weft.types import MissingScore, OfficialReading, Question, Verdict
 
-LARGEST = 1_000_000  # what is more is no score in any arithmetic
+MAX_SCORE = 1_000_000  # a larger number is not a score in either arithmetic
 
 
 class WeaveOfficial(Official):
+    """What WEAVE's released scripts ask and compute."""
+
     prompts_file = "eval/prompts.py"
     prompts = {
         "key_point": "prompt_keypoint_checklist",
@@ -24,18 +28,20 @@ class WeaveOfficial(Official):
     published_judge = "gpt-4o"
 
     def reading(self, question: Question, text: str) -> Mapping[str, OfficialReading]:
-        """The reply's JSON without fences, and whatever number stands there. A reply without a score is passed over."""
+        """Read the `score` of the reply's JSON, whatever number it is. The scripts skip a reply without one."""
         try:
-            found: Any = json.loads(text.replace("```json", "").replace("```", ""))
+            reply: Any = json.loads(text.replace("```json", "").replace("```", ""))
         except (ValueError, RecursionError):
             return {}
-        if isinstance(found, dict) and "score" not in found:
+        if not isinstance(reply, dict):
+            return {}
+        fields = cast(dict[str, Any], reply)
+        if "score" not in fields:
             return {question.metrics[0]: OfficialReading()}
-        if isinstance(found, dict):
-            score: Any = cast(dict[str, Any], found).get("score")
-        else:
-            score = None
-        if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > LARGEST or math.isnan(score):
+        score: Any = fields["score"]
+        if isinstance(score, bool) or not isinstance(score, (int, float)):
+            return {}
+        if abs(score) > MAX_SCORE or math.isnan(score):
             return {}
         return {question.metrics[0]: OfficialReading(score)}
 
@@ -48,11 +54,11 @@ class WeaveOfficial(Official):
         return OfficialReading(points)
 
     def lacks_official_question(self, verdict: Verdict) -> bool:
-        """A missing output, which nobody had judged as they do."""
+        """Whether an output is missing and the judge was not asked about it as the scripts ask."""
         return verdict.by == "failure" and verdict.variant_reading is None
 
     def found_no_score(self, verdict: Verdict) -> bool:
-        """Whether they read a reply, and found no score in it: that is left out, and nothing else of its record."""
+        """Whether the scripts read a reply without a score: they skip it, and keep the other scores of its record."""
         return not verdict.merged_from and verdict.reading is not None and verdict.reading.score is None
 
 
@@ -60,7 +66,10 @@ OFFICIAL = WeaveOfficial()
 
 
 def strict_points(verdict: Verdict) -> float | None:
-    """Out of ten, as the judge gave them: a mean of tens of shares is not rounded as a mean of points is."""
+    """Return the points out of ten as the judge gave them.
+
+    Averaging points and averaging shares times ten round differently.
+    """
     if verdict.score is not None or verdict.value is None:
         return verdict.score
     return 10 * verdict.value

@@ -1,9 +1,10 @@
 """WEAVEBench's protocol: what a model is shown (`history.py`), and what its replies are judged on.
 
 A refusal or a missing output scores zero on every metric of its turn, without a judge call. So do key points and
-consistency of a picture whose reference is an own earlier picture that the model did not make. Where something of ours
-is missing, nothing is scored. The released scripts have what is missing judged all the same: under `official` the judge
-is asked about it as they ask, for the official row alone (`variant` official)."""
+consistency of an image whose reference is an earlier image that the model did not make. If something is missing
+through no fault of the model, nothing is scored. The released scripts have missing outputs judged all the same: under
+`official` the judge is asked about them as the scripts ask, for the official row alone (the variant `official`).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -35,10 +36,11 @@ Past = Annotated[
 Turns = Annotated[
     Literal["all", "image", "text"], Meta(description="Which turns are asked; others are filled in from the dataset.")
 ]
-Official = Annotated[
+OfficialInputs = Annotated[
     bool,
     Meta(
-        description="Build inputs as the released scripts do, defects included; what is missing is judged, for the official row."
+        description="Build inputs as the released scripts do, defects included; what is missing is judged, for the "
+        "official row."
     ),
 ]
 Loop = Annotated[
@@ -50,11 +52,13 @@ Loop = Annotated[
 
 
 class WeaveOptions(Struct, frozen=True):
+    """What a user may choose for WEAVEBench."""
+
     history: History = "partial"
     placement: Placement = "all-first"
     past: Past = "own"
     turns: Turns = "all"
-    official: Official = False
+    official: OfficialInputs = False
     loop: Loop = "bagel"
 
     def includes(self, turn: Turn) -> bool:
@@ -63,29 +67,38 @@ class WeaveOptions(Struct, frozen=True):
 
 
 class WeavePresentation(Presentation, frozen=True):
+    """How WEAVEBench's results are shown."""
+
     def describe_options(self, options: WeaveOptions) -> list[str]:
-        return [
-            options.history,
-            *(["inline images"] if options.placement == "inline" else []),
-            *([f"official inputs ({options.loop})"] if options.official else []),
-            *(["reference history"] if options.past == "reference" and not options.official else []),
-            *([f"{options.turns} turns"] if options.turns != "all" else []),
-        ]
+        descriptions: list[str] = [options.history]
+        if options.placement == "inline":
+            descriptions.append("inline images")
+        if options.official:
+            descriptions.append(f"official inputs ({options.loop})")
+        elif options.past == "reference":
+            descriptions.append("reference history")
+        if options.turns != "all":
+            descriptions.append(f"{options.turns} turns")
+        return descriptions
 
     def describe_outputs(self, options: WeaveOptions) -> list[str]:
-        return [
-            *(["official"] if options.official else []),
-            *([f"{options.turns} turns"] if options.turns != "all" else []),
-        ]
+        descriptions: list[str] = []
+        if options.official:
+            descriptions.append("official")
+        if options.turns != "all":
+            descriptions.append(f"{options.turns} turns")
+        return descriptions
 
-    def agreement_tables(self, found: PairedVerdicts) -> Iterable[Table]:
-        return agreement.tables(found)
+    def agreement_tables(self, paired: PairedVerdicts) -> Iterable[Table]:
+        return agreement.tables(paired)
 
     def describe_gold(self, gold: Any) -> list[str]:
         return [str(point["text"]) for point in gold or ()]
 
 
 class Weave(Benchmark):
+    """WEAVEBench."""
+
     name = "weave"
     version = "1"
     metrics = rubric.IMAGE_METRICS + rubric.TEXT_METRICS
@@ -110,19 +123,19 @@ class Weave(Benchmark):
     load = staticmethod(data.load)  # pyright: ignore[reportAssignmentType]
     tables = staticmethod(tables.tables)  # pyright: ignore[reportAssignmentType]
 
-    def parse_options(self, given: Mapping[str, Any]) -> WeaveOptions:
-        """A text-only run gets a true past, and of the released loops the chat, unless told otherwise."""
-        usual = (
-            {"past": "reference", **({"loop": "gpt"} if given.get("official") else {})}
-            if given.get("turns") == "text"
-            else {}
-        )
-        options: WeaveOptions = super().parse_options(
-            {**usual, **{name: value for name, value in given.items() if value is not None}}
-        )
+    def parse_options(self, values: Mapping[str, Any]) -> WeaveOptions:
+        """Build the options. A run of text turns defaults to a reference history and, under `official`, to the chat."""
+        defaults: dict[str, Any] = {}
+        if values.get("turns") == "text":
+            defaults["past"] = "reference"
+            if values.get("official"):
+                defaults["loop"] = "gpt"
+        chosen = {name: value for name, value in values.items() if value is not None}
+        options: WeaveOptions = super().parse_options({**defaults, **chosen})
         if options.official and options.past == "reference" and options.turns != "text":
             raise UserError(
-                "official inputs have no true past: the released scripts show the model its own pictures; leave out past or official"
+                "official inputs have no reference history: the released scripts show the model its own images; "
+                "leave out past or official"
             )
         if options.official and options.history == "dialogue":
             raise UserError("history dialogue is weft's own; with official choose none, partial or full")
@@ -137,13 +150,13 @@ class Weave(Benchmark):
         self, sample: Sample, turn: Turn, dialogue: Dialogue, options: WeaveOptions
     ) -> tuple[Message, ...]:
         if options.official:
-            build = history_official.build_messages
-        else:
-            build = history.build_messages
-        return build(sample, turn, dialogue, options)
+            return history_official.build_messages(sample, turn, dialogue, options)
+        return history.build_messages(sample, turn, dialogue, options)
 
     def depends_on(self, sample: Sample, turn: Turn, options: WeaveOptions) -> set[int]:
-        return (history_official if options.official else history).depends_on(sample, turn, options)
+        if options.official:
+            return history_official.depends_on(sample, turn, options)
+        return history.depends_on(sample, turn, options)
 
     def metrics_for(self, turn: Turn) -> tuple[str, ...]:
         if turn.modality == "text":
@@ -152,103 +165,97 @@ class Weave(Benchmark):
 
     def questions(self, answered: JudgedTurn) -> Iterable[Assessment]:
         if answered.turn.modality == "text":
-            return [rubric.build_answer_question(answered, answered.reply.raw_text)]
-        return [item for metric in rubric.IMAGE_METRICS for item in self._about_picture(metric, answered)]
+            yield rubric.build_answer_question(answered, answered.reply.raw_text)
+            return
+        for metric in rubric.IMAGE_METRICS:
+            yield from self._assess_image(metric, answered)
 
     def on_no_answer(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        """Zero, and what the scripts ask about an output that is not there."""
-        return [*super().on_no_answer(answered), *(self._about_nothing(answered) if answered.options.official else ())]
+        """Yield zeros, and under `official` what the scripts ask about a missing output."""
+        yield from super().on_no_answer(answered)
+        if answered.options.official:
+            yield from self._ask_about_missing_output(answered)
 
     def on_failed(self, answered: JudgedTurn) -> Iterable[Assessment]:
-        """Unscored. To the scripts an output that cannot be opened is one that is not there."""
-        return [
-            *super().on_failed(answered),
-            *(self._about_nothing(answered) if answered.options.official and answered.is_precomputed else ()),
-        ]
+        """Yield unscored verdicts. To the scripts an output that cannot be opened is a missing one."""
+        yield from super().on_failed(answered)
+        if answered.options.official and answered.is_precomputed:
+            yield from self._ask_about_missing_output(answered)
 
-    def _about_nothing(self, answered: JudgedTurn) -> list[Question]:
-        """They keep a refusal in words as an answer, and an empty answer as it is."""
+    def _ask_about_missing_output(self, answered: JudgedTurn) -> Iterator[Question]:
+        """Yield the scripts' questions: to them a refusal in words is an answer, and so is an empty text."""
         if answered.turn.modality == "text":
+            answer = "None"
             if any(isinstance(part, Text) for part in answered.reply.parts):
-                said = answered.reply.raw_text
-            else:
-                said = "None"
-            return [rubric.build_answer_question(answered, said, variant=OFFICIAL_VARIANT)]
-        asked = {metric: self._as_released(metric, answered) for metric in rubric.IMAGE_METRICS}
-        return [
-            rubric.build_image_question(metric, answered, pictures, variant=OFFICIAL_VARIANT)
-            for metric, pictures in asked.items()
-        ]
+                answer = answered.reply.raw_text
+            yield rubric.build_answer_question(answered, answer, variant=OFFICIAL_VARIANT)
+            return
+        for metric in rubric.IMAGE_METRICS:
+            images = self._released_images(metric, answered)
+            yield rubric.build_image_question(metric, answered, images, variant=OFFICIAL_VARIANT)
 
-    def _about_picture(self, metric: str, answered: JudgedTurn) -> list[Assessment]:
-        strict = self._strictly(metric, answered)
-        released = self._as_released(metric, answered)
+    def _assess_image(self, metric: str, answered: JudgedTurn) -> Iterator[Assessment]:
+        """Yield our question or verdict, and under `official` the scripts' question if it shows other images."""
+        strict = self._strict_images(metric, answered)
+        released = self._released_images(metric, answered)
+        may_be_asked_again = False
         if isinstance(strict, Verdict):
-            asked = strict
+            yield strict
+            may_be_asked_again = strict.value is None and not answered.is_precomputed
         else:
-            asked = rubric.build_image_question(metric, answered, strict)
-        # for a call that may be made again
-        waits = isinstance(strict, Verdict) and strict.value is None and not answered.is_precomputed
-        if not answered.options.official or released == strict or waits:
-            return [asked]
-        return [asked, rubric.build_image_question(metric, answered, released, variant=OFFICIAL_VARIANT)]
+            yield rubric.build_image_question(metric, answered, strict)
+        if answered.options.official and released != strict and not may_be_asked_again:
+            yield rubric.build_image_question(metric, answered, released, variant=OFFICIAL_VARIANT)
 
-    def _strictly(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...] | Verdict:
-        """The pictures of a question: the one that was made, then one for each key point that shows one. A verdict
-        where one is missing."""
-        pictures: list[Image] = [answered.image]
-        for point, number in _shown_points(metric, answered):
-            if point.source == "Image":
-                maker = answered.sample.turn_of_image(number)
-            else:
-                maker = None
+    def _strict_images(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...] | Verdict:
+        """Return the images of a question: the model's image, then one for each key point that shows an image.
+
+        Return a verdict instead if an image of the model's own is missing.
+        """
+        images: list[Image] = [answered.image]
+        for point, number in _points_with_image(metric, answered):
+            maker = answered.sample.turn_of_image(number)
+            if maker is None or point.source != "Image":
+                images.append(answered.sample.images[number - 1])
+                continue
+            image = answered.image_of_turn(maker.number)
+            if image is not None:
+                images.append(image)
+                continue
+            reason = f'its reference "Image #{number}" is the image of turn {maker.number + 1}'
+            if answered.is_unavailable(maker.number):
+                return answered.verdict(metric, None, f"{reason}, which is missing through no fault of the model")
+            return answered.verdict(metric, 0.0, f"{reason}, which the model did not make", by="failure")
+        return tuple(images)
+
+    def _released_images(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...]:
+        """Return the same images as the scripts find them. None is a missing image, left out of the prompt."""
+        images: list[Image | None] = [answered.reply.last_image]
+        for point, number in _points_with_image(metric, answered):
+            if point.source != "Image":
+                images.append(answered.sample.images[number - 1])
+                continue
+            maker = answered.sample.turn_of_image(number)
             if maker is None:
-                found = answered.sample.images[number - 1]
+                images.append(None)
             else:
-                found = answered.image_of_turn(maker.number)
-            if found is None:
-                assert maker is not None
-                what = f'its reference "Image #{number}" is the picture of turn {maker.number + 1}'
-                if answered.is_unavailable(maker.number):
-                    return answered.verdict(metric, None, f"{what}, which is missing through no fault of the model")
-                return answered.verdict(metric, 0.0, f"{what}, which the model did not make", by="failure")
-            pictures.append(found)
-        return tuple(pictures)
-
-    def _as_released(self, metric: str, answered: JudgedTurn) -> tuple[Image | None, ...]:
-        """The same as the scripts find them, among the outputs or in the dataset; what is not there is left out of the
-        prompt."""
-        pictures: list[Image | None] = [answered.reply.last_image]
-        for point, number in _shown_points(metric, answered):
-            if point.source == "Image":
-                maker = answered.sample.turn_of_image(number)
-            else:
-                maker = None
-            if maker is not None:
-                own = answered.image_of_turn(maker.number)
-            else:
-                own = None
-            pictures.append(own if point.source == "Image" else answered.sample.images[number - 1])
-        return tuple(pictures)
+                images.append(answered.image_of_turn(maker.number))
+        return tuple(images)
 
     def headline(self, verdicts: Sequence[Verdict], groups: SampleGroups) -> WeightedMeans:
-        """The paper's Avg as weighted means."""
-        parts = {
-            short: [verdict for verdict in verdicts if verdict.metric == metric]
-            for metric, short in tables.SHORT_NAMES.items()
-        }
-        return [
-            (weight, parts[name])
-            for name, weight in tables.average_weights([name for name, some in parts.items() if some]).items()
-        ]
+        """Return the paper's Avg as weighted means."""
+        by_column: dict[str, list[Verdict]] = {}
+        for verdict in verdicts:
+            if verdict.metric in tables.SHORT_NAMES:
+                by_column.setdefault(tables.SHORT_NAMES[verdict.metric], []).append(verdict)
+        return [(weight, by_column[column]) for column, weight in tables.average_weights(by_column).items()]
 
 
-def _shown_points(metric: str, answered: JudgedTurn) -> Iterator[tuple[KeyPoint, int]]:
-    """The key points that show a picture, with its number."""
-    if metric != "image_quality":
-        points: tuple[KeyPoint, ...] = answered.turn.gold
-    else:
-        points = ()
+def _points_with_image(metric: str, answered: JudgedTurn) -> Iterator[tuple[KeyPoint, int]]:
+    """Yield the key points that show an image, with its number. Image quality is judged without key points."""
+    if metric == "image_quality":
+        return
+    points: tuple[KeyPoint, ...] = answered.turn.gold
     for point in points:
         if point.number is not None:
             yield point, point.number

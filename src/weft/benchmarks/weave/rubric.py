@@ -1,11 +1,12 @@
-"""WEAVE's four questions to the judge (section 3.3, B.1), as requests with pictures in order.
+"""WEAVE's four questions to the judge (section 3.3, B.1), as messages with images in order.
 
-With our rubrics, dataset text and the model's text are fenced off, and the reply's schema is asked for. With the
-official prompts, the message is what the released `eval/main.py` sends, word for word: prompt, then the numbered key
-points, a picture as JPEG for each `<image>`, no schema, at most 1,400 tokens.
+With our rubrics, text of the dataset and of the model is fenced off, and the reply's schema is asked for. With the
+official prompts, the message is what the released `eval/main.py` sends, word for word: the prompt, then the numbered
+key points, a JPEG image for each `<image>`, no schema, at most 1,400 tokens.
 
-Material: `made`, `requirements` (as they are shown), `reference 1`, `reference 2`, ... (one for each key point that
-shows a picture); for an answer `reference` and `answer`."""
+Material: `made`, `requirements` (as shown), `reference 1`, `reference 2`, ... (one for each key point that shows an
+image); for an answer `reference` and `answer`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,72 +25,88 @@ SCORES: Mapping[str, dict[str, Any]] = {
     "accuracy": {"type": "integer", "enum": [0, 5, 10]},
 }
 
-
 SCHEMAS = {metric: object_schema(reasoning={"type": "string"}, score=score) for metric, score in SCORES.items()}
 
 
 def build_image_question(
-    metric: str, answered: JudgedTurn, pictures: Sequence[Image | None], variant: str = ""
+    metric: str, answered: JudgedTurn, images: Sequence[Image | None], variant: str = ""
 ) -> Question:
-    """A question about a picture: `pictures` has it, then one for each key point that shows one, in order. What is None
-    is not there, and leaves no trace in the prompt, as in the released scripts."""
-    text = answered.rubrics.texts[metric]
-    rubrics = answered.rubrics
+    """Build a question about an image.
+
+    `images` are that image, then one for each key point that shows one, in order. None is a missing image, which leaves
+    no trace in the prompt, as in the released scripts.
+    """
+    template = answered.rubrics.texts[metric]
     points: tuple[KeyPoint, ...] = answered.turn.gold
+    numbered_points = ""
     if metric != "image_quality":
-        listed = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1))
+        numbered_points = "\n".join(f"{number}. {point.text}" for number, point in enumerate(points, start=1))
+    judged: tuple[Part, ...] = ()
+    if images[0] is not None:
+        judged = (images[0],)
+    requirements = insert_images(numbered_points, images[1:])
+    if answered.rubrics.official:
+        parts = insert_images(template + numbered_points, images)
     else:
-        listed = ""
-    made = pictures[0]
-    references = pictures[1:]
-    requirements = packed(listed, references)
-    if rubrics.official:
-        parts = packed(text + listed, pictures)
-    else:
-        if requirements:
-            fenced = fence(requirements, "the list of requirements")
-        else:
-            fenced = ()
-        parts = fill_slots(text, {"picture": [made] if made else [], "requirements": fenced})
-    shown = {f"reference {number}": (image,) for number, image in enumerate(references, start=1) if image is not None}
-    material: dict[str, tuple[Part, ...]] = {"made": (made,) if made else (), "requirements": requirements, **shown}
-    sent = {"text_only": rubrics.official, "jpeg": rubrics.official}
-    return answered.ask(metric, parts, SCHEMAS[metric], material=material, gold=points, variant=variant, **sent)
+        fenced = fence(requirements, "the list of requirements") if requirements else ()
+        parts = fill_slots(template, {"picture": judged, "requirements": fenced})
+    material: dict[str, tuple[Part, ...]] = {"made": judged, "requirements": requirements}
+    for number, image in enumerate(images[1:], start=1):
+        if image is not None:
+            material[f"reference {number}"] = (image,)
+    return _ask(answered, metric, parts, material, points, variant)
 
 
 def build_answer_question(answered: JudgedTurn, answer: str, variant: str = "") -> Question:
-    rubrics = answered.rubrics
-    text = answered.rubrics.texts["accuracy"]
+    """Build the question whether a text answer agrees with the reference answer."""
+    template = answered.rubrics.texts["accuracy"]
     reference = "".join(part.text for part in answered.turn.reference if isinstance(part, Text))
-    if rubrics.official:
-        marked = (
-            text.replace("{standard_answer}", "\0")
-            .replace("{generated_answer}", "\1")
-            .replace("{{", "{")
-            .replace("}}", "}")
-        )
-        parts: tuple[Part, ...] = (Text(marked.replace("\0", reference).replace("\1", answer)),)
+    if answered.rubrics.official:
+        parts: tuple[Part, ...] = (Text(_format_released(template, reference, answer)),)
     else:
         slots = {
             "reference": fence([Text(reference)], "the reference answer"),
             "answer": fence([Text(answer)], "the answer to judge"),
         }
-        parts = fill_slots(text, slots)
+        parts = fill_slots(template, slots)
     material = {"reference": (Text(reference),), "answer": (Text(answer),)}
-    sent = {"text_only": rubrics.official, "jpeg": rubrics.official}
+    return _ask(answered, "accuracy", parts, material, reference, variant)
+
+
+def _ask(
+    answered: JudgedTurn,
+    metric: str,
+    parts: Sequence[Part],
+    material: Mapping[str, tuple[Part, ...]],
+    gold: Any,
+    variant: str,
+) -> Question:
     return answered.ask(
-        "accuracy", parts, SCHEMAS["accuracy"], material=material, gold=reference, variant=variant, **sent
+        metric,
+        parts,
+        SCHEMAS[metric],
+        material=material,
+        gold=gold,
+        variant=variant,
+        text_only=answered.rubrics.official,
+        jpeg=answered.rubrics.official,
     )
 
 
-def packed(text: str, pictures: Sequence[Image | None]) -> tuple[Part, ...]:
-    """The text with a picture for each marker, in order; where there is none, the marker goes."""
-    parts: list[Part] = []
-    left = list(pictures)
-    for at, piece in enumerate(text.split(MARKER)):
-        if at and left:
-            image = left.pop(0)
-        else:
-            image = None
-        parts += [*((image,) if image is not None else ()), Text(piece)]
+def _format_released(template: str, reference: str, answer: str) -> str:
+    """Fill the released template as `str.format` does. Braces in the reference and the answer stay as they are."""
+    marked = template.replace("{standard_answer}", "\0").replace("{generated_answer}", "\1")
+    unescaped = marked.replace("{{", "{").replace("}}", "}")
+    return unescaped.replace("\0", reference).replace("\1", answer)
+
+
+def insert_images(text: str, images: Sequence[Image | None]) -> tuple[Part, ...]:
+    """Replace each `<image>` marker by the next image. A marker without an image is removed."""
+    pieces = text.split(MARKER)
+    parts: list[Part] = [Text(pieces[0])]
+    for index, piece in enumerate(pieces[1:]):
+        image = images[index] if index < len(images) else None
+        if image is not None:
+            parts.append(image)
+        parts.append(Text(piece))
     return join_texts(parts)

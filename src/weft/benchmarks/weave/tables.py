@@ -1,14 +1,16 @@
 """WEAVE's arithmetic (section 3.3, Tables 2 and 7-10; released `summarize.py`).
 
-A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals; Avg is computed from the rounded
+A metric is the mean over turns (micro), divided by 10 and rounded to 3 decimals. Avg is computed from the rounded
 metrics: 0.5 KP + 0.2 VC + 0.3 IQ without text turns, 0.4 KP + 0.1 VC + 0.2 IQ + 0.3 ACC with them, the plain mean of
-what there is otherwise. `strict` counts a model's failure as zero; what is unscored is in no mean. `official` computes
-what the released scripts compute: they have a missing output judged all the same, so its score is known only where the
-judge was asked about it (a run with `official`; else the cells that it belongs to have no value); they take whatever
-number a reply holds; and they leave out a record, with all that was scored of it, as long as one of its verdicts is
-missing."""
+the measured metrics otherwise.
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+`strict` counts a model's failure as zero; unscored verdicts are in no mean. `official` is what the released scripts
+compute. They have a missing output judged like any other: its score is known only if the judge was asked about it (a
+run with `official`), else the cells that need it have no value. They take whatever number a reply contains. And they
+leave out a record, with all of its scores, as long as one of its verdicts is missing.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,161 +21,196 @@ from weft.benchmarks.rows import build_breakdown, build_published_rows, build_ro
 from weft.benchmarks.weave.domains import CLASSES
 from weft.benchmarks.weave.official import OFFICIAL, strict_points
 from weft.stats.intervals import bootstrap_interval
-from weft.types import Cell, Table, Verdict
+from weft.types import Cell, Row, Table, Verdict
 
 SHORT_NAMES = {"key_point": "KP", "visual_consistency": "VC", "image_quality": "IQ", "accuracy": "ACC"}
 COLUMNS = ("KP", "VC", "IQ", "ACC", "Avg")
 JUDGE = OFFICIAL.published_judge
 PAPER_TABLE = {"Science": "table7", "Creation": "table8", "Logic": "table9", "Game": "table10"}
-LABEL: Callable[[Mapping[str, Any]], str] = lambda row: (  # noqa: E731
-    f"{row['model']}{' ' + str(row['params']) if row.get('params') else ''} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
-)
 NOTE = (
-    "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and prompts. "
-    "A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be repeated to ask for them again."
+    "Published rows were judged by GPT-4o with the authors' prompts; compare only runs with the same judge and "
+    "prompts. A cell `0.512 (37/40)` rests on 37 of 40 items: the rest could not be scored, and the run can be "
+    "repeated to ask for them again."
 )
-UNASKED = (
-    "Outputs are missing. The released scripts have them judged all the same; a run with --official asks the judge as they do, and has the "
-    "official numbers that are not here."
+UNASKED_NOTE = (
+    "Outputs are missing. The released scripts have them judged all the same; a run with --official asks the judge as "
+    "they do, and has the official numbers that are not here."
 )
+ClusteredScores = dict[str, list[float]]  # sample id -> its scores, from 0 to 1
 
 
 def average_weights(measured: Collection[str]) -> dict[str, float]:
-    """How the paper's Avg weighs the metrics that were measured, by their short names."""
-    have = [name for name in COLUMNS[:4] if name in measured]
-    if have == ["KP", "VC", "IQ"]:
+    """Return how the paper's Avg weighs the measured metrics, by their columns."""
+    columns = [column for column in COLUMNS[:4] if column in measured]
+    if columns == ["KP", "VC", "IQ"]:
         return {"KP": 0.5, "VC": 0.2, "IQ": 0.3}
-    if len(have) == 4:
+    if len(columns) == 4:
         return {"KP": 0.4, "VC": 0.1, "IQ": 0.2, "ACC": 0.3}
-    if have:
-        return dict.fromkeys(have, 1 / len(have))
+    if columns:
+        return dict.fromkeys(columns, 1 / len(columns))
     return {}
 
 
 def average(values: Mapping[str, float | None]) -> float | None:
-    """The paper's Avg from rounded metrics by their short names; absent or None means not measured."""
-    have = {name: value for name in COLUMNS[:4] if (value := values.get(name)) is not None}
-    if not have:
+    """Compute the paper's Avg from rounded metrics by column. A metric that is absent or None was not measured."""
+    measured: dict[str, float] = {}
+    for column in COLUMNS[:4]:
+        value = values.get(column)
+        if value is not None:
+            measured[column] = value
+    if not measured:
         return None
-    if set(have) >= {"KP", "VC", "IQ"}:
-        return round(sum(weight * have[name] for name, weight in average_weights(have).items()), 3)
-    return round(sum(have.values()) / len(have), 3)
+    if set(measured) >= {"KP", "VC", "IQ"}:
+        return round(sum(weight * measured[column] for column, weight in average_weights(measured).items()), 3)
+    return round(sum(measured.values()) / len(measured), 3)
 
 
 def build_metric_cells(verdicts: Sequence[Verdict], *, official: bool) -> Mapping[str, Cell]:
-    """KP, VC, IQ, ACC and Avg of one group of turns. A metric that is due but has no scored item leaves Avg without a
-    value."""
+    """Build KP, VC, IQ, ACC and Avg of one group of turns.
+
+    A metric that is expected but has no scored verdict leaves Avg without a value.
+    """
+    skipped_samples: set[str] = find_skipped_samples(verdicts) if official else set()
     cells: dict[str, Cell] = {}
-    scores: dict[str, dict[str, list[float]]] = {}
-    unknown_somewhere = False
-    if official:
-        lost = left_out(verdicts)
-    else:
-        lost = set[str]()
-    for metric, short in SHORT_NAMES.items():
-        due = [verdict for verdict in verdicts if verdict.metric == metric]
-        counted = [one for one in due if one.sample not in lost]
-        found = [(one, points) for one in counted if (points := points_out_of_ten(one, official=official)) is not None]
-        unknown = official and any(OFFICIAL.lacks_official_question(one) for one in counted)
-        unknown_somewhere |= unknown
-        if due:
-            scores[short] = by_dialogue(found)
-            if found and not unknown:
-                value = round(sum(points for _, points in found) / len(found) / 10, 3)
-            else:
-                value = None
-            cells[short] = Cell(value, len(found), len(due), verdicts=due)
-    scored = sum(cell.scored for cell in cells.values())
-    behind = [one for cell in cells.values() for one in cell.verdicts]
-    known = {name: cell for name, cell in cells.items() if cell.value is not None}
-    # to the scripts a metric without a score was never due
-    complete = len(known) == len(cells) or (official and not unknown_somewhere)
-    if complete:
-        value = average({name: cell.value for name, cell in known.items()})
-    else:
+    scores: dict[str, ClusteredScores] = {}
+    lacks_question = False
+    for metric, column in SHORT_NAMES.items():
+        expected = [verdict for verdict in verdicts if verdict.metric == metric]
+        if not expected:
+            continue
+        counted = [verdict for verdict in expected if verdict.sample not in skipped_samples]
+        is_unknown = official and any(map(OFFICIAL.lacks_official_question, counted))
+        lacks_question |= is_unknown
+        points, scores[column] = _collect_points(counted, official=official)
         value = None
-    terms = [(weight, scores[name]) for name, weight in average_weights(known).items()] if complete else []
-    cells["Avg"] = Cell(value, scored, len(behind), verdicts=behind)
-    return {
-        name: cell if cell.value is None else _with_interval(cell, terms if name == "Avg" else [(1.0, scores[name])])
-        for name, cell in cells.items()
-    }
+        if points and not is_unknown:
+            value = round(sum(points) / len(points) / 10, 3)
+        cells[column] = Cell(value, len(points), len(expected), verdicts=expected)
+    # To the scripts a metric without a score was never expected.
+    needs_all = not official or lacks_question
+    average_cell, terms = _build_average(cells, scores, needs_all=needs_all)
+    with_intervals = {column: _with_interval(cell, [(1.0, scores[column])]) for column, cell in cells.items()}
+    return {**with_intervals, "Avg": _with_interval(average_cell, terms)}
+
+
+def _collect_points(verdicts: Sequence[Verdict], *, official: bool) -> tuple[list[float], ClusteredScores]:
+    """Return the points of all scored verdicts, in order, and their scores by sample."""
+    points: list[float] = []
+    scores: ClusteredScores = {}
+    for verdict in verdicts:
+        value = points_out_of_ten(verdict, official=official)
+        if value is not None:
+            points.append(value)
+            scores.setdefault(verdict.sample, []).append(value / 10)
+    return points, scores
+
+
+def _build_average(
+    cells: Mapping[str, Cell], scores: Mapping[str, ClusteredScores], *, needs_all: bool
+) -> tuple[Cell, list[tuple[float, ClusteredScores]]]:
+    """Build the cell of Avg, and the weighted terms that its interval is computed from."""
+    scored = sum(cell.scored for cell in cells.values())
+    verdicts: list[Verdict] = []
+    for cell in cells.values():
+        verdicts += cell.verdicts
+    values = {column: cell.value for column, cell in cells.items() if cell.value is not None}
+    if needs_all and len(values) < len(cells):
+        return Cell(None, scored, len(verdicts), verdicts=verdicts), []
+    terms = [(weight, scores[column]) for column, weight in average_weights(values).items()]
+    return Cell(average(values), scored, len(verdicts), verdicts=verdicts), terms
 
 
 def points_out_of_ten(verdict: Verdict, *, official: bool) -> float | None:
-    """Out of ten; None where there are none."""
+    """Return a verdict's points out of ten, or None if it has none."""
     if official:
         return score_or_none(OFFICIAL.score(verdict))
     return strict_points(verdict)
 
 
-def left_out(verdicts: Sequence[Verdict]) -> set[str]:
-    """The records that `summarize.py` leaves out with all that was scored of them, since one of their scores is
-    missing."""
-    return {
-        one.sample
-        for one in verdicts
-        if points_out_of_ten(one, official=True) is None
-        and not OFFICIAL.lacks_official_question(one)
-        and not OFFICIAL.found_no_score(one)
-    }
-
-
-def by_dialogue(found: Sequence[tuple[Verdict, float]]) -> dict[str, list[float]]:
-    made: dict[str, list[float]] = {}
-    for verdict, points in found:
-        made.setdefault(verdict.sample, []).append(points / 10)
-    return made
+def find_skipped_samples(verdicts: Sequence[Verdict]) -> set[str]:
+    """Return the records that `summarize.py` leaves out with all of their scores, because one score is missing."""
+    samples: set[str] = set()
+    for verdict in verdicts:
+        if points_out_of_ten(verdict, official=True) is not None:
+            continue
+        if not OFFICIAL.lacks_official_question(verdict) and not OFFICIAL.found_no_score(verdict):
+            samples.add(verdict.sample)
+    return samples
 
 
 def _with_interval(cell: Cell, terms: Sequence[tuple[float, Mapping[str, Sequence[float]]]]) -> Cell:
-    found = bootstrap_interval(terms)
-    if found is None:
+    """Add the 95% interval to a cell, if it has a value and there is an interval."""
+    if cell.value is None:
         return cell
-    return replace(cell, low=round(found[0], 3), high=round(found[1], 3))
+    interval = bootstrap_interval(terms)
+    if interval is None:
+        return cell
+    return replace(cell, low=round(interval[0], 3), high=round(interval[1], 3))
 
 
 def tables(runs: Sequence[RunResults]) -> Iterator[Table]:
-    """Table 2 and Tables 7-10 with our rows before the published ones, then our domains."""
+    """Yield Table 2 and Tables 7-10 with our rows before the published ones, then each run by domain."""
+    paper: Mapping[str, Any] = {}
+    dataset = "Tabletop in WEAVEBench's format"
     if all(run.dataset != "tabletop" for run in runs):
-        paper: Mapping[str, Any] = read_published("weft.benchmarks.weave")
-    else:
-        paper = {}
-    if paper:
-        data = "WEAVEBench"
-    else:
-        data = "Tabletop in WEAVEBench's format"
+        paper = read_published("weft.benchmarks.weave")
+        dataset = "WEAVEBench"
     columns = (*CLASSES, "Avg")
-    theirs = build_published_rows(paper.get("table2", {}), LABEL, {column: column for column in columns}, JUDGE)
-    title = f"{data}: Avg by class and overall (paper, Table 2)"
-    unasked = any(OFFICIAL.lacks_official_question(verdict) for run in runs for verdict in run.verdicts)
-    note = " ".join([*([UNASKED] if unasked else []), *([NOTE] if theirs else [])])
-    yield Table(title, columns, build_rows(runs, _by_class, paper=theirs), note)
-    for name, number in PAPER_TABLE.items():
-        theirs = build_published_rows(paper.get(number, {}), LABEL, {column: column for column in COLUMNS}, JUDGE)
-        ours = build_rows(
-            runs,
-            lambda run, official, name=name: build_metric_cells(_part(run, "class", name), official=official),
-            paper=theirs,
-        )
-        yield Table(f"{data}: {name} (paper, Table {number.removeprefix('table')})", COLUMNS, ours)
+    published = _published_rows(paper, "table2", columns)
+    notes: list[str] = []
+    if _lacks_official_questions(runs):
+        notes.append(UNASKED_NOTE)
+    if published:
+        notes.append(NOTE)
+    title = f"{dataset}: Avg by class and overall (paper, Table 2)"
+    yield Table(title, columns, build_rows(runs, _cells_by_class, paper=published), " ".join(notes))
+    for class_name, table in PAPER_TABLE.items():
+
+        def cells(run: RunResults, official: bool, class_name: str = class_name) -> Mapping[str, Cell]:
+            return build_metric_cells(_select(run, "class", class_name), official=official)
+
+        title = f"{dataset}: {class_name} (paper, Table {table.removeprefix('table')})"
+        yield Table(title, COLUMNS, build_rows(runs, cells, paper=_published_rows(paper, table, COLUMNS)))
     for run in runs:
-        yield from build_breakdown(run, "by domain", COLUMNS, _by_domain)
+        yield from build_breakdown(run, "by domain", COLUMNS, _cells_by_domain)
 
 
-def _by_domain(run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
-    parts = {
-        f"{domain} ({name})": _part(run, "domain", domain) for name, domains in CLASSES.items() for domain in domains
-    }
-    parts = {**{name: some for name, some in parts.items() if some}, "overall": run.verdicts}
-    return {name: build_metric_cells(some, official=official) for name, some in parts.items()}
+def _lacks_official_questions(runs: Sequence[RunResults]) -> bool:
+    return any(any(map(OFFICIAL.lacks_official_question, run.verdicts)) for run in runs)
 
 
-def _by_class(run: RunResults, official: bool) -> dict[str, Cell]:
-    parts = {name: _part(run, "class", name) for name in CLASSES}
-    by_class = {name: build_metric_cells(some, official=official)["Avg"] for name, some in parts.items() if some}
-    return {**by_class, "Avg": build_metric_cells(run.verdicts, official=official)["Avg"]}
+def _published_rows(paper: Mapping[str, Any], table: str, columns: Sequence[str]) -> list[Row]:
+    return build_published_rows(paper.get(table, {}), _published_name, dict(zip(columns, columns, strict=True)), JUDGE)
 
 
-def _part(run: RunResults, group: str, name: str) -> Sequence[Verdict]:
-    return [verdict for verdict in run.verdicts if run.groups[verdict.sample][group] == name]
+def _published_name(row: Mapping[str, Any]) -> str:
+    model = row["model"]
+    if row.get("params"):
+        model = f"{model} {row['params']}"
+    return f"{model} [{row['in_context']}, {row['modality']}, {row['image_format']}]"
+
+
+def _cells_by_domain(run: RunResults, official: bool) -> dict[str, Mapping[str, Cell]]:
+    cells: dict[str, Mapping[str, Cell]] = {}
+    for class_name, domains in CLASSES.items():
+        for domain in domains:
+            verdicts = _select(run, "domain", domain)
+            if verdicts:
+                cells[f"{domain} ({class_name})"] = build_metric_cells(verdicts, official=official)
+    cells["overall"] = build_metric_cells(run.verdicts, official=official)
+    return cells
+
+
+def _cells_by_class(run: RunResults, official: bool) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {}
+    for class_name in CLASSES:
+        verdicts = _select(run, "class", class_name)
+        if verdicts:
+            cells[class_name] = build_metric_cells(verdicts, official=official)["Avg"]
+    cells["Avg"] = build_metric_cells(run.verdicts, official=official)["Avg"]
+    return cells
+
+
+def _select(run: RunResults, axis: str, group: str) -> list[Verdict]:
+    """Return the verdicts of the samples in a group."""
+    return [verdict for verdict in run.verdicts if run.groups[verdict.sample][axis] == group]
