@@ -50,8 +50,8 @@ def test_what_is_given_wins_and_the_rest_goes_with_every_request(blobs: Blobs):
         ("copy", "weave/nobody", "there is no preset 'weave/nobody'; there is weave/anyedit"),
         ("copy", ("weave/bagel", "imug/bagel"), "two presets for the model"),
         ("cascade:reasoner=copy,painter=copy", "weave/bagel", "made of several"),
-        ("reference", "weave/bagel", "reference is not asked, so the preset weave/bagel sets nothing"),
-        ("folder/somewhere", "weave/bagel", "is not asked"),
+        ("reference", "weave/bagel", "reference is not called, so the preset weave/bagel sets nothing"),
+        ("folder/somewhere", "weave/bagel", "is not called"),
     ],
 )
 def test_what_cannot_be_set_is_an_error_before_anything_is_asked(

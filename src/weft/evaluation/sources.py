@@ -1,7 +1,8 @@
-"""Where the replies of a run come from: a model that is asked now, or a run that is in the journal.
+"""Where the replies of a run come from: a model that is called now, or a run in the journal.
 
-A `RunSource` says what a run is about before anything is read or asked: benchmark, options, model, and how its dataset
-is loaded. `weft.evaluation.session.open_run` does the rest, whatever the source."""
+A `RunSource` says what a run is about before anything is read or called: benchmark, options, model, and how its dataset
+is loaded. `weft.evaluation.session.open_run` does the rest, whatever the source.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,166 +30,178 @@ BuildReplySource = Callable[[RunPlan, Mapping[str, Model]], ReplySource]
 
 
 class RunInputs(Struct, frozen=True, kw_only=True):
-    """What a run is about. `load` reads the dataset's files, in a thread; `replies` gives the source of replies once
-    there is a plan."""
+    """What a run is about."""
 
     benchmark: Benchmark
     options: Any
-    load: Callable[[], Dataset]
+    load: Callable[[], Dataset]  # reads the dataset's files; called in a thread
     replies: BuildReplySource
-    # as the manifest describes it, and its endpoints by role
+    # returns the model as in the manifest, and its endpoints by role
     model: Callable[[Dataset], tuple[Mapping[str, Any], Mapping[str, Endpoint]]]
-    locations: tuple[str, str]  # where benchmark and dataset can be found again
+    locations: tuple[str, str]  # where benchmark and dataset are found again
     strategy: str = "none"
     # which samples, and which presets
     selection: Mapping[str, Any] = field(default_factory=lambda: {"limit": None, "where": {}})
     names: Mapping[str, str] = {}  # what the user calls the model and the judge
-    digest: str = ""  # what the dataset's must be
-    judge: Endpoint | None = None  # where the source itself says who judges
+    digest: str = ""  # the digest that the dataset must have
+    judge: Endpoint | None = None  # set if the source itself determines the judge
     judge_preset: str = ""
     prices: Mapping[str, Any] = {}
-    code: str = ""  # a digest of the model's code, where it is the user's own
-    dry_run_note: str = ""  # what a dry run must say of how calls are counted
-    # why the model cannot answer a turn of this kind; nothing if it can
-    unsupported_reason: Callable[[Any], str] = lambda kind: ""
+    code: str = ""  # a digest of the model's code, if it is the user's own
+    dry_run_note: str = ""  # on how a dry run counts calls
+    unsupported_reason: Callable[[Any], str] = lambda modality: ""  # why the model cannot answer; empty if it can
 
 
 class RunSource(Protocol):
+    """A source of replies."""
+
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs: ...
 
 
 def resolve_benchmark(benchmark: Any) -> Benchmark:
-    """A benchmark whose own options have names of their own."""
-    made = load_benchmark(benchmark)
-    taken = [name for name in made.Options.__struct_fields__ if name in RESERVED_NAMES]
-    if taken:
-        raise UserError(f"{type(made).__name__} cannot call an option {taken[0]!r}: every run has one of that name")
-    return made
+    """Return a benchmark. Raises UserError if one of its options has a reserved name."""
+    resolved = load_benchmark(benchmark)
+    for name in resolved.Options.__struct_fields__:
+        if name in RESERVED_NAMES:
+            raise UserError(f"{type(resolved).__name__} cannot call an option {name!r}: every run has one of that name")
+    return resolved
 
 
 class LiveModel:
-    """The model that the configuration names is asked."""
+    """The configured model is called."""
 
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
+        """Resolve benchmark, model and options. Raises UserError for a mistake in the configuration."""
         benchmark = resolve_benchmark(config.benchmark)
         data = str(config.data)
         if not Path(data).exists() and data.count("/") != 1:  # OWNER/NAME may be on the hub
             raise UserError(f"{data}: there is no such folder or file (--data)")
-        presets = _presets(config.preset)
-        settings = workspace.settings
-        names = find_config_names(settings, model=config.model, judge=config.judge)
-        fixed = presets.get("model", "")
-        if (
-            fixed
-            and isinstance(config.model, str)
-            and (config.model == "reference" or config.model.startswith("folder/"))
-        ):
-            raise UserError(f"{config.model} is not asked, so the preset {fixed} sets nothing")
-        model = None
-        if config.model != "reference":
-            model = resolve_model(
-                config.model,
-                workspace.blobs,
-                config.model_options,
-                settings,
-                data,
-                benchmark.preparation.outputs,
-                fixed,
-            )
-        options = benchmark.parse_options(config.options)
-        groups = {axis: benchmark.presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
-        sampled = {} if config.sample is None else {"sample": {"count": config.sample, "seed": config.seed or 0}}
-        chosen = {"limit": config.limit, "where": groups, **sampled, **({"presets": presets} if presets else {})}
-        if model is not None:
-            code = next((one.code_digest for one in model.endpoints.values() if one.code_digest), "")
-        else:
-            code = ""
-        asked = ModelUnderTest(model, workspace.blobs)
+        presets = _resolve_presets(config.preset)
+        resolved = _resolve_model(config, workspace, benchmark, presets.get("model", ""))
+        presentation = benchmark.presentation
+        groups = {axis: presentation.canonical_group(axis, name) for axis, name in dict(config.where).items()}
+        selection: dict[str, Any] = {"limit": config.limit, "where": groups}
+        if config.sample is not None:
+            selection["sample"] = {"count": config.sample, "seed": config.seed or 0}
+        if presets:
+            selection["presets"] = presets
+        names = find_config_names(workspace.settings, model=config.model, judge=config.judge)
+        code_digest = ""
+        dry_run_note = ""
+        if resolved is not None:
+            endpoints = resolved.endpoints.values()
+            code_digest = next((endpoint.code_digest for endpoint in endpoints if endpoint.code_digest), "")
+            if resolved.composition is not None:
+                dry_run_note = resolved.composition.dry_run_note
+        if code_digest:
+            names["source"] = code_digest
+        model = ModelUnderTest(resolved, workspace.blobs)
         return RunInputs(
             benchmark=benchmark,
-            options=options,
+            options=benchmark.parse_options(config.options),
             load=partial(load_dataset, benchmark, Path(data), workspace.blobs, groups, config.limit),
-            replies=asked.replies,
-            model=asked.endpoints,
+            replies=model.replies,
+            model=model.endpoints,
             locations=(locate_code(config.benchmark), str(Path(data).absolute())),
             strategy=config.strategy,
-            selection=chosen,
-            names={**names, **({"source": code} if code else {})},
+            selection=selection,
+            names=names,
             judge_preset=presets.get("judge", ""),
-            code=code,
-            dry_run_note=model.composition.dry_run_note if model is not None and model.composition is not None else "",
-            unsupported_reason=asked.unsupported_reason,
+            code=code_digest,
+            dry_run_note=dry_run_note,
+            unsupported_reason=model.unsupported_reason,
         )
+
+
+def _resolve_model(config: RunConfig, workspace: Workspace, benchmark: Benchmark, preset: str) -> ResolvedModel | None:
+    """Return the configured model; None for `reference`, which needs the dataset first."""
+    is_called = not (
+        isinstance(config.model, str) and (config.model == "reference" or config.model.startswith("folder/"))
+    )
+    if preset and not is_called:
+        raise UserError(f"{config.model} is not called, so the preset {preset} sets nothing")
+    if config.model == "reference":
+        return None
+    return resolve_model(
+        config.model,
+        workspace.blobs,
+        config.model_options,
+        workspace.settings,
+        str(config.data),
+        benchmark.preparation.outputs,
+        preset,
+    )
 
 
 class ModelUnderTest(Struct):
-    """A model that is asked; none where the dataset's own references are."""
+    """A model that is called; without one, the dataset's references are the replies."""
 
-    wired_model: ResolvedModel | None
+    resolved: ResolvedModel | None
     blobs: Blobs
 
     def endpoints(self, dataset: Dataset) -> tuple[Mapping[str, Any], Mapping[str, Endpoint]]:
-        if self.wired_model is None:
-            self.wired_model = ResolvedModel("reference", {"model": ReferenceModel(dataset.digest, self.blobs)})
-        return describe_model(self.wired_model), self.wired_model.endpoints
+        """Return the model as in the manifest, and its endpoints by role."""
+        if self.resolved is None:
+            self.resolved = ResolvedModel("reference", {"model": ReferenceModel(dataset.digest, self.blobs)})
+        return describe_model(self.resolved), self.resolved.endpoints
 
     def replies(self, plan: RunPlan, parts: Mapping[str, Model]) -> LiveReplies:
-        assert self.wired_model is not None
-        return LiveReplies(plan, self.wired_model, self.blobs, parts)
+        """Return the source of replies, given Models by role."""
+        assert self.resolved is not None
+        return LiveReplies(plan, self.resolved, self.blobs, parts)
 
-    def unsupported_reason(self, kind: Any) -> str:
-        """The parts of a composition do what they can."""
-        if self.wired_model is None or self.wired_model.composition is not None:
+    def unsupported_reason(self, modality: Any) -> str:
+        """Return why the model cannot answer a turn; empty if it can, and for every composition."""
+        if self.resolved is None or self.resolved.composition is not None:
             return ""
-        return self.wired_model.endpoints["model"].gives.unsupported_reason(kind)
+        return self.resolved.endpoints["model"].gives.unsupported_reason(modality)
 
 
 class StoredRun(Struct, frozen=True):
-    """The replies of a run in the journal, by its id, tag, or the beginning of its id: nobody is asked but the
-    judge."""
+    """The replies of a run in the journal are judged: only the judge is called."""
 
-    run: str
+    run: str  # its id, its tag, or the beginning of its id
 
     def open(self, config: RunConfig, workspace: Workspace) -> RunInputs:
+        """Read the stored run. Raises UserError if it is incomplete, or its dataset is gone."""
         with read_only_journal(config.home) as journal:
-            first = load_run(journal, self.run, config.benchmark)
-        _check_whole(first)
-        manifest = first.record.manifest
-        benchmark = first.benchmark
-        data = _data_of(config, first)
-        known = {name: value for name, value in manifest.options.items() if name in benchmark.Options.__struct_fields__}
-        kept = {role: name for role, name in manifest.presets.items() if role == "model"}
-        chosen: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where}
-        chosen |= (
-            {"sample": {"count": manifest.sample.count, "seed": manifest.sample.seed}}
-            if manifest.sample is not None
-            else {}
-        )
+            stored = load_run(journal, self.run, config.benchmark)
+        _check_complete(stored)
+        manifest = stored.record.manifest
+        benchmark = stored.benchmark
+        data = _find_data(config, stored)
+        known_options = benchmark.Options.__struct_fields__
+        options = {name: value for name, value in manifest.options.items() if name in known_options}
+        selection: dict[str, Any] = {"limit": manifest.limit, "where": manifest.where}
+        if manifest.sample is not None:
+            selection["sample"] = {"count": manifest.sample.count, "seed": manifest.sample.seed}
+        if "model" in manifest.presets:
+            selection["presets"] = {"model": manifest.presets["model"]}
+        names = find_config_names(workspace.settings, judge=config.judge)
+        if "model" in stored.record.names:
+            names["model"] = stored.record.names["model"]
         return RunInputs(
             benchmark=benchmark,
-            options=benchmark.parse_options(known),
-            load=partial(load_dataset, benchmark, data, workspace.blobs, chosen["where"], chosen["limit"]),
-            replies=lambda plan, parts: StoredReplies(first.turns),
+            options=benchmark.parse_options(options),
+            load=partial(load_dataset, benchmark, data, workspace.blobs, manifest.where, manifest.limit),
+            replies=lambda plan, parts: StoredReplies(stored.turns),
             model=lambda dataset: (manifest.model, {}),
-            locations=(first.record.benchmark, str(data)),
+            locations=(stored.record.benchmark, str(data)),
             strategy=manifest.strategy,
-            selection={**chosen, **({"presets": kept} if kept else {})},
-            names={
-                **{role: name for role, name in first.record.names.items() if role == "model"},
-                **find_config_names(workspace.settings, judge=config.judge),
-            },
+            selection=selection,
+            names=names,
             digest=manifest.dataset.digest,
         )
 
 
-def _check_whole(run: Run) -> None:
+def _check_complete(run: Run) -> None:
     if not run.record.is_complete(len(run.turns)):
-        told = run.record.format_turn_count(len(run.turns), "of its")
-        raise UserError(f"{run.id} has {told}: finish it first, or name another run (`weft runs`)")
+        turns = run.record.format_turn_count(len(run.turns), "of its")
+        raise UserError(f"{run.id} has {turns}: finish it first, or name another run (`weft runs`)")
 
 
-def _data_of(config: RunConfig, run: Run) -> Path:
-    """Where the dataset of a stored run is."""
+def _find_data(config: RunConfig, run: Run) -> Path:
+    """Return the path of a stored run's dataset."""
     if not config.data and not run.record.data:
         raise UserError(f"where the dataset of {run.id} was is not in the journal: say where it is with --data")
     data = Path(config.data or run.record.data).absolute()
@@ -197,22 +210,23 @@ def _data_of(config: RunConfig, run: Run) -> Path:
     return data
 
 
-def _presets(names: str | tuple[str, ...]) -> dict[str, str]:
-    """By role."""
-    made: dict[str, str] = {}
-    for name in (names,) if isinstance(names, str) else names:
+def _resolve_presets(names: str | tuple[str, ...]) -> dict[str, str]:
+    """Return presets by role. Raises UserError for an unknown one, and for two of one role."""
+    if isinstance(names, str):
+        names = (names,)
+    presets: dict[str, str] = {}
+    for name in names:
+        role = "model"
         if is_judge_preset(name):
             role = "judge"
-        else:
-            role = "model"
-        if role in made:
-            raise UserError(f"two presets for the {role}: {made[role]} and {name}")
+        if role in presets:
+            raise UserError(f"two presets for the {role}: {presets[role]} and {name}")
         find_preset(name)
-        made[role] = name
-    return made
+        presets[role] = name
+    return presets
 
 
-def find_config_names(settings: Mapping[str, Any], **given: Any) -> dict[str, str]:
-    """What weft.toml calls those who play, by role."""
-    known: Mapping[str, Any] = settings.get("models", {})
-    return {role: one for role, one in given.items() if isinstance(one, str) and one in known}
+def find_config_names(settings: Mapping[str, Any], **models: Any) -> dict[str, str]:
+    """Return the models that are names in weft.toml, by role."""
+    configured: Mapping[str, Any] = settings.get("models", {})
+    return {role: model for role, model in models.items() if isinstance(model, str) and model in configured}
