@@ -289,7 +289,9 @@ def test_a_batch_without_memory_is_halved_and_said(tiny: Tiny, blobs: Blobs, mon
     monkeypatch.setattr(Janus, "generate_images", full)
     model = endpoint(tiny("janus"), blobs)
     sent = asyncio.run(all_of(model, blobs, "image", 0, 8))
-    assert all(one.outcome == "answered" for one in sent) and "no more than 2 at once fit in memory" in model.status_line
+    assert (
+        all(one.outcome == "answered" for one in sent) and "no more than 2 at once fit in memory" in model.status_line
+    )
     monkeypatch.setattr(
         Janus,
         "generate_images",

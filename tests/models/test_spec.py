@@ -91,9 +91,7 @@ def test_a_provider_carries_what_it_declares_in_any_order():
         provider_info(address=True)(provider_options(a=int)(make)),
         provider_options(a=int)(provider_info(address=True)(make)),
     ):
-        assert (
-            isinstance(made, Provider) and made.info is not None and made.info.address and made.options == {"a": int}
-        )
+        assert isinstance(made, Provider) and made.info is not None and made.info.address and made.options == {"a": int}
         assert made.make is make and made.__doc__ == "Makes nothing."
 
 
