@@ -56,7 +56,7 @@ def test_words_are_the_same_in_a_batch_and_alone(tiny: Tiny, blobs: Blobs, name:
     alone = asyncio.run(all_of(endpoint(folder, blobs, temperature=1.0, batch=1), blobs, "text", pictures))
     same = [one.parts == other.parts for one, other in zip(many, alone, strict=True)]
     assert sum(same) >= 4, (many, alone)  # a tie of random weights may fall either way
-    assert together.measured.largest == (1 if name == "emu3" else 5)
+    assert together.batch_counts.largest == (1 if name == "emu3" else 5)
     assert all(one.outcome in ("answered", "empty") and one.usage.tokens_in > 10 for one in many)
 
 
@@ -69,7 +69,7 @@ def test_pictures_are_the_same_in_a_batch_and_alone(tiny: Tiny, blobs: Blobs, na
     alone = asyncio.run(all_of(endpoint(folder, blobs, batch=1, **size), blobs, "image", 0))
     assert [one.parts for one in many] == [one.parts for one in alone]
     assert all(one.outcome == "answered" and isinstance(one.parts[0], Image) for one in many)
-    assert len({one.parts for one in many}) == 5 and together.measured.largest == 5
+    assert len({one.parts for one in many}) == 5 and together.batch_counts.largest == 5
 
 
 def test_a_draw_and_a_seed_move_what_is_drawn_and_nothing_else_does(tiny: Tiny, blobs: Blobs):
@@ -128,8 +128,8 @@ def test_draws_are_from_the_distribution_that_they_are_said_to_be_from():
 def test_what_a_painter_does_not_see_is_taken_out_in_sight(tiny: Tiny, blobs: Blobs):
     model = endpoint(tiny("janus"), blobs)
     shown = asked(blobs, 0, 2)
-    assert adapt_messages(shown, model.takes.of("text"), blobs) == shown
-    drawing = adapt_messages(shown, model.takes.of("image"), blobs)
+    assert adapt_messages(shown, model.takes.for_modality("text"), blobs) == shown
+    drawing = adapt_messages(shown, model.takes.for_modality("image"), blobs)
     assert not [part for message in drawing for part in message.parts if isinstance(part, Image)]
     assert "[picture not shown]" in drawing[0].parts[0].text  # type: ignore[union-attr]
 
@@ -153,7 +153,7 @@ def test_a_datasets_words_write_no_tokens_of_the_template(tiny: Tiny, blobs: Blo
     sent = asyncio.run(model.send((Message("user", (picture(blobs, "red"), Text(text))),), Request("text")))
     assert sent.outcome in ("answered", "empty")  # with a place too many it would have raised
     engine: Any = _engine(tiny("qwen2_5_vl"), blobs)
-    ids = engine.tokenizer(engine.plain(text), add_special_tokens=False).input_ids
+    ids = engine.tokenizer(engine.escape(text), add_special_tokens=False).input_ids
     assert not set(ids) & {
         engine.tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|im_start|>", "<|image_pad|>")
     }
@@ -180,7 +180,7 @@ def test_a_reply_that_was_cut_says_so(tiny: Tiny, blobs: Blobs):
     sent = asyncio.run(
         endpoint(tiny("llama"), blobs, temperature=0).send((Message("user", (Text("Hi"),)),), Request("text"))
     )
-    assert sent.ended == ("truncated" if sent.usage.tokens_out == 8 else "")
+    assert sent.stop_cause == ("truncated" if sent.usage.tokens_out == 8 else "")
 
 
 def test_identity_is_what_can_change_an_answer(tiny: Tiny, blobs: Blobs, tmp_path: Path):
@@ -289,7 +289,9 @@ def test_a_batch_without_memory_is_halved_and_said(tiny: Tiny, blobs: Blobs, mon
     monkeypatch.setattr(Janus, "generate_images", full)
     model = endpoint(tiny("janus"), blobs)
     sent = asyncio.run(all_of(model, blobs, "image", 0, 8))
-    assert all(one.outcome == "answered" for one in sent) and "no more than 2 at once fit in memory" in model.standing
+    assert (
+        all(one.outcome == "answered" for one in sent) and "no more than 2 at once fit in memory" in model.status_line
+    )
     monkeypatch.setattr(
         Janus,
         "generate_images",
@@ -354,7 +356,7 @@ def test_a_repeated_token_is_less_likely_in_a_short_row_as_in_a_long_one():
 def test_a_picture_is_seen_as_a_person_sees_it(tiny: Tiny, blobs: Blobs):
     clear = blobs.put_pil(Pil.new("RGBA", (8, 8), (255, 0, 0, 0)))
     engine: Any = _engine(tiny("qwen2_5_vl"), blobs)
-    (shown,) = engine.pictures(_asked("Hi", clear))
+    (shown,) = engine._load_images(_asked("Hi", clear))
     assert shown.mode == "RGB" and shown.getpixel((0, 0)) == (255, 255, 255)
 
 

@@ -27,7 +27,7 @@ told = []
 model._say = lambda text: told.append(text)
 sent = asyncio.run(model.send((Message("user", (Text("Hi"),)),), Request("text")))
 print(model.name, model.identity["commit"], sent.outcome in ("answered", "empty"), any("fetching" in one for one in told))
-print(model.missing)
+print(model.missing_setup)
 """
 
 

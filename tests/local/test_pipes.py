@@ -56,7 +56,7 @@ def test_each_draws_by_its_seed(tiny: Tiny, blobs: Blobs, name: str):
     again = asyncio.run(drawn(endpoint(tiny(name), blobs, seed=1, **small(name)), user(*pictures, "a cat"), 0))
     assert [one.outcome for one in first] == ["answered"] * 2
     assert first[0].parts != first[1].parts and again[0].parts == first[1].parts
-    assert model.takes.images == ("list" if pictures else "none") and model.takes.most == EDITORS.get(name)
+    assert model.takes.images == ("list" if pictures else "none") and model.takes.max_images == EDITORS.get(name)
     assert model.identity["class"] in PIPELINES and set(model.identity["versions"]) == {
         "torch",
         "transformers",
@@ -78,7 +78,7 @@ def test_an_editor_sees_what_it_edits(tiny: Tiny, blobs: Blobs, name: str):
 @pytest.mark.parametrize("name", ["qwen_image_edit_plus", "qwen_image_edit"])
 def test_an_editor_with_nothing_to_edit_is_not_asked(tiny: Tiny, blobs: Blobs, name: str):
     sent = asyncio.run(drawn(endpoint(tiny(name), blobs), user("a cat"), 0))[0]
-    assert sent.outcome == "empty" and "edits pictures, and this request has none" in sent.reason
+    assert sent.outcome == "empty" and "edits images, and this request has none" in sent.reason
 
 
 def test_kontext_draws_from_words_as_well_and_keeps_the_shape_of_what_it_edits(tiny: Tiny, blobs: Blobs):
@@ -98,7 +98,7 @@ def test_rows_of_a_batch_are_what_each_is_alone(tiny: Tiny, blobs: Blobs, name: 
         words = ["a cat", "a much longer dog on a hill", "x"]
         sent = await asyncio.gather(*(model.send(user(one), Request("image", draw=at)) for at, one in enumerate(words)))
         await model.close()
-        return [np.asarray(blobs.decode(one.parts[0]), dtype=int) for one in sent], model.measured.largest
+        return [np.asarray(blobs.decode(one.parts[0]), dtype=int) for one in sent], model.batch_counts.largest
 
     together, largest = asyncio.run(go(3))
     alone, one = asyncio.run(go(1))
@@ -130,20 +130,20 @@ def test_a_filter_of_its_own_is_a_refusal(tiny: Tiny, blobs: Blobs, monkeypatch:
         diffusers.StableDiffusionPipeline, "__call__", lambda self, **_: Out(images=black, nsfw_content_detected=[True])
     )
     sent = asyncio.run(drawn(endpoint(tiny("sd"), blobs), user("x"), 0))[0]
-    assert (sent.outcome, sent.ended, sent.parts) == ("refused", "blocked", ())
+    assert (sent.outcome, sent.stop_cause, sent.parts) == ("refused", "blocked", ())
 
 
 @pytest.mark.parametrize(
     ("name", "options", "why"),
     [
-        ("qwen_image_edit_plus", {"batch": 2}, "edits one picture at a time"),
-        ("flux_kontext", {"most_images": 2}, "takes one picture; more would be taken for a batch"),
+        ("qwen_image_edit_plus", {"batch": 2}, "edits one image at a time"),
+        ("flux_kontext", {"most_images": 2}, "takes one image; more would be taken for a batch"),
         ("flux", {"width": 64}, "both width and height"),
         ("flux", {"offload": "moon"}, "give one of none, model, sequential"),
         ("flux", {"temperature": 1}, "unknown option 'temperature'"),
         ("flux", {"negative_prompt": "ugly"}, "a negative prompt changes nothing in FluxPipeline"),
         ("omnigen", {"negative_prompt": "ugly"}, "a negative prompt changes nothing"),
-        ("flux", {"max_side": 64}, "is shown no pictures: max_side is of no use"),
+        ("flux", {"max_side": 64}, "takes no images: max_side is of no use"),
     ],
 )
 def test_what_a_class_would_take_for_something_else_is_refused(
@@ -159,7 +159,7 @@ def test_an_unknown_pipeline_is_refused_with_what_to_do(tiny: Tiny, blobs: Blobs
     for kind in ("StrangePipeline", ["pipeline", "Strange"], None):
         (place / "model_index.json").write_text(json.dumps({**index, "_class_name": kind}))
         with pytest.raises(
-            UserError, match=r"does not know what that does with pictures. It knows Qwen.*docs/own-code.md"
+            UserError, match=r"does not know what that does with images. It knows Qwen.*docs/own-code.md"
         ):
             endpoint(place, blobs)
     with pytest.raises(UserError, match="has no config.json.*write diffusers/"):
@@ -171,9 +171,9 @@ def test_every_argument_of_the_table_is_one_of_its_class():
 
     for name, pipe in PIPELINES.items():
         known = inspect.signature(getattr(diffusers, name).__call__).parameters
-        wanted = ["prompt", "generator", "num_inference_steps", pipe.guidance]
-        wanted += [pipe.named] if pipe.pictures else []
-        wanted += ["negative_prompt"] if pipe.negative is not None else []
+        wanted = ["prompt", "generator", "num_inference_steps", pipe.guidance_argument]
+        wanted += [pipe.image_argument] if pipe.max_images else []
+        wanted += ["negative_prompt"] if pipe.default_negative_prompt is not None else []
         assert [one for one in wanted if one not in known] == [], name
 
 
